@@ -269,6 +269,8 @@ static __always_inline int unwind_ahead_lea(struct unwind_ahead *a, __u64 reg)
 	bool of_sp = rm == UNWIND_RSP && a->sib == UNWIND_SIB_RSP && !(a->rex & UNWIND_REX_B);
 	bool of_fp = rm == UNWIND_RBP && a->modrm >> 6 && !(a->rex & UNWIND_REX_B);
 
+	if (reg == UNWIND_RBP && of_fp && !a->disp) /* Mono pads with it */
+		return UNWIND_AHEAD_ON;
 	if (reg == UNWIND_RBP) {
 		unwind_ahead_set_fp(a, a->sp + a->disp, of_sp && a->sp_known);
 	} else if (reg == UNWIND_RSP) {

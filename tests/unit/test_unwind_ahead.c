@@ -293,6 +293,22 @@ static void test_without_a_frame(void **state)
 	}
 }
 
+/* dec %ecx; lea 0(%rbp),%rbp, of both lengths, which is padding; add $8,%rsp; ret: the frame pointer is the caller's. */
+static void test_padding(void **state)
+{
+	(void)state;
+	PUT(0, "\xff\xc9\x48\x8d\x6d\x00\x48\x8d\xad\x00\x00\x00\x00\x48\x83\xc4\x08\xc3");
+	stack[3] = JIT + CALLER;
+	for (size_t at = 0; at <= 6; at += at ? 4 : 2) {
+		struct walked w = walk(at, 2, FRAME_AT);
+
+		expect(&w, FRAME_INSTRUCTIONS);
+	}
+	/* with a displacement it is another frame */
+	jit[5] = 8;
+	assert_int_equal(walk(0, 2, FRAME_AT).count, 2);
+}
+
 /*
  * push %rbp; push %rbx; sub $16,%rsp; lea 16(%rsp),%rbp …; lea (%rbp),%rsp; pop %rbx; pop %rbp;
  * ret: a frame that the frame pointer does not lead to at any time.
@@ -437,6 +453,7 @@ int main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test_setup(test_without_a_frame, forge),
+		cmocka_unit_test_setup(test_padding, forge),
 		cmocka_unit_test_setup(test_frame_in_parts, forge),
 		cmocka_unit_test_setup(test_with_a_frame, forge),
 		cmocka_unit_test_setup(test_not_reached, forge),
