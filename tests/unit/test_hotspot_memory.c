@@ -493,7 +493,7 @@ static void test_between_places(void **state)
 		unsigned int count, sure;
 	} WAYS[] = {
 		{0x30, {0x90, 0x90}, 2, 1}, /* on, to the inlined method's */
-		{0x30, {0x75, 0xdc}, 2, 1}, /* jne 0xe: … or to the outer method's */
+		{0x30, {0x75, 0xdc}, 1, 1}, /* jne 0xe: a loop around the outer method's */
 		{0x30, {0x75, 0xe6}, 2, 1}, /* jne 0x18: a loop without any */
 		{0x30, {0x75, 0x02}, 2, 1}, /* jne 0x34 */
 		{0x30, {0xeb, 0xdc}, 1, 1}, /* jmp 0xe */
@@ -583,6 +583,39 @@ static void test_calls_between_places(void **state)
 	memcpy(bytes + 0x30, (uint8_t[]){0xc3}, 1);
 	assert_int_equal(read_chain(s, &b, code + 0x20, &chain), 0);
 	assert_int_equal(chain.sure, 1);
+	close_scene(s);
+}
+
+/* A poll of the inlined method's loop, which is in one of the outer method's: the inner loop is the inlined one's. */
+static void test_loop_around_a_place(void **state)
+{
+	static const struct {
+		uint8_t at;
+		unsigned int sure;
+		bool has_second_entry;
+	} PLACES[] = {{0x32, 2, false}, {0x44, 2, false}, {0x20, 1, false}, {0x32, 1, true}};
+	struct scene *s = open_scene(true);
+	uint64_t code = image_code_of(IMAGE_COMPILED);
+	uint8_t *bytes = s->image.bytes + (code - IMAGE_BASE);
+	struct hotspot_chain chain;
+	struct hotspot_blob b;
+
+	(void)state;
+	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
+	image_put(&s->image, IMAGE_DEBUG, 0x10, 4);
+	image_put(&s->image, IMAGE_DEBUG + 4, 1, 4);
+	image_put(&s->image, IMAGE_DEBUG + 16, 0x40, 4);
+	image_put(&s->image, IMAGE_DEBUG + 20, 4, 4);
+	memset(bytes + 0x10, 0x90, 0x50);
+	memcpy(bytes + 0x46, (uint8_t[]){0x75, 0xe8, 0x75, 0xc8, 0xc3}, 5); /* jne 0x30; jne 0x12 */
+	for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+		/* jne 0x36: it may begin in its middle, so it is not known which loop it is */
+		memcpy(bytes + 0x16, PLACES[i].has_second_entry ? "\x75\x1e" : "\x90\x90", 2);
+		assert_int_equal(read_chain(s, &b, code + PLACES[i].at, &chain), 0);
+		assert_int_equal(chain.count, 2);
+		assert_int_equal(chain.sure, PLACES[i].sure);
+		assert_int_equal(chain.scopes[0].method, s->image.inlined);
+	}
 	close_scene(s);
 }
 
@@ -1073,6 +1106,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_inlined),
 		cmocka_unit_test(test_between_places),
 		cmocka_unit_test(test_calls_between_places),
+		cmocka_unit_test(test_loop_around_a_place),
 		cmocka_unit_test(test_loop_of_a_callee),
 		cmocka_unit_test(test_checks_are_places),
 		cmocka_unit_test(test_ways_through_bytecodes),

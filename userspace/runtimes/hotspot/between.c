@@ -469,6 +469,47 @@ static int find_owner(const struct gap *g, const struct ends *e, struct hotspot_
 	return err;
 }
 
+/* Is the place of `end` next on both sides, in a loop that the address is in and that is its method's? */
+static int is_own_loop(const struct gap *g, const struct end *end, int32_t place, bool *is_own,
+		       bool *calls)
+{
+	const struct hotspot_scope *scope = &end->chain.scopes[0];
+	struct hotspot_way way = {.from = scope->index, .to = scope->index, .is_done = true};
+	const struct hotspot_ends *behind = &g->around->behind;
+	bool is_behind = false, can;
+	int err;
+
+	*is_own = false;
+	for (unsigned int i = 0; i < behind->count; i++)
+		is_behind |= behind->place[i] == place;
+	if (!is_behind || place < 0 || scope->index < 0 ||
+	    !hotspot_loop__has(g->debug, g->around->at, place))
+		return 0;
+	err = can_call(g, scope->method, end->innermost.method ? &end->innermost : NULL, &way,
+		       &can);
+	/* a loop without a place in it may be of a callee */
+	*is_own = !err && way.is_there && way.loops && !(can && g->around->loops);
+	*calls = can;
+	return err;
+}
+
+/* Code in the innermost loop around a place: what else is next to it lies outside of the loop. */
+static int find_own_loop(const struct gap *g, const struct ends *e, struct hotspot_chain *chain,
+			 bool *is_found)
+{
+	bool calls = false;
+	int err = 0;
+
+	for (unsigned int i = 0; i < g->around->before.count && !err && !*is_found; i++) {
+		err = is_own_loop(g, &e->before[i], g->around->before.place[i], is_found, &calls);
+		if (*is_found) {
+			*chain = e->before[i].chain;
+			chain->sure = chain->count - calls;
+		}
+	}
+	return err;
+}
+
 /*
  * Sets chain->sure. The innermost method that all places are in is not sure if it can make a call on
  * the way: nothing describes what is inlined there. Nor if the way leads out of it and in again.
@@ -482,6 +523,8 @@ static int judge(const struct gap *g, const struct ends *e, struct hotspot_chain
 
 	if (g->around->loops && !doubtful)
 		err = find_owner(g, e, chain, &is_found);
+	if (!err && !is_found)
+		err = find_own_loop(g, e, chain, &is_found);
 	if (err || is_found)
 		return err;
 	for (unsigned int i = 0; i < e->behind_count; i++)

@@ -179,8 +179,7 @@ static uint32_t end_of(const struct hotspot_debug *d, size_t block)
 	return block + 1 < d->blocks.count ? d->blocks.data[block + 1].start : d->code_size;
 }
 
-/* The number of blocks: there is none. */
-static size_t block_at(const struct hotspot_debug *d, uint32_t at)
+size_t hotspot_flow__block(const struct hotspot_debug *d, uint32_t at)
 {
 	size_t i = partition_point(d->blocks.data, d->blocks.count, k, k->start <= at);
 
@@ -192,7 +191,8 @@ static void find_targets(struct hotspot_debug *d)
 {
 	for (size_t i = 0; i < d->blocks.count; i++) {
 		struct hotspot_block *k = &d->blocks.data[i];
-		size_t to = k->target < 0 ? d->blocks.count : block_at(d, (uint32_t)k->target);
+		size_t to = k->target < 0 ? d->blocks.count
+					  : hotspot_flow__block(d, (uint32_t)k->target);
 		bool is_there = to < d->blocks.count &&
 				d->blocks.data[to].start == (uint32_t)k->target;
 
@@ -254,7 +254,7 @@ static int find_null_checks(struct building *b)
 		if (target_memory__read(b->memory, pair, sizeof(pair), at + 4 + 8ull * i) ||
 		    pair[0] >= b->size || pair[1] >= b->size)
 			return 0;
-		err = add_check(b, pair[0], block_at(b->debug, pair[1]));
+		err = add_check(b, pair[0], hotspot_flow__block(b->debug, pair[1]));
 	}
 	return err;
 }
@@ -421,9 +421,10 @@ static void go_backward(struct search *s, uint32_t at)
 
 bool hotspot_flow__around(const struct hotspot_debug *d, uint32_t at, struct hotspot_around *around)
 {
-	struct search s = {.debug = d, .around = around, .count = 1, .blocks = {block_at(d, at)}};
+	struct search s = {
+		.debug = d, .around = around, .count = 1, .blocks = {hotspot_flow__block(d, at)}};
 
-	*around = (struct hotspot_around){};
+	*around = (struct hotspot_around){.at = at};
 	if (s.blocks[0] >= d->blocks.count)
 		return false;
 	s.ends = &around->behind;

@@ -456,6 +456,7 @@ struct hotspot_ends {
 /* The next places on any way to an address, and from it. */
 struct hotspot_around {
 	struct hotspot_ends before, behind;
+	uint32_t at;   /* the address */
 	uint32_t size; /* bytes of code between them */
 	bool loops;    /* code runs from the address to itself without a place */
 };
@@ -463,9 +464,14 @@ struct hotspot_around {
 /* Reads the code: adds checks to the places, makes the blocks. 0; -ENOMEM; else as reading fails. */
 int hotspot_flow__read(struct hotspot_code *code, struct target_memory *memory,
 		       const struct hotspot_blob *blob, struct hotspot_debug *debug);
+/* The number of the block that this byte of the code is in; that of all blocks: in none. */
+size_t hotspot_flow__block(const struct hotspot_debug *d, uint32_t at);
 /* False: it is not in the code. */
 bool hotspot_flow__around(const struct hotspot_debug *d, uint32_t at,
 			  struct hotspot_around *around);
+
+/* Is the byte of the code in the innermost loop that a place is in? False: or it is not known. */
+bool hotspot_loop__has(const struct hotspot_debug *d, uint32_t at, int32_t place);
 
 /* The scopes of one place, of which all are sure; the nmethod's own method: it has none. */
 int hotspot_place__read(const struct hotspot_layout *l, struct target_memory *memory,
