@@ -24,6 +24,8 @@
 #define SECOND	UINT64_C(1000000000)
 #define TENANT	12345 /* the first of many */
 #define PATIENT (60 * SECOND)
+#define HASTY	(SECOND / 2)
+#define TRIES	20 /* a hasty finder may give up a child that a busy host does not run */
 
 static struct file_finder *finder(uint64_t silence)
 {
@@ -214,13 +216,24 @@ static void test_privileges(void **state)
 	file_finder__free(f);
 }
 
+/* A request of root, whose files are opened always. */
+static int request_for_root(struct file_finder *f, struct question *q)
+{
+	int err = -ETIMEDOUT;
+
+	q->request.user = 0;
+	for (int i = 0; i < TRIES && err == -ETIMEDOUT; i++)
+		err = request_finder(f, q);
+	return err;
+}
+
 /* Start its child by a question, and stop that. */
 static void stop_child(struct file_finder *f)
 {
 	struct question q;
 
 	open_question(&q, "id1.stripped", 0);
-	assert_int_equal(request_finder(f, &q), 0);
+	assert_int_equal(request_for_root(f, &q), 0);
 	close_question(&q);
 	assert_true(file_finder__child(f) > 0);
 	assert_int_equal(kill(file_finder__child(f), SIGSTOP), 0);
@@ -228,8 +241,8 @@ static void stop_child(struct file_finder *f)
 
 static void test_hangs(void **state)
 {
-	struct file_finder *f = finder(SECOND / 5);
-	uint64_t begin;
+	struct file_finder *f = finder(HASTY);
+	uint64_t begin, abandoned;
 	struct question q;
 	pid_t child;
 
@@ -237,11 +250,12 @@ static void test_hangs(void **state)
 	stop_child(f);
 	child = file_finder__child(f);
 	open_question(&q, "id1.stripped", TENANT);
+	abandoned = file_finder__abandoned(f);
 	begin = monotonic_ns();
 	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
-	assert_true(monotonic_ns() - begin >= SECOND / 5);
+	assert_true(monotonic_ns() - begin >= HASTY);
 	assert_int_equal(q.counts.refusal, DEBUG_REFUSAL_HUNG);
-	assert_int_equal(file_finder__abandoned(f), 1);
+	assert_int_equal(file_finder__abandoned(f), abandoned + 1);
 	assert_int_equal(kill(child, 0), -1); /* it could be ended, and was waited for */
 	/* its user's files are not opened again, of no process */
 	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
@@ -249,15 +263,15 @@ static void test_hangs(void **state)
 	/* of other users they are, until many have hung; root's always */
 	for (unsigned int i = 1; i < 8; i++) {
 		stop_child(f);
+		abandoned = file_finder__abandoned(f);
 		q.request.user = TENANT + i;
 		assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
-		assert_int_equal(file_finder__abandoned(f), 1 + i);
+		assert_int_equal(file_finder__abandoned(f), abandoned + 1);
 	}
 	q.request.user = TENANT + 8;
 	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
-	assert_int_equal(file_finder__abandoned(f), 8);
-	q.request.user = 0;
-	assert_int_equal(request_finder(f, &q), 0);
+	assert_int_equal(file_finder__abandoned(f), abandoned + 1);
+	assert_int_equal(request_for_root(f, &q), 0);
 	assert_true(file_finder__child(f) > 0);
 	close_question(&q);
 	file_finder__free(f);
@@ -266,21 +280,25 @@ static void test_hangs(void **state)
 /* A copy in memory is of the user whose file it is a copy of. */
 static void test_copy_hangs(void **state)
 {
-	struct file_finder *f = finder(SECOND / 5);
+	struct file_finder *f = finder(HASTY);
 	_cleanup_close_ int root = open_scratch("root", O_PATH | O_DIRECTORY);
 	_cleanup_close_ int copy = memfd_create("copy", MFD_CLOEXEC), fd = -1;
 	struct debug_file_request r = {
 		.elf_fd = copy, .user = TENANT, .root_fd = root, .path = "/opt/app/x.dwo"};
+	uint64_t abandoned;
 
 	(void)state;
 	run("echo >root/opt/app/x.dwo");
 	stop_child(f);
+	abandoned = file_finder__abandoned(f);
 	assert_int_equal(file_finder__open(f, &r, 100), -ETIMEDOUT);
-	assert_int_equal(file_finder__abandoned(f), 1);
+	assert_int_equal(file_finder__abandoned(f), abandoned + 1);
 	assert_int_equal(file_finder__open(f, &r, 100), -ETIMEDOUT);
 	assert_int_equal(file_finder__child(f), 0);
-	r.user = TENANT + 1;
-	fd = file_finder__open(f, &r, 100);
+	for (unsigned int i = 1; i < 8 && fd < 0; i++) {
+		r.user = TENANT + i;
+		fd = file_finder__open(f, &r, 100);
+	}
 	assert_true(fd >= 0);
 	file_finder__free(f);
 }
