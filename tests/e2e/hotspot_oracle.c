@@ -4,6 +4,9 @@
  *
  * hotspot_oracle names PID: "code ADDRESS NAME" of each compiled method.
  *
+ * hotspot_oracle inlined PID COUNT: the methods at so many sampled addresses of a JVM with -XX:+DebugNonSafepoints, with and
+ *	without what this flag adds (hotspot_inlined.h).
+ *
  * hotspot_oracle stops PID COUNT SEED THREAD ROWS [TRACE [MS]]: stops a thread (one of those whose name is THREAD, "" any) at random times
  *	and walks its stack: frames of HotSpot's by userspace/runtimes/, all others by our own tables. With a TRACE
  *	file of trace_agent.c the JVM then walks the same stack itself. With MS the words of the frames are noted at the stop, and
@@ -25,6 +28,7 @@
 #include "../fixtures/java/trace_agent.h"
 #include "runtimes/hotspot/hotspot.h"
 #include "models/hotspot_walk.h"
+#include "hotspot_inlined.h"
 #include "hotspot_jvm.h"
 #include "hotspot_notes.h"
 
@@ -797,9 +801,13 @@ int main(int argc, char **argv)
 		print_compiled(&blobs, &layout, &memory);
 		return 0;
 	}
+	if (argc == 4 && !strcmp(argv[1], "inlined")) {
+		pid = atoi(argv[2]);
+		return compare_inlined(strtoul(argv[3], NULL, 0));
+	}
 	if (argc < 7 || argc > 9) {
 		fprintf(stderr,
-			"usage: %s layout|names PID | stops|steps PID COUNT SEED THREAD ROWS [TRACE [MS]]\n",
+			"usage: %s layout|names PID | inlined PID COUNT | stops|steps PID COUNT SEED THREAD ROWS [TRACE [MS]]\n",
 			argv[0]);
 		return 2;
 	}

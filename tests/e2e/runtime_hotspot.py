@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside long
+# runs: beside long soak
 """Stacks of JVMs that were started without a flag, by what their memory says: whole, and the same as the JVM's own walk at the
 same instruction (AsyncGetCallTrace), with names, files and lines. SECONDS=600 goes on for so long with classes that are unloaded."""
 import contextlib
@@ -10,8 +10,8 @@ import re
 import shutil
 import time
 
-from libe2e import BUILD, Background, long, main, need_root, run, scratch, wait_for
-from libjava import SOURCES, jdk
+from libe2e import BUILD, Background, long, main, need_root, run, scratch, soak, wait_for
+from libjava import MAJOR, SOURCES, compiled, jdk, jdks
 
 ORACLE = os.path.join(BUILD, "tests/e2e/hotspot_oracle")
 EXCLUDED = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,Shapes.interpreted"]
@@ -206,6 +206,53 @@ def test_what_it_publishes():
     # of the JVM's own count; wrappers of native methods are not in it, and methods that were replaced are
     assert total["compiles"] >= 0.5 * total["nmethods"], result
     assert total["layout_reads"] < 500, result
+
+
+# Of tests/fixtures/java/Kinds.java, with the collector; and the share of the samples that may have another method without a mark.
+KINDS = {("collections", "G1"): 0.12, ("streams", "G1"): 0.1, ("strings", "Parallel"): 0.05, ("hashes", "Serial"): 0.05,
+         ("tree", "Serial"): 0.05, ("numbers", "Serial"): 0.05, ("shapes", "G1"): 0.05, ("loops", "Serial"): 0.05,
+         ("loops", "Parallel"): 0.05, ("collections", "Z"): 0.12}
+
+
+def cpu_ns(pid):
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total
+
+
+def check_inlined(kind, collector, major=MAJOR):
+    flags = ["-Xmx300m", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints", f"-XX:+Use{collector}GC"]
+    with Background(os.path.join(jdk(major), "bin/java"), *flags, "-cp", compiled("Kinds"), "Kinds", kind) as java:
+        # it has compiled what it runs
+        wait_for(lambda: java.p.poll() is not None or cpu_ns(java.pid) > 4e9, 100, "4 s of CPU time")
+        total, result = oracle("inlined", java.pid, 2000)
+    count = total["compared"]
+    wrong, marked, right = total["wrong"] / count, total["marked"] / count, total["marked_right"] / max(total["marked"], 1)
+    print(f"  | {kind} | {major}, {collector} | {100 * wrong:.1f} % | {100 * marked:.0f} % | {100 * right:.0f} % |", flush=True)
+    assert count >= 1000, result
+    assert wrong <= KINDS[kind, collector], result
+    return marked
+
+
+@long
+def test_methods_between_places():
+    """Of code that nothing describes in a JVM that was started without a flag: the method's, or marked."""
+    need_root()
+    check_inlined("collections", "G1")
+    check_inlined("streams", "G1")
+    assert check_inlined("numbers", "Serial") < 0.5
+
+
+@soak
+def test_methods_between_places_of_all():
+    """Of each JDK, in rows of a table."""
+    need_root()
+    print("  | program | JDK, collector | wrong, not marked | marked | of these the same methods |\n  |---|---|---|---|---|")
+    for major in jdks():
+        for kind, collector in KINDS:
+            check_inlined(kind, collector, major)
 
 
 main(globals())
