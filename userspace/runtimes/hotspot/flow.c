@@ -259,8 +259,7 @@ static int find_null_checks(struct building *b)
 	return err;
 }
 
-DEFINE_ORDER(compare_places, const struct hotspot_pc_desc,
-	     ASCENDING(pc_offset) ?: ASCENDING(flags));
+DEFINE_ORDER(compare_places, struct hotspot_pc_desc, ASCENDING(pc_offset) ?: ASCENDING(flags));
 
 static int merge_checks(struct building *b)
 {
