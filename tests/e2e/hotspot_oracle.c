@@ -238,8 +238,8 @@ static void show_stack(const char *what, const struct stack *stack)
 
 /* ---- against AsyncGetCallTrace --------------------------------------------------------------- */
 
-static uint64_t requested, answered, equal, equal_callers, equal_sure, differing, indices,
-	equal_indices, names, equal_names, lines, equal_lines, file_names, equal_files;
+static uint64_t requested, answered, equal, equal_callers, equal_sure, equal_inlined, differing,
+	indices, equal_indices, names, equal_names, lines, equal_lines, file_names, equal_files;
 
 /* "La/b/C;.name" as "a.b.C.name"; of hidden classes without the address. */
 static void normalize(char *to, const char *from)
@@ -330,6 +330,37 @@ static bool are_sure_ones_equal(const struct java_frame *ours, size_t count,
 	       count_equal(ours + unsure, theirs + their_count - sure, sure) == sure;
 }
 
+/*
+ * AsyncGetCallTrace does not see what is inlined where the compiler has described nothing: loops that do not stop. Ours then has
+ * more innermost methods, all of them in the code of its innermost one.
+ */
+static bool are_more_inlined(const struct java_frame *ours, size_t count,
+			     const struct trace_frame *theirs, size_t their_count)
+{
+	size_t more = count - their_count;
+
+	if (!their_count || count <= their_count)
+		return false;
+	for (size_t i = 0; i < more; i++)
+		if (ours[i].frame != ours[more].frame)
+			return false;
+	return count_equal(ours + more, theirs, their_count) == their_count;
+}
+
+static void compare_indices(const struct java_frame *ours, const struct trace_frame *theirs,
+			    size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		compare_names(&ours[i], &theirs[i]);
+		if (theirs[i].index < 0)
+			continue;
+		indices++;
+		/* where no index is known it says 0 */
+		equal_indices += ours[i].index == theirs[i].index ||
+				 (ours[i].index < 0 && !theirs[i].index);
+	}
+}
+
 static void compare_stacks(const struct stack *stack, const struct java_frame *ours, size_t count)
 {
 	const struct trace_frame *theirs = trace->frames;
@@ -350,6 +381,10 @@ static void compare_stacks(const struct stack *stack, const struct java_frame *o
 	} else if (are_sure_ones_equal(ours, count, theirs, their_count)) {
 		equal_sure++;
 		return;
+	} else if (are_more_inlined(ours, count, theirs, their_count)) {
+		equal_inlined++;
+		compare_indices(ours + count - their_count + 1, theirs + 1, their_count - 1);
+		return;
 	} else {
 		differing++;
 		if (shown < SHOWN_MAX) {
@@ -368,15 +403,7 @@ static void compare_stacks(const struct stack *stack, const struct java_frame *o
 		}
 		return;
 	}
-	for (size_t i = 0; i < count; i++) {
-		compare_names(&ours[i], &theirs[i]);
-		if (theirs[i].index < 0)
-			continue;
-		indices++;
-		/* where no index is known it says 0 */
-		equal_indices += ours[i].index == theirs[i].index ||
-				 (ours[i].index < 0 && !theirs[i].index);
-	}
+	compare_indices(ours, theirs, count);
 }
 
 /* Once the thread has gone on with a signal, whose handler walks. */
@@ -755,6 +782,7 @@ static void print_totals(void)
 		{"equal", equal},
 		{"equal_callers", equal_callers},
 		{"equal_sure", equal_sure},
+		{"equal_inlined", equal_inlined},
 		{"differing", differing},
 		{"indices", indices},
 		{"equal_indices", equal_indices},

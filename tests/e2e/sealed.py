@@ -114,9 +114,8 @@ def traced_record(look, *libraries):
     """A recording of the libraries at work, under the eyes of `look`: (status, words, profile)."""
     need_root()
     out, log = scratch("traced.json"), scratch("traced.err")
-    with Fixture("inlined", "2", *libraries) as target:
-        traced = Traced(look, SYSPROF, "record", "--no-symbol-cache", "-p", target.pid, "-o", out,
-                        log=log)
+    with Fixture("inlined", "100", *libraries) as target:
+        traced = Traced(look, SYSPROF, "record", "--no-symbol-cache", "-p", target.pid, "-d", "2", "-o", out, log=log)
         status = traced.finish()
     with open(log, encoding="utf-8", errors="replace") as f:
         return status, f.read(), out, traced
