@@ -195,8 +195,8 @@ def test_bpf_calls():
 # (line, file, what counts it, the same without counting, a situation with that line in it)
 MUTANTS = (
     ("delivered", "bpf/emit.bpf.h", "return BOOK_DELIVERED;", "return BOOK_COUNT;", busy),
-    ("filtered", "bpf/sampler.bpf.c", "&ours))\n\t\treturn BOOK_FILTERED;", "&ours))\n\t\treturn BOOK_COUNT;",
-     beside_bystanders),
+    ("filtered", "bpf/sampler.bpf.c", "current_is_wanted(task, initial, ours))\n\t\treturn BOOK_FILTERED;",
+     "current_is_wanted(task, initial, ours))\n\t\treturn BOOK_COUNT;", beside_bystanders),
     ("ring-full", "bpf/emit.bpf.h", "? BOOK_RING_FULL :", "? BOOK_COUNT :",
      lambda program, path: stopped(program, path, 3)),
     ("not-run", "bpf/clock.bpf.h",

@@ -21,6 +21,8 @@ class Frame:
         self.name, self.library, self.file, self.line, self.ambiguous = name, library, file, line, ambiguous
         # compiled code that nothing names has its address; what is interpreted is in its source file
         self.runtime = not name.startswith("0x") if library == "[jit]" else bool(file) and library == os.path.basename(file)
+        # without a source they have no library
+        self.runtime = self.runtime or (not library and name in ("[truncated]", *RUNTIMES))
         self.named = self.runtime and name not in RUNTIMES
 
     def __repr__(self):
