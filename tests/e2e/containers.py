@@ -218,7 +218,7 @@ def test_process_inside():
     for wrap in "", "unshare -p -f --kill-child ":
         path, stacks = scratch("inside.json.gz"), scratch("inside.folded")
         result = inside(f"""
-            {wrap} /bin/sh -c '"$0" 1.5 & sleep 0.9; "$1" 1; wait' "$2" "$3" & echo target $!
+            {wrap} /bin/sh -c '"$0" 4 & sleep 2.5; "$1" 2.5; wait' "$2" "$3" & echo target $!
             sleep 0.2
             "$1" record -p $! -o {path} -o {stacks}""", check=0)
         assert_chain(folded(stacks), "chain")

@@ -7,7 +7,8 @@
 
 #include <inttypes.h>
 
-static const char *const dso_kinds[] = {"none", "file", "vdso", "kernel", "jit", "unknown"};
+static const char *const dso_kinds[] = {"none", "file",	   "vdso",   "kernel",
+					"jit",	"unknown", "runtime"};
 static const char *const categories[] = {"other", "user", "kernel", "library", "jit", "idle"};
 static const char *const file_states[] = {
 #define X(id, text) #id,
