@@ -347,7 +347,7 @@ enum jit_file_kind {
 	X(LIMIT, 1, "all files together reached their limit: names are missing, or in doubt")      \
 	X(HUNG, 1, "its user's files did not answer: they are not read any more")                  \
 	X(NO_READER, 1, "the files of too many users did not answer: no more are read")            \
-	X(TOO_MANY_OPEN, 0, "its process has too many open files to tell whether this is one")
+	X(TOO_MANY_OPEN, 0, "its process has too many open files to decide whether this is one")
 
 enum jit_file_state {
 #define X(id, followed, text) JIT_FILE_STATE_##id,
