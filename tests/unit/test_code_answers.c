@@ -490,6 +490,76 @@ static void test_known_method(void **state)
 	close_scene(s);
 }
 
+/*
+ * Within one request a class is unloaded, and another one gets its place. What is known of the first is
+ * neither the method of a later sample, nor that of code with a number of its own.
+ */
+static void test_class_that_is_replaced_within_a_request(void **state)
+{
+	(void)state;
+	for (int is_compiled = 0; is_compiled < 2; is_compiled++) {
+		struct scene *s = open_scene(true);
+		struct code_question q = about_method(s), next = q;
+		const struct code_function_event *e;
+		size_t at;
+
+		java_runtime.memory->begin(&s->found, &s->memory);
+		q.time = monotonic_ns();
+		assert_int_equal(request(s, &q), 0);
+		assert_name(s, RUN);
+		at = s->answers.bytes.count;
+		image_put(&s->image, IMAGE_UNLOADS, 6, 8);
+		rename_method(s, 'b');
+		if (is_compiled)
+			next = about_code(s, 0x60);
+		next.time = monotonic_ns();
+		assert_int_equal(request(s, &next), 0);
+		e = next_event(s, &at, EVENT_CODE_FUNCTION);
+		assert_string_equal(code_function__name(e), RUB);
+		assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
+		close_scene(s);
+	}
+}
+
+/* The same while a method is read: the name is marked, and not kept for others. */
+static int unload_while_reading(void *context, void *to, size_t size, uint64_t address)
+{
+	struct hotspot_image *i = context;
+	int err = image_read(i, to, size, address);
+
+	if (address == i->method + CONST_METHOD && image_word(i, IMAGE_UNLOADS) == 5) {
+		struct scene *s = (struct scene *)i;
+
+		image_put(i, IMAGE_UNLOADS, 6, 8);
+		rename_method(s, 'b');
+	}
+	return err;
+}
+
+static void test_class_that_is_replaced_while_it_is_read(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_method(s);
+	const struct code_function_event *e;
+	size_t at = 0;
+
+	(void)state;
+	java_runtime.memory->begin(&s->found, &s->memory);
+	q.time = monotonic_ns();
+	s->memory.read = unload_while_reading;
+	assert_int_equal(request(s, &q), 0);
+	e = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_string_equal(code_function__name(e), RUB);
+	assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
+	/* one that ran after it, and nothing has changed since */
+	rename_method(s, 'n');
+	q.time = monotonic_ns();
+	assert_true(count_reads(s, &q) > 4);
+	assert_name(s, RUN);
+	assert_int_equal(((struct event_header *)s->answers.bytes.data)->flags, 0);
+	close_scene(s);
+}
+
 /* What is left of an unloaded class is there until another one takes its place, which changes no count. */
 static void test_method_that_ran_before(void **state)
 {
@@ -726,6 +796,8 @@ int main(void)
 		cmocka_unit_test(test_known_code_is_sure),
 		cmocka_unit_test(test_code_without_a_number),
 		cmocka_unit_test(test_known_method),
+		cmocka_unit_test(test_class_that_is_replaced_within_a_request),
+		cmocka_unit_test(test_class_that_is_replaced_while_it_is_read),
 		cmocka_unit_test(test_method_that_ran_before),
 		cmocka_unit_test(test_method_without_a_count),
 		cmocka_unit_test(test_known_has_a_limit),

@@ -402,6 +402,33 @@ static void test_methods_in_doubt(void **state)
 	}
 }
 
+/* Questions that find no room: when they find one, they are about the first sample that had none. */
+static void test_methods_without_room(void **state)
+{
+	struct frame_note other = interpreted;
+	uint64_t first;
+
+	(void)state;
+	sample(FRAME_IP, &interpreted);
+	run();
+	first = live.now += S / 10;
+	for (int i = 0; i < 1025; i++) {
+		other.function += 8;
+		sample(FRAME_IP, &other);
+	}
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(reading->methods, 1 + 1024);
+	live.now += 2 * S;
+	sample(FRAME_IP, &other);
+	run();
+	assert_int_equal(reading->methods, 1 + 1024 + 2);
+	assert_int_equal(reading->time, first);
+	live.now += 2 * S;
+	run();
+	assert_int_equal(reading->methods, 1 + 1024 + 2);
+}
+
 /* A process at its limit: a method that may be another one by now loses its old name from then on. */
 static void test_what_may_not_be_reported(void **state)
 {
@@ -739,6 +766,7 @@ int main(void)
 		T(test_a_runtime_is_mapped_during_a_look),
 		T(test_methods_are_requested_again),
 		T(test_methods_in_doubt),
+		T(test_methods_without_room),
 		T(test_what_may_not_be_reported),
 		T(test_methods_are_read_at_the_end),
 		T(test_methods_that_are_gone_at_once),

@@ -79,6 +79,7 @@ struct code_process {
 	struct query_map queries;
 	VEC(uint32_t) waiting; /* numbers of `queries` */
 	uint64_t closed;       /* when open questions were last looked for */
+	uint64_t missed;       /* the first sample with a question that found no room; 0: none */
 	struct meter events;   /* bytes of events about its functions */
 };
 

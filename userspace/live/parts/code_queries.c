@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/minmax.h"
 #include "helpers/owner.h"
 #include "runtimes/answers.h"
 
@@ -153,7 +154,7 @@ static int want_again(const struct code_part *c, struct code_process *process, u
 {
 	struct query *query = &process->queries.data[known];
 
-	if (!is_due(c, query, now)) {
+	if (process->waiting.count >= CODE_WAITING_MAX || !is_due(c, query, now)) {
 		query->open_since = query->is_open ? query->open_since : now;
 		query->is_open = query->confirmed && !query->question.address &&
 				 lasting(c, &query->question) == CODE_MOVES;
@@ -189,11 +190,13 @@ static int want_own(struct code_part *c, struct code_process *process,
 {
 	struct query *known = find_query(process, question);
 
-	if (process->waiting.count >= CODE_WAITING_MAX)
-		return 0;
 	if (known) {
 		known->window = c->window;
 		return want_again(c, process, known - process->queries.data, now);
+	}
+	if (process->waiting.count >= CODE_WAITING_MAX) {
+		process->missed = process->missed ? process->missed : now;
+		return 0;
 	}
 	if (process->queries.count >= CODE_QUERIES_MAX || c->query_count >= CODE_QUERIES_ALL)
 		forget_questions(c, process);
@@ -202,6 +205,8 @@ static int want_own(struct code_part *c, struct code_process *process,
 		&(struct query){.question = *question, .waits = true, .window = c->window}, NULL);
 	if (!known)
 		return -ENOMEM;
+	if (process->missed)
+		known->question.time = min_u64(process->missed, known->question.time);
 	c->query_count++;
 	return vec_push(&process->waiting, process->queries.count - 1);
 }

@@ -39,7 +39,6 @@ int hotspot_answers__method(struct code_answers *answers, struct hotspot_found *
 	hotspot_known__limit(&found->known);
 	if (found->is_read)
 		state = hotspot_known__text(answers, found, q->function, q->check, q->time, &text);
-	hotspot_unloads__look(&found->unloads, &found->layout, found->memory);
 	if (state == CODE_STATE_CONFIRMED)
 		return code_answers__add_event(answers, found->known.texts.data[text - 1].event,
 					       flags_of(found, q));
@@ -160,7 +159,6 @@ static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 {
 	struct hotspot_chain chain;
 	uint32_t texts[CODE_CALLS_MAX];
-	unsigned int text_count = n->text_count;
 	int err = read_chain(found, blob, n, q->address, &chain);
 
 	if (err)
@@ -171,8 +169,6 @@ static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 	}
 	for (unsigned int i = 0; i < chain.count && !err; i++)
 		err = find_text(answers, found, n, chain.scopes[i].method, q->time, &texts[i]);
-	if (n->text_count > text_count)
-		hotspot_unloads__look(&found->unloads, &found->layout, found->memory);
 	for (unsigned int i = 0; i < chain.count && !err; i++)
 		err = add_scope(answers, found, &chain.scopes[i], texts[i], q->time, e);
 	return err;

@@ -587,7 +587,8 @@ void hotspot_known__keep(struct hotspot_known *known, struct hotspot_nmethod *nm
 
 /*
  * *text, if CONFIRMED: the number of the text of a method that ran at `time`, CLOCK_MONOTONIC ns;
- * reads it if it is not known. `check`: its ConstMethod*; 0: any.
+ * reads it if it is not known. `check`: its ConstMethod*; 0: any. found->unloads is that of after the
+ * reading: a known text counts only if no class has been unloaded up to now.
  */
 enum code_state hotspot_known__text(struct code_answers *answers, struct hotspot_found *found,
 				    uint64_t method, uint64_t check, uint64_t time, uint32_t *text);

@@ -168,13 +168,10 @@ enum code_state hotspot_known__text(struct code_answers *answers, struct hotspot
 				    uint64_t method, uint64_t check, uint64_t time,
 				    uint32_t *number)
 {
-	struct hotspot_text text = {
-		.unloads = found->unloads.count,
-		.is_shared = found->unloads.is_known && time >= found->unloads.since,
-	};
 	struct hotspot_known *k = &found->known;
 	struct managed_function f = {};
 	struct hotspot_latest *latest;
+	struct hotspot_text text = {};
 	enum code_state state;
 	int err = hotspot_method__read(&found->layout, found->memory, method, &text.method);
 
@@ -183,11 +180,16 @@ enum code_state hotspot_known__text(struct code_answers *answers, struct hotspot
 	if (check && text.method.const_method != check)
 		return CODE_STATE_STALE;
 	latest = hotspot_latest_map__find(&k->latest, method);
+	if (latest)
+		hotspot_unloads__look(&found->unloads, &found->layout, found->memory);
 	if (latest && is_current(found, &k->texts.data[latest->text - 1], &text.method)) {
 		*number = latest->text;
 		return CODE_STATE_CONFIRMED;
 	}
+	text.unloads = found->unloads.count;
+	text.is_shared = found->unloads.is_known && time >= found->unloads.since;
 	state = describe_method(answers, found, &text.method, &f);
+	hotspot_unloads__look(&found->unloads, &found->layout, found->memory);
 	if (state == CODE_STATE_CONFIRMED && keep_text(answers, found, &text, &f, number))
 		state = CODE_STATE_UNKNOWN;
 	managed_function__fini(&f);
