@@ -21,6 +21,7 @@
 #define STARTER_STEPS  (SEARCHED_PIECE / 40) /* … and for starters, reading included */
 #define ENTRY_MAX      128
 #define HLT	       0xf4
+#define LEA	       0x8d
 #define CALL_DISTANCE  (32 << 20)  /* at most, to a function or its linkage table */
 #define STARTER_MAX    64	   /* bytes of a starter */
 #define LARGE_SIZE     (32u << 20) /* of code without CFI in one file */
@@ -233,27 +234,44 @@ static uint64_t taken_address(const struct text *text, size_t at)
 	return 0;
 }
 
+/*
+ * Does an instruction take the address of code that leads to the call at `call`? The offset of that
+ * code; 0: none does. All that is tried ends `behind` bytes after one that is `byte`.
+ */
+static size_t taken_by(const struct text *text, int byte, size_t behind, size_t call)
+{
+	const size_t span = STARTER_MAX - X86_SIZE_MAX, lowest = call - span;
+	const unsigned char *end = text->bytes + text->size - behind;
+
+	for (const unsigned char *p = text->bytes + X86_SIZE_MAX;
+	     p <= end && (p = memchr(p, byte, end + 1 - p)); p++) {
+		uint64_t target = taken_address(text, p - text->bytes + behind) - text->address;
+
+		if (target - lowest <= span && is_behind_nothing(text->bytes + target) &&
+		    leads_to_call(text->bytes + target, call - target))
+			return target;
+	}
+	return 0;
+}
+
 /* The code that ends in the call at `call` is a starter if other code takes its address. */
 static int find_starter(struct unwind_rows *r, const struct text *text, size_t call,
 			struct known_code *found, int count)
 {
-	const size_t lowest = call - (STARTER_MAX - X86_SIZE_MAX);
+	/* what all addresses there have in common, but for those around a multiple of 64 KB */
+	const int third_byte = (text->address + call) >> 16 & 0xff;
+	const size_t target = taken_by(text, LEA, 6, call) ?: taken_by(text, third_byte, 2, call);
 
-	for (size_t at = X86_SIZE_MAX; at <= text->size; at++) {
-		uint64_t target = taken_address(text, at) - text->address;
-
-		if (target < lowest || target > call || !is_behind_nothing(text->bytes + target) ||
-		    !leads_to_call(text->bytes + target, call - target))
-			continue;
-		if (count < KNOWN_MAX)
-			found[count++] = (struct known_code){.start = text->address + target - 1,
-							     .end = text->address + target,
-							     .cfa = UNWIND_CFA_STARTER};
-		else
-			r->left++;
-		break;
+	if (!target)
+		return count;
+	if (count == KNOWN_MAX) {
+		r->left++;
+		return count;
 	}
-	return count;
+	found[count] = (struct known_code){.start = text->address + target - 1,
+					   .end = text->address + target,
+					   .cfa = UNWIND_CFA_STARTER};
+	return count + 1;
 }
 
 /* The size of the call behind which this is; 0: there is none. Other bytes rarely lead so near. */
