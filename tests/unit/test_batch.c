@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/outside_books.h"
 #include "elf/elf_file.h"
 #include "tools.h"
 
@@ -423,6 +424,50 @@ static void test_lines_of_the_kernel(void **state)
 	symbolizer__free(s);
 }
 
+/* Symbols of the kernel that are too many are in the books. */
+static void test_too_many_modules(void **state)
+{
+	struct outside_books *books = outside_books__new();
+	const struct symbolizer_options options = {.outside = books};
+	struct symbolizer *s = symbolizer__new();
+	struct symbolizer_counts counts = {};
+	const uint64_t address = 0x2000;
+	struct reported reported;
+	struct symbolizer_job job = {
+		.dso = {.kind = DSO_KERNEL, .fd = -1, .root_fd = -1, .path = "[kernel]"},
+		.addresses = &address,
+		.count = 1,
+		.sink = report,
+		.done = on_done,
+		.context = &reported,
+	};
+	char line[64], text[OUTSIDE_TEXT_SIZE];
+	struct outside_row row;
+
+	(void)state;
+	reported__init(&reported);
+	for (unsigned int i = 0; i < 1u << 16; i++) {
+		snprintf(line, sizeof(line), "%x t f%u\t[m%u]\n", 0x2000 + i * 16, i, i);
+		assert_int_equal(symbolizer__add_kallsyms(s, line, strlen(line)), 0);
+		if (i != 1000)
+			continue;
+		assert_int_equal(symbolizer__resolve_all(s, &job, 1, &options, &counts), 0);
+		reported__fini(&reported);
+		reported__init(&reported);
+	}
+	assert_false(outside_books__take(books, &row));
+	assert_int_equal(symbolizer__resolve_all(s, &job, 1, &options, &counts), 0);
+	assert_int_equal(job.state, SYMBOL_STATE_RESOLVED);
+	assert_true(outside_books__take(books, &row));
+	outside_row__describe(text, sizeof(text), &row);
+	assert_string_equal(text, "user 0: 1 files left (headers and symbol tables, read in part): "
+				  "too much by itself");
+	assert_false(outside_books__take(books, &row));
+	reported__fini(&reported);
+	symbolizer__free(s);
+	outside_books__free(books);
+}
+
 #define WINDOWS (ADDRESSES / 4)
 
 /* Four of the offsets, as text. */
@@ -789,6 +834,7 @@ int main(void)
 		cmocka_unit_test(test_symbols_only),
 		cmocka_unit_test(test_errors_of_the_caller),
 		cmocka_unit_test(test_lines_of_the_kernel),
+		cmocka_unit_test(test_too_many_modules),
 		cmocka_unit_test(test_an_index_of_a_session),
 		cmocka_unit_test(test_slices_of_a_large_module),
 		cmocka_unit_test(test_searches_of_a_session),

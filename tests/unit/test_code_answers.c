@@ -764,6 +764,7 @@ static void test_limits(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
+	bool is_left = false;
 
 	(void)state;
 	s->answers.limit = 400; /* for a function, and no more */
@@ -773,17 +774,50 @@ static void test_limits(void **state)
 	for (uint32_t left = 1; left < 40; left++) {
 		s->memory.reads_left = left;
 		s->answers.bytes.count = s->answers.methods.count = 0;
+		s->memory.left = false;
 		assert_int_equal(request(s, &q), 0);
+		is_left |= s->memory.left;
 	}
+	assert_true(is_left);
+	s->memory.left = false;
+	s->memory.reads_left = 1000;
+	assert_int_equal(request(s, &q), 0);
+	assert_false(s->memory.left);
 	s->memory.reads_left = 0;
 	assert_int_equal(request(s, &q), -EDQUOT);
 	close_scene(s);
+}
+
+/* Code behind the lines that an event has room for has none, and the answer says that it was cut. */
+static void test_many_rows(void **state)
+{
+	struct code_answers answers = {.pid = 10};
+	const struct code_question q = {.kind = FRAME_NOTE_V8};
+	const struct code_function_event *e;
+	struct managed_function f = {};
+
+	(void)state;
+	for (uint32_t i = 0; i < CODE_ROWS_MAX; i++)
+		assert_int_equal(vec_push(&f.rows, ((struct managed_row){i, i + 1, 1})), 0);
+	e = code_answers__event(&answers, &q, CODE_STATE_CONFIRMED, 0, &f);
+	assert_int_equal(e->row_count, CODE_ROWS_MAX);
+	assert_int_equal(e->rows[CODE_ROWS_MAX - 1].line, CODE_ROWS_MAX);
+	assert_false(answers.is_cut);
+	assert_int_equal(vec_push(&f.rows, ((struct managed_row){CODE_ROWS_MAX, 7, 1})), 0);
+	e = code_answers__event(&answers, &q, CODE_STATE_CONFIRMED, 0, &f);
+	assert_int_equal(e->row_count, CODE_ROWS_MAX);
+	assert_int_equal(e->rows[CODE_ROWS_MAX - 2].line, CODE_ROWS_MAX - 1);
+	assert_int_equal(e->rows[CODE_ROWS_MAX - 1].line, 0);
+	assert_int_equal(event_check(&e->header, e->header.size), 0);
+	assert_true(answers.is_cut);
+	managed_function__fini(&f);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_interpreted_method),
+		cmocka_unit_test(test_many_rows),
 		cmocka_unit_test(test_method_that_is_another_one_now),
 		cmocka_unit_test(test_method_of_an_unloaded_class),
 		cmocka_unit_test(test_compiled_code),

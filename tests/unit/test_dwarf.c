@@ -13,6 +13,7 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
+#include "stream/symbol_blob.h"
 #include "symbolize/dwarf.h"
 #include "symbolize/module.h"
 #include "unit/forge_dwarf.h"
@@ -869,6 +870,39 @@ static void module_left_test(void **state)
 	close(files.elf_fd);
 }
 
+/* Of more calls inlined into each other than an answer has, that some are left is in the report. */
+static void module_long_chain_test(void **state)
+{
+	static const uint64_t address = BASE + 8;
+
+	(void)state;
+	for (uint32_t count = SYMBOL_CHAIN_MAX - 1; count <= SYMBOL_CHAIN_MAX; count++) {
+		struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
+		bool is_cut = count + 1 > SYMBOL_CHAIN_MAX;
+		struct module_report report;
+		struct seen seen = {};
+		struct forged_dwarf d;
+		uint32_t inner;
+
+		forge_begin(&d);
+		forge_unit(&d, BASE, 0x100);
+		inner = forge_abstract(&d, "inner", 2, 32);
+		forge_function(&d, "outer", 33, BASE, 0x100);
+		for (uint32_t i = 0; i < count; i++)
+			forge_inlined(&d, INLINED, inner, BASE, 0x100, i + 1);
+		for (uint32_t i = 0; i <= count; i++)
+			forge_end(&d);
+		forge_unit_end(&d);
+		files.elf_fd = forge_finish(&d);
+		assert_int_equal(module_resolve(&files, &address, 1, see, &seen, &report), 0);
+		assert_int_equal(seen.frames, count + 1);
+		assert_string_equal(seen.function, "inner");
+		assert_int_equal(report.left, is_cut ? 1u << OUTSIDE_DEBUG_INFO : 0);
+		assert_int_equal(module_report__is_whole(&report, true), !is_cut);
+		close(files.elf_fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -897,6 +931,7 @@ int main(void)
 		cmocka_unit_test(mutated_test),
 		cmocka_unit_test(module_test),
 		cmocka_unit_test(module_left_test),
+		cmocka_unit_test(module_long_chain_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
+#include "symbolize/module.h"
 
 #include "unit/tools.h"
 
@@ -424,13 +425,44 @@ static void test_header(void **state)
 	assert_not_opened(0, 0x08040000fffffff1, -ENOTSUP); /* instructions of 4 */
 	assert_not_opened(1, 0, -EBADMSG);
 	assert_not_opened(1, 1000, -EBADMSG);
-	assert_not_opened(1, UINT32_MAX, -EBADMSG);
-	assert_not_opened(1, UINT64_MAX / 8 + 1, -EBADMSG);
-	assert_not_opened(1, UINT64_MAX, -EBADMSG);
+	assert_not_opened(1, 16u << 20, -EBADMSG);
 	for (size_t word = WORD_NAMES; word <= WORD_RECORDS; word++) {
 		assert_not_opened(word, 0, -EBADMSG);
 		assert_not_opened(word, 1ull << 32, -EBADMSG);
 		assert_not_opened(word, UINT64_MAX - 8, -EBADMSG);
+	}
+}
+
+static int drop_result(void *context, size_t index, const struct symbol_result *result)
+{
+	(void)context;
+	(void)index;
+	(void)result;
+	return 0;
+}
+
+/* More functions than are read are left, and counted: the program's symbols may have fewer. */
+static void test_too_many_functions(void **state)
+{
+	static const uint64_t counts[] = {(16u << 20) + 1, UINT32_MAX, UINT64_MAX / 8 + 1,
+					  UINT64_MAX};
+	static const uint64_t address = 0x1000;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(counts[0]); i++) {
+		struct copy c = copy_of("go120");
+		struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
+		struct module_report report;
+
+		put64(&c, "table", 1, counts[i / 2]);
+		if (i % 2)
+			drop_sections(&c);
+		assert_int_equal(open_copy(&c), -E2BIG);
+		files.elf_fd = c.fd;
+		assert_int_equal(module_resolve(&files, &address, 1, drop_result, NULL, &report),
+				 0);
+		assert_int_equal(report.left, 1u << OUTSIDE_DEBUG_INFO);
+		free_copy(&c);
 	}
 }
 
@@ -606,13 +638,14 @@ static void test_files(void **state)
 #define NODE_WORDS 4
 
 static void assert_changed_tree(size_t node, size_t word, uint32_t value, uint64_t offset,
-				const char *frames)
+				const char *frames, bool is_endless)
 {
 	struct copy c = copy_of("go120");
 
 	put32(&c, "tree", node * NODE_WORDS + word, value);
 	assert_int_equal(open_copy(&c), 0);
 	assert_frames(&c, offset, frames);
+	assert_int_equal(gopclntab__left(c.table), is_endless);
 	free_copy(&c);
 }
 
@@ -622,15 +655,15 @@ static void test_tree(void **state)
 
 	(void)state;
 	/* called by itself, by what it calls, and from outside of the function */
-	assert_changed_tree(0, 2, 8, 8, "main.main ?:0 (10)");
-	assert_changed_tree(1, 2, 8, 8, "main.main ?:0 (10)");
-	assert_changed_tree(0, 2, 32, 8, "main.main ?:0 (10)");
-	assert_changed_tree(0, 2, UINT32_MAX, 8, "main.main ?:0 (10)");
+	assert_changed_tree(0, 2, 8, 8, "main.main ?:0 (10)", true);
+	assert_changed_tree(1, 2, 8, 8, "main.main ?:0 (10)", true);
+	assert_changed_tree(0, 2, 32, 8, "main.main ?:0 (10)", false);
+	assert_changed_tree(0, 2, UINT32_MAX, 8, "main.main ?:0 (10)", false);
 	/* names and lines that are none */
 	assert_changed_tree(1, 1, UINT32_MAX, 12,
-			    " /src/b.go:100 (50) < main.main /src/a.go:10 (10)");
+			    " /src/b.go:100 (50) < main.main /src/a.go:10 (10)", false);
 	assert_changed_tree(1, 3, UINT32_MAX, 12,
-			    "main.outer /src/b.go:100 (0) < main.main /src/a.go:10 (10)");
+			    "main.outer /src/b.go:100 (0) < main.main /src/a.go:10 (10)", false);
 	/* a node far away: 1,073,741,823 */
 	c = copy_of("go120");
 	memcpy(at(&c, "main_inlines"), "\0\10\376\377\377\377\7\4\0", 9);
@@ -661,6 +694,7 @@ int main(void)
 		cmocka_unit_test(test_lying_moduledata),
 		cmocka_unit_test(test_lying_inline_base),
 		cmocka_unit_test(test_header),
+		cmocka_unit_test(test_too_many_functions),
 		cmocka_unit_test(test_functions_out_of_order),
 		cmocka_unit_test(test_short_file),
 		cmocka_unit_test(test_records),

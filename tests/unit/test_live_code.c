@@ -30,6 +30,7 @@ struct request {
 struct answer {
 	struct runtime_findings findings;
 	int32_t result;
+	uint32_t left;
 };
 
 /* The requests to the reader, and its answers. */
@@ -40,6 +41,7 @@ static struct reading {
 	bool is_big;	       /* their events are */
 	uint32_t methods, codes, looks;
 	bool keeps_frame_pointers;
+	uint32_t left, cut;	/* a limit ended the look; cut so many answers short */
 	uint32_t has, lists;	/* what is found; requests for a list of pieces of code */
 	uint32_t pid;		/* of the last request */
 	uint64_t address, time; /* of the last question */
@@ -108,10 +110,12 @@ static void serve(struct helper_job *job)
 
 	memcpy(&request, job->request, job->request_size);
 	reading->looks += !request.count;
-	if (!request.count && (reading->keeps_frame_pointers || reading->has)) {
+	if (reading->keeps_frame_pointers || reading->has || reading->left || reading->cut) {
 		*(struct answer *)job->answer = (struct answer){
 			.findings = {.info.has = reading->has,
-				     .keeps_frame_pointers = reading->keeps_frame_pointers}};
+				     .keeps_frame_pointers = reading->keeps_frame_pointers,
+				     .left = reading->left},
+			.left = request.count ? reading->cut : 0};
 		job->answer_size = sizeof(struct answer);
 	}
 	for (uint32_t i = 0; i < request.count; i++) {
@@ -301,6 +305,34 @@ static void test_too_many_processes(void **state)
 	assert_int_equal(row.reason, OUTSIDE_BY_ALL);
 	assert_int_equal(row.count, 1); /* there is one of ours */
 	assert_false(outside_books__take(live.books, &row));
+}
+
+static void assert_left(const char *expected)
+{
+	char text[OUTSIDE_TEXT_SIZE];
+	struct outside_row row;
+
+	assert_true(outside_books__take(live.books, &row));
+	outside_row__describe(text, sizeof(text), &row);
+	assert_string_equal(strchr(text, ':') + 2, expected);
+	assert_false(outside_books__take(live.books, &row));
+}
+
+/* A limit of what is read of a process is in the books: of a look, and of its functions. */
+static void test_limits_of_a_process(void **state)
+{
+	(void)state;
+	reading->left = 1;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_left("1 readings left (memory of language runtimes): too much by itself");
+	reading->left = 0;
+	reading->cut = 3;
+	live.now += 2 * S;
+	sample(FRAME_TABLE, &compiled);
+	run();
+	assert_left(
+		"3 functions left (functions, read from memory of runtimes): too much by itself");
 }
 
 /* It may be gone after some ticks. */
@@ -761,6 +793,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_compiled_code_is_requested_once),
 		T(test_too_many_processes),
+		T(test_limits_of_a_process),
 		T(test_a_process_is_looked_at_with_its_first_sample),
 		T(test_frame_pointers),
 		T(test_a_runtime_is_mapped_during_a_look),

@@ -123,6 +123,7 @@ static void serve(struct helper_job *job)
 	struct {
 		struct runtime_findings findings;
 		int32_t result;
+		uint32_t left;
 	} *reply = job->answer;
 	struct {
 		uint32_t pid, count;

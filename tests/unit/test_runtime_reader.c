@@ -6,8 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,25 +173,36 @@ static void bad_request_test(void **state)
 
 #define PROCESSES 40u
 
-/* A request about one function. 0, or why it was not even looked for. */
-static int request_function(pid_t pid)
+/* A request about `count` functions, 1 at most. 0, or why it was not even looked for. */
+static int request(pid_t pid, uint32_t questions, struct runtime_findings *findings)
 {
 	static char bytes[MESSAGE_SIZE_MAX];
 	struct {
 		uint32_t pid, count;
 		uint64_t started;
 		struct code_question questions[1];
-	} request = {.pid = (uint32_t)pid, .count = 1, .questions = {{.kind = FRAME_NOTE_HOTSPOT}}};
-	struct helper_job job = {
-		.request = &request, .request_size = sizeof(request), .answer = bytes};
+	} request = {.pid = (uint32_t)pid,
+		     .count = questions,
+		     .questions = {{.kind = FRAME_NOTE_HOTSPOT}}};
+	struct helper_job job = {.request = &request,
+				 .request_size = sizeof(request) -
+						 (1 - questions) * sizeof(request.questions),
+				 .answer = bytes};
 	struct helper_answer answer = {.data = bytes};
-	struct runtime_findings findings;
 
 	code_reader__serve(&job);
 	for (unsigned int i = 0; i < job.answer_fd_count; i++)
 		close(job.answer_fds[i]);
 	answer.size = job.answer_size;
-	return code_reader__take_info(&answer, &findings);
+	assert_int_equal(code_reader__left(&answer), 0);
+	return code_reader__take_info(&answer, findings);
+}
+
+static int request_function(pid_t pid)
+{
+	struct runtime_findings findings;
+
+	return request(pid, 1, &findings);
 }
 
 /* An event_push_fn. */
@@ -247,13 +262,46 @@ static void many_processes_test(void **state)
 	assert_int_equal(request_function(INT32_MAX), -ENODATA);
 }
 
+#define FILES 17u /* one more than are looked into */
+
+/* A file more than are looked into, of those that may have a runtime: the findings say so. */
+static void many_files_test(void **state)
+{
+	char directory[] = "/tmp/test_runtime_reader.XXXXXX", path[64];
+	struct runtime_findings findings;
+	void *mapped[FILES];
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	for (unsigned int i = 0; i < FILES; i++) {
+		int fd;
+
+		assert_int_equal(request(getpid(), 0, &findings), 0);
+		assert_int_equal(findings.left, 0);
+		snprintf(path, sizeof(path), "%s/libnode.so.%u", directory, i);
+		fd = open(path, O_RDWR | O_CREAT, 0755);
+		assert_int_equal(ftruncate(fd, 4096), 0);
+		mapped[i] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		assert_true(mapped[i] != MAP_FAILED);
+		close(fd);
+	}
+	assert_int_equal(request(getpid(), 0, &findings), 0);
+	assert_int_equal(findings.left, 1);
+	for (unsigned int i = 0; i < FILES; i++) {
+		munmap(mapped[i], 4096);
+		snprintf(path, sizeof(path), "%s/libnode.so.%u", directory, i);
+		unlink(path);
+	}
+	rmdir(directory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(luajit_test),	      cmocka_unit_test(pypy_test),
 		cmocka_unit_test(again_test),	      cmocka_unit_test(bad_request_test),
 		cmocka_unit_test(ended_test),	      cmocka_unit_test(many_processes_test),
-		cmocka_unit_test(forged_events_test),
+		cmocka_unit_test(forged_events_test), cmocka_unit_test(many_files_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

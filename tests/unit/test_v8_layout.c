@@ -186,6 +186,32 @@ static void exports_test(void **state)
 	close_image(file, fd);
 }
 
+/* Symbols with hashes alike, without an end: the search ends, and the file says that it was left. */
+static void endless_exports_test(void **state)
+{
+	enum { MOVED = 0xbc0 };
+	struct elf_exports exports;
+	struct elf_file *file;
+	uint64_t address;
+	struct image im;
+	int fd;
+
+	(void)state;
+	forge_exports(&im);
+	memcpy(im.bytes + MOVED, im.bytes + HASH, 36);
+	put(&im, DYNAMIC + 56, 0x1000 + MOVED, 8);
+	put(&im, MOVED + 32, hash_of("zero") & ~1u, 4);
+	fd = make_file(im.bytes, im.size);
+	assert_int_equal(ftruncate(fd, 1 << 16), 0);
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(elf_exports__init(&exports, file), 0);
+	assert_int_equal(elf_exports__find(&exports, "zero", &address), 0);
+	assert_false(elf_file__left(file));
+	assert_int_equal(elf_exports__find(&exports, "two", &address), -EFBIG);
+	assert_true(elf_file__left(file));
+	close_image(file, fd);
+}
+
 static void damaged_exports_test(void **state)
 {
 	(void)state;
@@ -234,7 +260,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_test),	  cmocka_unit_test(verdicts_test),
 		cmocka_unit_test(hostile_constants_test), cmocka_unit_test(exports_test),
-		cmocka_unit_test(damaged_exports_test),	  cmocka_unit_test(no_exports_test),
+		cmocka_unit_test(endless_exports_test),	  cmocka_unit_test(damaged_exports_test),
+		cmocka_unit_test(no_exports_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

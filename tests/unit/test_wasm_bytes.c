@@ -204,7 +204,7 @@ static void test_limits(void **state)
 	memset(bytes + 8, 0, sizeof(bytes) - 8);
 	for (size = 8; size + 3 <= sizeof(bytes); size += 3)
 		bytes[size + 1] = 1;
-	assert_int_equal(open_module(&w), -ENOTSUP);
+	assert_int_equal(open_module(&w), -EFBIG);
 	assert_int_equal(wasm_bytes__open(&w, &m, BASE, UINT64_MAX), -EINVAL);
 	assert_int_equal(wasm_bytes__open(&w, &m, UINT64_MAX - 9, 16), -EINVAL);
 	size = forge_module(bytes, WASM_NAMES);

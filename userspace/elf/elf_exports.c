@@ -10,7 +10,7 @@
 #define MAX_CHAIN 4096u /* symbols of one bucket; linkers make some two */
 #define MAX_NAME  256u
 
-int elf_exports__init(struct elf_exports *x, const struct elf_file *file)
+int elf_exports__init(struct elf_exports *x, struct elf_file *file)
 {
 	struct elf_dynamic d = {};
 	int err = elf_file__dynamic(file, &d);
@@ -80,7 +80,8 @@ int elf_exports__find(const struct elf_exports *x, const char *name, uint64_t *a
 		if (word & 1)
 			return -ENOENT;
 	}
-	return -EBADMSG;
+	x->file->left = true;
+	return -EFBIG;
 }
 
 int elf_exports__u32(const struct elf_exports *x, const char *name, uint32_t *value)

@@ -238,6 +238,7 @@ static int32_t value_at(struct gopclntab *t, struct go_values *values, uint32_t 
 		values->at = NULL; /* damaged, or at its end */
 		break;
 	}
+	t->left |= !t->lines.steps;
 	if (address >= values->end)
 		return -1;
 	*until = min_u64(*until, values->end);
@@ -405,8 +406,14 @@ static int read_frames(struct gopclntab *t, size_t number, uint64_t address,
 		put_frame(&frames[count], &call->frame, &place);
 		place = call->place;
 	}
+	t->left |= call != NULL;
 	frames[0] = l->function;
 	return 1;
+}
+
+bool gopclntab__left(const struct gopclntab *t)
+{
+	return t->left;
 }
 
 const char *gopclntab__file(struct gopclntab *t, size_t number)

@@ -65,6 +65,8 @@ int gopclntab__each_depth(const struct gopclntab *t, size_t number, go_depth_fn 
  */
 int gopclntab__frames(struct gopclntab *t, size_t number, uint64_t address,
 		      struct symbol_frame *frames, uint64_t *until);
+/* Has a limit left out inlined calls or lines? */
+bool gopclntab__left(const struct gopclntab *t);
 /* The file that defines the function, or NULL. */
 const char *gopclntab__file(struct gopclntab *t, size_t number);
 

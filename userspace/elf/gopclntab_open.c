@@ -340,7 +340,7 @@ static bool header_is_sane(const struct go_opening *o)
 			return false;
 	}
 	return h[HEADER_NAMES] >= sizeof(o->header) && h[HEADER_RECORDS] < o->available &&
-	       h[HEADER_FUNCTIONS] && h[HEADER_FUNCTIONS] <= MAX_FUNCTIONS;
+	       h[HEADER_FUNCTIONS];
 }
 
 static struct go_bytes part_of_table(const struct gopclntab *t, const struct go_opening *o,
@@ -418,6 +418,8 @@ static int open_at(struct go_opening *o, uint64_t address, uint64_t offset, uint
 		return -ENOTSUP;
 	if (!header_is_sane(o))
 		return -EBADMSG;
+	if (o->header[HEADER_FUNCTIONS] > MAX_FUNCTIONS)
+		return -E2BIG;
 	found = find_module(o);
 	if (found < 0)
 		return found;
@@ -443,7 +445,7 @@ static int try_table(struct go_opening *o, uint64_t address)
 	int err;
 
 	if (o->tries++ == MAX_TRIES)
-		return -EBADMSG;
+		return -EFBIG;
 	if (elf_file__offset_of_address(o->file, address, &offset))
 		return 0;
 	err = open_at(o, address, offset, elf_file__segment_end(o->file, offset) - offset);

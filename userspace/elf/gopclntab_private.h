@@ -88,6 +88,7 @@ struct gopclntab {
 	uint64_t gofunc; /* of go:func.*, where the inline trees are; 0: unknown */
 	struct go_bytes names, units, files, values, functions;
 	struct go_lines lines;
+	bool left; /* a limit ended the reading of an address's frames */
 };
 
 static inline uint32_t go_load32(const void *at)

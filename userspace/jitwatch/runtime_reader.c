@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "helpers/owner.h"
 #include "helpers/pool.h"
@@ -214,6 +215,7 @@ _Static_assert(sizeof(struct code_request) <= MESSAGE_SIZE_MAX, "it is one reque
 struct code_answer {
 	struct runtime_findings findings;
 	int32_t result;
+	uint32_t left; /* questions whose answer a limit cut short, or left out */
 };
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -290,13 +292,16 @@ static struct found_runtimes *runtimes_of(const struct code_request *request, bo
 static int answer_all(struct found_runtimes *found, const struct code_request *request,
 		      struct helper_job *job)
 {
+	struct code_answer *answer = job->answer;
 	struct code_answers answers = {.pid = request->pid, .limit = ANSWER_MAX};
+	uint32_t i;
 	int fd, err = 0;
 
 	found->memory = found_runtimes__memory(found);
 	code_answers__begin(found);
-	for (uint32_t i = 0; i < request->count && !err; i++)
+	for (i = 0; i < request->count && !err; i++)
 		err = code_answers__add(&answers, found, &request->questions[i]);
+	answer->left = answers.left + request->count - i;
 	fd = err == -ENOMEM || !answers.bytes.count
 		     ? -1
 		     : memory_with("sysprof-code", answers.bytes.data, answers.bytes.count);
@@ -358,6 +363,16 @@ int code_reader__take_info(const struct helper_answer *from, struct runtime_find
 	*findings = answer.findings;
 	check_findings(findings);
 	return 0;
+}
+
+uint32_t code_reader__left(const struct helper_answer *from)
+{
+	struct code_answer answer;
+
+	if (from->refusal || from->size != sizeof(answer))
+		return 0;
+	memcpy(&answer, from->data, sizeof(answer));
+	return min_u64(answer.left, CODE_QUESTIONS_MAX);
 }
 
 static uint32_t pid_of(const struct event_header *event)

@@ -34,6 +34,8 @@ void code_reader__serve(struct helper_job *job);
 
 /* The runtimes of a process, checked. 0; -ENODATA: it could not be read. */
 int code_reader__take_info(const struct helper_answer *answer, struct runtime_findings *findings);
+/* The questions whose answer a limit cut short, or left out. */
+uint32_t code_reader__left(const struct helper_answer *answer);
 
 /*
  * Checks events, sets their time. 0; -ENODATA: the rest was not taken, because an event is invalid

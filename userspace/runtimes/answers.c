@@ -31,8 +31,11 @@ static int append(struct code_answers *answers, const void *data, size_t size)
 	return vec_append(&answers->bytes, data, size);
 }
 
-/* Rows ascend in an event; of two at one offset the last one counts. */
-static size_t copy_rows(struct code_row *to, const struct managed_function *f)
+/*
+ * Rows ascend in an event; of two at one offset the last one counts. Code behind those that fit has
+ * no line. Not all are copied: *is_cut.
+ */
+static size_t copy_rows(struct code_row *to, const struct managed_function *f, bool *is_cut)
 {
 	size_t count = 0;
 
@@ -41,14 +44,17 @@ static size_t copy_rows(struct code_row *to, const struct managed_function *f)
 
 		if (count && row->offset <= to[count - 1].offset)
 			count--;
-		if (count == CODE_ROWS_MAX)
+		if (count == CODE_ROWS_MAX) {
+			to[count - 1].line = to[count - 1].column = 0;
+			*is_cut = true;
 			break;
+		}
 		to[count++] = (struct code_row){row->offset, row->line, row->column};
 	}
 	return count;
 }
 
-const struct code_function_event *code_answers__event(const struct code_answers *answers,
+const struct code_function_event *code_answers__event(struct code_answers *answers,
 						      const struct code_question *q,
 						      enum code_state state, uint32_t base,
 						      const struct managed_function *f)
@@ -77,7 +83,7 @@ const struct code_function_event *code_answers__event(const struct code_answers 
 		.column = f ? f->column : 0,
 		.base = base,
 	};
-	event->row_count = f ? copy_rows(event->rows, f) : 0;
+	event->row_count = f ? copy_rows(event->rows, f, &answers->is_cut) : 0;
 	text = (char *)&event->rows[event->row_count];
 	size = (size_t)(text - e.bytes) + event->name_size + event->file_size;
 	memset(text, 0, event_aligned(size) - (size_t)(text - e.bytes));
@@ -158,7 +164,7 @@ void code_answers__begin(struct found_runtimes *found)
 			memory->begin(found->state[i], &found->memory);
 }
 
-int code_answers__add(struct code_answers *answers, struct found_runtimes *found,
+static int add_answer(struct code_answers *answers, struct found_runtimes *found,
 		      const struct code_question *question)
 {
 	const struct runtime_memory *memory;
@@ -172,6 +178,17 @@ int code_answers__add(struct code_answers *answers, struct found_runtimes *found
 				return memory->answer(found->state[i], answers, &found->memory,
 						      question);
 	return 0;
+}
+
+int code_answers__add(struct code_answers *answers, struct found_runtimes *found,
+		      const struct code_question *question)
+{
+	int err;
+
+	found->memory.left = answers->is_cut = false;
+	err = add_answer(answers, found, question);
+	answers->left += err || found->memory.left || answers->is_cut;
+	return err;
 }
 
 void code_answers__fini(struct code_answers *answers)
@@ -247,11 +264,13 @@ static int read_areas(pid_t pid, struct areas *areas)
 	f = fopen(path, "re");
 	if (!f)
 		return -errno;
-	while (!err && areas->list.count < MAPPINGS_MAX && (size = getline(&line, &room, f)) > 0) {
+	while (!err && (size = getline(&line, &room, f)) > 0) {
 		struct proc_mapping m;
 
 		if (proc_parse_mapping(line, line[size - 1] == '\n' ? size - 1 : size, &m))
 			continue;
+		if (areas->list.count == MAPPINGS_MAX)
+			return -EFBIG;
 		err = vec_push(&areas->list,
 			       ((struct area){.start = m.start,
 					      .end = m.end,
@@ -279,8 +298,10 @@ static void look_for_each(struct found_runtimes *found, const struct areas *area
 	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
 		lookup.memory = found_runtimes__memory(found);
 		memory->find(found->state[i], &lookup);
+		found->left |= lookup.memory.left;
 	}
 	found->may_come |= lookup.may_come;
+	found->left |= elf_file__left(file);
 }
 
 static void look_at_file(struct found_runtimes *found, const struct areas *areas, size_t i)
@@ -339,9 +360,9 @@ bool found_runtimes__is_file_code(const struct found_runtimes *found, uint64_t a
 }
 
 static void look_at_files(struct found_runtimes *found, struct areas *areas, bool programs,
-			  size_t left)
+			  size_t room)
 {
-	for (size_t i = 0; i < areas->list.count && left; i++) {
+	for (size_t i = 0; i < areas->list.count; i++) {
 		const struct area *a = &areas->list.data[i];
 		size_t first;
 
@@ -350,9 +371,12 @@ static void look_at_files(struct found_runtimes *found, struct areas *areas, boo
 		first = first_of_file(areas, i);
 		if (areas->list.data[first].was_looked_at)
 			continue;
+		if (!room--) {
+			found->left = true;
+			return;
+		}
 		areas->list.data[first].was_looked_at = true;
 		look_at_file(found, areas, first);
-		left--;
 	}
 }
 
@@ -381,6 +405,8 @@ int runtime_finder__look(pid_t pid, struct found_runtimes *found)
 	found->mem = mem > 0 ? mem : 0;
 	found->user = tenant_user(pid);
 	err = read_areas(pid, &areas);
+	found->left = err == -EFBIG;
+	err = found->left ? 0 : err;
 	note_file_code(found, &areas);
 	if (!err) {
 		look_at_files(found, &areas, false, FILES_MAX);
@@ -426,7 +452,7 @@ void found_runtimes__describe(const struct found_runtimes *found, struct runtime
 {
 	const struct runtime_memory *memory;
 
-	*findings = (struct runtime_findings){.may_come = found->may_come};
+	*findings = (struct runtime_findings){.may_come = found->may_come, .left = found->left};
 	for (unsigned int i = 0; (memory = runtime_memory(i)); i++)
 		if (found->state[i])
 			memory->describe(found->state[i], findings, &findings->of[i]);

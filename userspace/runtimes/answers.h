@@ -29,6 +29,7 @@ struct found_runtimes {
 	struct target_range file_code[FOUND_FILE_CODE]; /* executable mappings of files */
 	uint32_t file_code_count;
 	bool may_come; /* a runtime is there, and has not begun yet: worth another look */
+	bool left;     /* a limit ended the look, or the reading of a file or of memory */
 	void *state[RUNTIME_MEMORIES_MAX]; /* of each runtime_memory(), by its number */
 };
 
@@ -97,6 +98,8 @@ struct code_answers {
 	uint32_t pid;
 	size_t limit;
 	VEC(char) bytes;
+	uint32_t left; /* questions whose answer a limit cut short, or left out */
+	bool is_cut;   /* the present one: it has more rows than an event */
 	/* reported functions of compiled code (HotSpot, WebAssembly) */
 	VEC(struct code_question) methods;
 	struct target_pages *pages;	    /* NULL: none yet */
@@ -123,7 +126,7 @@ int code_answers__function(struct code_answers *answers, const struct code_quest
 			   uint16_t flags);
 
 /* In two steps: the event, valid until the next one; and as above. */
-const struct code_function_event *code_answers__event(const struct code_answers *answers,
+const struct code_function_event *code_answers__event(struct code_answers *answers,
 						      const struct code_question *q,
 						      enum code_state state, uint32_t base,
 						      const struct managed_function *f);

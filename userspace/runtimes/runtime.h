@@ -153,6 +153,7 @@ struct runtime_findings {
 	struct runtime_layout layout;
 	uint32_t may_come;
 	uint32_t keeps_frame_pointers; /* of JIT code that is not walked otherwise */
+	uint32_t left;		       /* a limit ended the look, or what it read */
 	struct runtime_finding of[RUNTIME_MEMORIES_MAX];
 };
 

@@ -58,6 +58,7 @@ int target_memory__read(struct target_memory *m, void *to, size_t size, uint64_t
 {
 	if (!m->reads_left || m->bytes_left < size) {
 		m->reads_left = 0;
+		m->left = true;
 		return -EDQUOT;
 	}
 	m->reads_left--;

@@ -28,6 +28,7 @@ struct target_memory {
 	void *context;
 	uint64_t bytes_left;
 	uint32_t reads_left;
+	bool left;		    /* set: a limit ended or cut short what was to be read */
 	struct target_pages *pages; /* what is kept, the caller's; NULL: each read looks anew */
 };
 

@@ -640,6 +640,8 @@ static int report_rest(struct batch *b, struct part *part)
 	if (!err && kernel) {
 		err = report_kernel_until(part, job->count);
 		job->state = symbolize_kernel_state(b->symbolizer);
+		outside_books__add(b->options->outside, 0, OUTSIDE_SYMBOL_TABLES, OUTSIDE_BY_ITSELF,
+				   symbolize_kernel_left(b->symbolizer));
 	}
 	return err;
 }

@@ -87,6 +87,7 @@ struct kallsyms {
 	size_t sorted;		      /* number of symbols that are, one per address */
 	VEC(struct added_code) added; /* since then */
 	uint64_t lines, malformed, nonzero;
+	bool left; /* there are more than the limits allow */
 };
 
 struct line {
@@ -318,9 +319,13 @@ static int add_line(struct kallsyms *k, const char *start, const char *end)
 	struct line line;
 
 	k->lines++;
-	if (!parse_line(start, end, &line) || k->symbols.count >= SYMBOLS_MAX ||
-	    k->names.count > NAMES_MAX || strtab__count(k->modules) > MODULES_MAX) {
+	if (!parse_line(start, end, &line)) {
 		k->malformed++;
+		return 0;
+	}
+	if (k->symbols.count >= SYMBOLS_MAX || k->names.count > NAMES_MAX ||
+	    strtab__count(k->modules) > MODULES_MAX) {
+		k->left = true;
 		return 0;
 	}
 	if (!line.address)
@@ -500,6 +505,11 @@ bool kallsyms__hidden(const struct kallsyms *k)
 bool kallsyms__empty(const struct kallsyms *k)
 {
 	return !k->symbols.count;
+}
+
+bool kallsyms__left(const struct kallsyms *k)
+{
+	return k->left;
 }
 
 uint64_t kallsyms__malformed(const struct kallsyms *k)

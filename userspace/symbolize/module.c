@@ -29,6 +29,7 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
+#include "stream/symbol_blob.h"
 #include "symbolize/module_private.h"
 
 #define DEFAULT_MEMORY_LIMIT (UINT64_C(4) << 30)
@@ -378,9 +379,17 @@ static int add_symbol_frame(struct module *m, const struct symbol_match *match)
 	return frame.function ? vec_push(&m->frames, frame) : -ENOMEM;
 }
 
+/* Of a chain that is longer than an answer, the outermost frames are left out. */
+static void note_length(struct module *m, size_t count)
+{
+	if (count > SYMBOL_CHAIN_MAX)
+		m->left |= 1u << OUTSIDE_DEBUG_INFO;
+}
+
 static int add_dwarf_frames(struct module *m, const struct dwarf_frame *frames, size_t count,
 			    const struct symbol_match *match)
 {
+	note_length(m, count);
 	for (size_t i = 0; i < count; i++) {
 		bool outermost = i + 1 == count;
 		struct symbol_frame frame = frames[i].where;
@@ -412,6 +421,7 @@ static int add_go_frames(struct module *m, uint64_t address, uint64_t *until)
 	count = gopclntab__frames(m->go, number, address, frames, until);
 	if (count <= 0 || !frames[count - 1].function[0])
 		return 0;
+	note_length(m, (size_t)count);
 	err = vec_append(&m->frames, frames, count);
 	m->report.with_lines += frames[0].line != 0;
 	return err ? err : 1;
@@ -521,6 +531,8 @@ void module_finish_report(struct module *m, size_t count)
 	m->report.left = m->left;
 	if ((m->elf && elf_file__left(m->elf)) || (m->debug && elf_file__left(m->debug)))
 		m->report.left |= 1u << OUTSIDE_SYMBOL_TABLES;
+	if (m->go && gopclntab__left(m->go))
+		m->report.left |= 1u << OUTSIDE_DEBUG_INFO;
 	m->report.index_cost = module_index_cost(m);
 	/* names from DWARF or Go's table alone are names as well */
 	if (m->report.with_lines && m->report.state == SYMBOL_STATE_NO_SYMBOLS)

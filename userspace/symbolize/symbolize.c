@@ -164,6 +164,11 @@ enum symbol_state symbolize_kernel_state(const struct symbolizer *s)
 	return kallsyms__empty(s->kallsyms) ? SYMBOL_STATE_NO_SYMBOLS : SYMBOL_STATE_RESOLVED;
 }
 
+bool symbolize_kernel_left(const struct symbolizer *s)
+{
+	return kallsyms__left(s->kallsyms) || (s->modules && kallsyms__left(s->modules));
+}
+
 bool symbolize_in_kernel_image(struct symbolizer *s, uint64_t address)
 {
 	struct kernel_function function;

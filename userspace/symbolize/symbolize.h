@@ -35,6 +35,8 @@ struct symbol_cache *symbolize_cache(struct symbolizer *s);
 int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t address,
 			     symbol_sink_fn sink, void *context);
 enum symbol_state symbolize_kernel_state(const struct symbolizer *s);
+/* Are there more symbols than are kept? */
+bool symbolize_kernel_left(const struct symbolizer *s);
 /* Is the address in the kernel's own image, not in a module? */
 bool symbolize_in_kernel_image(struct symbolizer *s, uint64_t address);
 
@@ -70,5 +72,7 @@ int kallsyms__text_start(const struct kallsyms *k, uint64_t *address);
 bool kallsyms__hidden(const struct kallsyms *k);
 bool kallsyms__empty(const struct kallsyms *k);
 uint64_t kallsyms__malformed(const struct kallsyms *k);
+/* Has a limit left out lines? */
+bool kallsyms__left(const struct kallsyms *k);
 
 #endif

@@ -407,7 +407,9 @@ static int end_greenlets(struct elf_file *file, struct unwind_rows *r, row_list 
 	uint32_t number;
 	int err;
 
-	if (elf_exports__init(&exports, file) || elf_exports__find(&exports, GREENLET, &address))
+	err = elf_exports__init(&exports, file) ?: elf_exports__find(&exports, GREENLET, &address);
+	r->left += err == -EFBIG;
+	if (err)
 		return 0;
 	/* a table of symbols that is damaged or too large for the builder's memory has none */
 	elf_file__each_symbol(file, find_greenlet, &first);

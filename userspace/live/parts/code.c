@@ -360,6 +360,10 @@ static void take_info(void *context, const struct helper_answer *answer)
 	}
 	log_debug(LOG_SYMBOLS, "process %u: runtimes %x%s", request->id.pid, found.info.has,
 		  found.may_come ? ", more may come" : "");
+	if (found.left)
+		outside_books__add(c->options.books,
+				   outside_books__user_of(c->options.books, process->task->id.pid),
+				   OUTSIDE_RUNTIMES, OUTSIDE_BY_ITSELF, 1);
 	process->keeps_frame_pointers = found.keeps_frame_pointers;
 	is_reported = report_states(c, process, &found);
 	if (!found.info.has && !found.may_come && process->program && !is_reported) {

@@ -496,6 +496,14 @@ static uint32_t user_of(void *books, uint32_t pid)
 	return outside_books__user_of(books, (pid_t)pid);
 }
 
+/* Functions that a limit cut short where they were read. */
+static void note_cut(struct code_part *c, uint32_t pid, uint32_t count)
+{
+	if (count)
+		outside_books__add(c->options.books, user_of(c->options.books, pid),
+				   OUTSIDE_FUNCTIONS, OUTSIDE_BY_ITSELF, count);
+}
+
 /* May the process add this event to the recording? If not, the books count it, if there are any. */
 static bool may_add(struct code_part *c, struct code_process *process,
 		    const struct event_header *event)
@@ -581,6 +589,8 @@ static int take_copy(struct code_part *c, const struct code_copy_event *copy)
 			  copy->header.time)) /* over the limit: as if there were no copy */
 		return 0;
 	err = memory->read_copy(&answers, copy, &process->layout);
+	if (answers.is_cut)
+		note_cut(c, copy->tgid, 1);
 	if (!err) {
 		event = (struct event_header *)answers.bytes.data;
 		event->time = monotonic_ns();
@@ -609,6 +619,7 @@ static void take_events(void *context, const struct helper_answer *answer)
 	if (!taking.process)
 		return;
 	taking.process->has_request = false;
+	note_cut(c, (uint32_t)request->id.pid, code_reader__left(answer));
 	err = code_reader__take_events(answer, (uint32_t)request->id.pid, now, take_event, &taking);
 	if (err == -ENODATA) {
 		outside_books__add(c->options.books,

@@ -143,6 +143,7 @@ static int read_chain(struct hotspot_found *found, const struct hotspot_blob *bl
 
 	if (err)
 		return err;
+	found->memory->left |= chain->count >= CODE_CALLS_MAX;
 	if (chain->is_cut || chain->count >= CODE_CALLS_MAX ||
 	    chain->scopes[chain->count - 1].method != blob->method) {
 		chain->scopes[0] = (struct hotspot_scope){.method = blob->method, .index = -1};
@@ -249,8 +250,12 @@ static int end_piece(struct listing *l)
 	int err;
 
 	l->piece.size = 0;
-	if (!piece.size || ++l->count > PIECES_MAX)
+	if (!piece.size)
 		return 0;
+	if (++l->count > PIECES_MAX) {
+		l->found->memory->left = true;
+		return 0;
+	}
 	err = add_stub(l->answers, l->found, piece.address, piece.size, &piece);
 	return err > 0 ? 0 : err;
 }

@@ -152,6 +152,7 @@ int hotspot_code__find(const struct hotspot_code *code, struct target_memory *me
 			return -ELOOP;
 		at -= back;
 	}
+	memory->left = true;
 	return -ELOOP;
 }
 
@@ -305,9 +306,13 @@ int hotspot_code__each(struct hotspot_code *code, struct target_memory *memory,
 	unsigned int blobs = 0;
 	int err = h ? 0 : -ENODATA;
 
-	for (uint64_t at = 0; !err && at < h->map_size && blobs < HOTSPOT_BLOBS_MAX; at++) {
+	for (uint64_t at = 0; !err && at < h->map_size; at++) {
 		struct hotspot_blob blob;
 
+		if (blobs == HOTSPOT_BLOBS_MAX) {
+			memory->left = true;
+			break;
+		}
 		if (at % sizeof(map) == 0)
 			err = target_memory__read(
 				memory, map, min_u64(sizeof(map), h->map_size - at), h->map + at);

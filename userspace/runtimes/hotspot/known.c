@@ -90,13 +90,14 @@ enum code_state hotspot_state_of_error(int err)
 }
 
 /* Ends the lines behind the bytecode. */
-static int end_rows(struct managed_function *f, uint32_t code_size)
+static int end_rows(struct managed_function *f, uint32_t code_size, struct target_memory *memory)
 {
 	struct managed_row end = {.offset = code_size};
 
 	if (!f->rows.count)
 		return 0;
 	if (f->rows.count >= CODE_ROWS_MAX) {
+		memory->left = true;
 		f->rows.count = CODE_ROWS_MAX - 1;
 		end.offset = f->rows.data[CODE_ROWS_MAX - 1].offset;
 	}
@@ -111,7 +112,8 @@ static enum code_state describe_method(struct code_answers *answers, struct hots
 	int err;
 
 	code_answers__keep_pages(answers, found->memory);
-	err = hotspot_method__describe(l, found->memory, m, f) ?: end_rows(f, m->code_size);
+	err = hotspot_method__describe(l, found->memory, m, f)
+		      ?: end_rows(f, m->code_size, found->memory);
 	found->memory->pages = NULL;
 	return err ? hotspot_state_of_error(err) : hotspot_method__check(l, found->memory, m);
 }

@@ -17,8 +17,7 @@
 /* ---- in a reader ----------------------------------------------------------------------------- */
 
 /* The tables of a JVM. 0; -ENODATA: this is none. */
-static int read_exports(const struct elf_file *file, uint64_t bias,
-			uint64_t exports[HOTSPOT_EXPORTS])
+static int read_exports(struct elf_file *file, uint64_t bias, uint64_t exports[HOTSPOT_EXPORTS])
 {
 	struct elf_exports x;
 	int err = elf_exports__init(&x, file);

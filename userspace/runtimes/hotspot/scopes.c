@@ -67,10 +67,12 @@ static int find_debug_data(const struct hotspot_layout *l, struct target_memory 
 		find_moved(&o, d);
 	else
 		find_in_blob(&o, blob, d);
-	if (d->places_size > DESCRIPTIONS_MAX || d->places_size < DESCRIPTION_SIZE ||
-	    d->scopes_end < d->scopes || d->scopes_end - d->scopes > DATA_MAX)
+	if (d->places_size < DESCRIPTION_SIZE || d->scopes_end < d->scopes)
 		return -ENODATA;
-	return 0;
+	if (d->places_size <= DESCRIPTIONS_MAX && d->scopes_end - d->scopes <= DATA_MAX)
+		return 0;
+	memory->left = true;
+	return -ENODATA;
 }
 
 static int read_debug_data(struct hotspot_code *code, struct target_memory *memory,

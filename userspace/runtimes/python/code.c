@@ -238,10 +238,12 @@ enum code_state cpython_code__read(const struct cpython *py, struct target_memor
 				   const struct cpython_identity *identity,
 				   struct managed_function *f)
 {
+	bool left = m->left;
 	int err = read_all(py, m, code, identity, f);
 
 	if (!err)
 		return CODE_STATE_CONFIRMED;
+	m->left = left || err == -EDQUOT; /* lengths of something else say nothing */
 	forget(f);
 	/* gone, or something else: not what was sampled */
 	return err == -ESTALE || err == -ENODATA || err == -EBADMSG ? CODE_STATE_STALE
@@ -346,6 +348,7 @@ int cpython_bytes__read(const struct cpython *py, struct target_memory *m, uint6
 	memcpy(&length, head + l->bytes_size, sizeof(length));
 	if (!cpython_object__is_alive(first))
 		return -ESTALE;
+	m->left |= length > limit;
 	*size = min_u64(length, limit);
 	data = malloc(*size + 1);
 	if (!data)

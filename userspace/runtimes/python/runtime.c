@@ -246,6 +246,7 @@ static int read_copy(struct code_answers *answers, const struct code_copy_event 
 	if (cpython_code__read(&py, &m, copy->function, &identity, &f) == CODE_STATE_CONFIRMED)
 		err = code_answers__function(answers, &question, CODE_STATE_CONFIRMED,
 					     py.layout.code_bytecode, &f, 0);
+	answers->is_cut |= m.left;
 	managed_function__fini(&f);
 	return err == -E2BIG ? -ENODATA : err;
 }

@@ -314,7 +314,7 @@ static int add_inlined(struct v8_reader *r, const struct v8_code *code, uint64_t
 		uint64_t sfi;
 
 		if (chain->count == V8_INLINED_MAX - 1) {
-			chain->is_cut = true;
+			chain->is_cut = r->memory->left = true;
 			return 0;
 		}
 		err = read_inlining(r, array, id, &inlining)

@@ -433,7 +433,7 @@ static int exported(void *context, const char *symbol, uint32_t *value)
 	return elf_exports__u32(context, symbol, value);
 }
 
-bool v8_layout__read(struct v8_layout *l, const struct elf_file *file)
+bool v8_layout__read(struct v8_layout *l, struct elf_file *file)
 {
 	struct elf_exports exports;
 

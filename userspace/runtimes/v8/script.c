@@ -291,6 +291,7 @@ static int load_lines(struct v8_reader *r, struct v8_script *s)
 	}
 	vec_free(&c.ends);
 	if (err == -EFBIG || err == -ENOENT || err == -ELOOP) {
+		r->memory->left |= err != -ENOENT;
 		s->counted = 1; /* and never will be */
 		return 0;
 	}

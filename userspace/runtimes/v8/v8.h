@@ -107,7 +107,7 @@ typedef int (*v8_constant_fn)(void *context, const char *symbol, uint32_t *value
  * Always fills the verdict; only if it is V8_WHOLE, V8_NO_INLINED or V8_NAMES_ONLY also the rest,
  * with the frame types, and returns true.
  */
-bool v8_layout__read(struct v8_layout *l, const struct elf_file *file);
+bool v8_layout__read(struct v8_layout *l, struct elf_file *file);
 bool v8_layout__fill(struct v8_layout *l, v8_constant_fn constant, void *context);
 
 /* Rows have offsets into the bytecodes. That in a frame, shifted right by 32, is this much more. */

@@ -193,8 +193,10 @@ static int read_fresh(struct v8_reader *r, struct v8_wasm_module *module,
 	module->fresh.count = 0;
 	if (begin % 8 || end % 8 || end < begin)
 		return -ENODATA;
-	if (end - begin > FRESH_MAX * 8ull)
+	if (end - begin > FRESH_MAX * 8ull) {
+		r->memory->left = true;
 		begin = end - FRESH_MAX * 8ull;
+	}
 	while (begin < end && !err) {
 		uint64_t objects[FRESH_PIECE];
 		size_t size = min_u64(sizeof(objects), end - begin);

@@ -86,7 +86,8 @@ struct wasm_bytes {
 
 /*
  * The module that is exactly these bytes. 0; -EINVAL: no module; -ENOTSUP: unknown contents;
- * -ENOMEM; or as target_memory__read(). If it is 0, the caller ends it.
+ * -EFBIG: too many sections or functions; -ENOMEM; or as target_memory__read(). If it is 0, the
+ * caller ends it.
  */
 int wasm_bytes__open(struct wasm_bytes *w, struct target_memory *m, uint64_t address,
 		     uint64_t size);

@@ -183,9 +183,12 @@ static int mark_names(struct wasm_bytes *w, struct cursor *c)
 		skip_name(c);
 		if (c->err || (i && function <= last))
 			break;
+		if (w->marks.count == WASM_MARKS_MAX && i % WASM_MARK_NAMES == 0) {
+			c->memory->left = true;
+			break;
+		}
 		if (i % WASM_MARK_NAMES == 0 &&
-		    (w->marks.count == WASM_MARKS_MAX ||
-		     vec_push(&w->marks, ((struct wasm_mark){function, offset}))))
+		    vec_push(&w->marks, ((struct wasm_mark){function, offset})))
 			break;
 		last = function;
 		w->names_end = c->at;
@@ -261,12 +264,12 @@ static int read_module(struct wasm_bytes *w, struct target_memory *m)
 		s.end = c.at;
 		err = c.err;
 		if (!err && i == SECTIONS_MAX)
-			err = -ENOTSUP;
+			err = -EFBIG;
 		if (!err)
 			err = read_section(w, m, &s, &has_names);
 	}
 	if (!err && (w->imported > WASM_FUNCTIONS_MAX || w->own > WASM_FUNCTIONS_MAX))
-		err = -ENOTSUP;
+		err = -EFBIG;
 	return err;
 }
 
@@ -278,6 +281,7 @@ int wasm_bytes__open(struct wasm_bytes *w, struct target_memory *m, uint64_t add
 	if (size < 8 || size > WASM_BYTES_MAX || address + size < address)
 		return -EINVAL;
 	err = read_module(w, m);
+	m->left |= err == -EFBIG;
 	if (err)
 		wasm_bytes__fini(w);
 	return err;
