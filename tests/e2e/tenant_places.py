@@ -233,7 +233,7 @@ def test_a_storm_ends_with_its_time():
 
 # ---- programs of root's that start meanwhile -----------------------------------------------------
 
-LIBRARIES, STARTS = 60, 12
+LIBRARIES, STARTS = 60, 6
 STARTING = 100  # samples of a program, one a ms of CPU time, until its mappings are known, and its 60 tables
 
 

@@ -22,6 +22,7 @@ EVENT_MMAP, EVENT_COMM, EVENT_JIT_BYTES, FROM_PROC, EXEC, ROOT = 8, 9, 41, 1, 2,
 FRAME_TABLE, FRAME_AFTER_SIGNAL = 3, 5
 NO_MEMORY, NO_USER = "no-memory", "no-user"
 UNWIND_SLOTS = 8192
+COMMANDS = 9  # of whose recordings the median is looked at
 TRIES = 3  # of what a host that takes the CPUs away for some milliseconds can spoil
 
 
@@ -131,10 +132,10 @@ def assert_soon(measure, count, limit):
     raise AssertionError(before)
 
 
-def commands(count, *command):
+def commands(*command):
     """Each COMMAND's Start, which is a recording of its own."""
     path, starts = scratch("command.sysprof"), []
-    for _ in range(count):
+    for _ in range(COMMANDS):
         record("-F", 999, "-o", path, "--", *command)
         starts += starts_of(path)
     return starts
@@ -159,7 +160,7 @@ def loaded_host():
 def test_command_by_table():
     """The first tick after its execve finds nothing else to do, and its tables built."""
     need_root()
-    assert_soon(lambda: commands(20, fixture("deep-no-fp"), "60", "0.2"), 20, 8)
+    assert_soon(lambda: commands(fixture("deep-no-fp"), "60", "0.2"), COMMANDS, 8)
 
 
 @long
@@ -167,7 +168,7 @@ def test_command_by_table_on_a_loaded_host():
     """The scheduler lets the collector wait, but not for its own pace of 100 ms."""
     need_root()
     with loaded_host():
-        assert_soon(lambda: commands(20, fixture("deep-no-fp"), "60", "0.2"), 20, 8)
+        assert_soon(lambda: commands(fixture("deep-no-fp"), "60", "0.2"), COMMANDS, 8)
 
 
 def test_libraries_of_a_command():
@@ -228,7 +229,7 @@ def test_first_lines_of_a_perf_map():
     """They are read a moment after they were written, though the map was made after the process was seen."""
     need_root()
     path, waits = scratch("first-lines.sysprof"), []
-    for _ in range(20):
+    for _ in range(COMMANDS):
         done = record("-F", 999, "-o", path, "--", fixture("jitreuse"), "-p", "5", "0.3")
         written = int(re.search(r"^span \w+ (\d+)", done.out, re.M)[1])
         read = next(struct.unpack_from("<QQ", body)[1] for kind, _, _, body in recording_events(path)
