@@ -5,6 +5,7 @@
 #
 #   unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (2)
 #   golden     the built C programs of tests/golden        layers   tests/check-layers.sh
+#   house      tests/check-house.sh
 #   quick      the cases of e2e that are marked @quick     format   tests/check-format.sh
 #   e2e        .sh and .py of tests/e2e, but "lib*"
 #   long       the long cases of those that have some (test-all)
@@ -262,6 +263,7 @@ sources_of() {
 	fuzz) compgen -G "tests/fuzz/fuzz_*.c" | sort ;;
 	replay) echo tests/replay.py ;;
 	layers) echo tests/check-layers.sh ;;
+	house) echo tests/check-house.sh ;;
 	distros) echo tests/distros.sh ;;
 	format) echo tests/check-format.sh ;;
 	esac
@@ -307,7 +309,7 @@ plan_suite() {
 	for source in $found; do
 		! has_no_case "$source" "$wanted" || continue
 		label=$suite/$(basename "${source%.*}") place=beside
-		[[ $suite == layers || $suite == format || $suite == replay || $suite == distros ]] && label=${label#*/}
+		[[ $suite == layers || $suite == house || $suite == format || $suite == replay || $suite == distros ]] && label=${label#*/}
 		# a second build of the same tests has its name in front
 		[ "$dir" = build ] || label=$(basename "$dir")/$label
 		# with the sanitizers it is memory that is looked at
@@ -421,7 +423,7 @@ run_alone() {
 }
 
 [ $# -gt 0 ] || {
-	echo "usage: $0 [DIR:]unit|golden|quick|e2e|long|soak|sanitized|servers|replay|fuzz|layers|format|distros[/TEST]…" >&2
+	echo "usage: $0 [DIR:]unit|golden|quick|e2e|long|soak|sanitized|servers|replay|fuzz|layers|house|format|distros[/TEST]…" >&2
 	exit 2
 }
 results=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-results.XXXXXX") || exit 1

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/service_decision.h"
 #include "agent/services.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"

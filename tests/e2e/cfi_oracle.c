@@ -24,7 +24,9 @@
 
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
 #include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
 #include "models/unwind_find.h"
 #include "unwind/unwind_table.h"
 

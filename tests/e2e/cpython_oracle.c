@@ -32,9 +32,13 @@
 #include "base/json_writer.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "runtimes/python/code.h"
 #include "runtimes/python/cpython.h"
 #include "models/cpython_merge.h"
 #include "models/cpython_walk.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/python/thread.h"
 
 #define FRAMES_MAX	2000u
 #define GROUPS_MAX	500u

@@ -13,6 +13,9 @@
 
 #include "base/order.h"
 #include "hotspot_jvm.h"
+#include "runtimes/hotspot/heap.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/scopes.h"
 
 #define INLINED_THREADS 256
 #define INLINED_RING	(16u << 12)

@@ -11,8 +11,11 @@
 
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
 #include "models/hotspot_walk.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/layout.h"
 #include "unwind_target.h"
 
 static struct hotspot_layout layout;

@@ -15,8 +15,13 @@
 #include <sysprof/profile_builder.h>
 
 #include "base/clocks.h"
+#include "process/managed_frames.h"
+#include "runtimes/hotspot/answers.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
 #include "process/code_functions.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/names.h"
 #include "runtimes/runtime.h"
 #include "process/recorder.h"
 #include "models/hotspot_walk.h"

@@ -20,6 +20,11 @@
  * Prints the first of what is wrong, and at the end "total NAME COUNT".
  */
 /* the walk of native frames is driven from here, frame by frame */
+#include "runtimes/hotspot/answers.h"
+#include "runtimes/hotspot/heap.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/scopes.h"
 #include "unwind/unwind.c"
 
 #include <sys/syscall.h>

@@ -16,7 +16,10 @@
 #include <unistd.h>
 
 #include "elf/elf_file.h"
+#include "elf/elf_image.h"
+#include "elf/elf_sections.h"
 #include "symbolize/module.h"
+#include "symbolize/module_index.h"
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbol_index_private.h"
 

@@ -23,6 +23,12 @@
 #include "base/json_writer.h"
 #include "elf/elf_file.h"
 #include "runtimes/answers.h"
+#include "runtimes/v8/code.h"
+#include "runtimes/v8/function.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/lines.h"
+#include "runtimes/v8/script.h"
 #include "runtimes/v8/v8.h"
 
 #define FRAMES_MAX    256

@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -12,6 +12,7 @@
 #include "stream/event_decode.h"
 #include "stream/symbol_blob.h"
 #include "symbolize/sealed.h"
+#include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_answers.h"
 
 #define CONTROL 8

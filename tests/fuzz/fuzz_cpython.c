@@ -9,9 +9,13 @@
 #include "../unit/forge_cpython.h"
 #include "fuzz.h"
 #include "runtimes/answers.h"
+#include "runtimes/python/code.h"
 #include "runtimes/python/cpython.h"
 #include "models/cpython_merge.h"
 #include "models/cpython_walk.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/python/thread.h"
 #include "stream/event_decode.h"
 
 #define CHANGE 11u

@@ -15,8 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "elf/elf_symbols.h"
 #include "fuzz.h"
 #include "symbolize/module.h"
+#include "symbolize/module_index.h"
 #include "symbolize/symbol_index.h"
 
 #define MEMORY_LIMIT  (64u << 20)

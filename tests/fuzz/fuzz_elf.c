@@ -5,6 +5,8 @@
 
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
+#include "elf/elf_sections.h"
+#include "elf/elf_symbols.h"
 #include "fuzz.h"
 
 #define SECTION_LIMIT (1u << 20)

@@ -9,6 +9,7 @@
 
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
 #include "fuzz.h"
 
 #define MAX_FUNCTIONS 4096

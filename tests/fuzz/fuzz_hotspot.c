@@ -8,7 +8,12 @@
 
 #include "../unit/hotspot_image.h"
 #include "fuzz.h"
+#include "runtimes/hotspot/answers.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/scopes.h"
 
 #define FRAMES_MAX 64
 #define PLACES	   8

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "compare/compare.h"
+#include "compare/output_json.h"
+#include "compare/output_text.h"
 #include "export/exporters.h"
+#include "export/html_data.h"
 #include "fuzz.h"
 #include "import/import.h"
 #include "models/profile_dump.h"

@@ -9,6 +9,7 @@
 #include "fuzz.h"
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbol_index_private.h"
+#include "symbolize/symbol_index_writer.h"
 
 #define LIMIT	      (1u << 20)
 #define OFFSETS_TRIED 512

@@ -6,6 +6,7 @@
 #include "fuzz.h"
 #include "models/unwind_find.h"
 #include "unwind/unwind_table.h"
+#include "unwind/unwind_table_check.h"
 
 #define TABLE_LIMIT   (16u << 20)
 #define BUCKETS_TRIED 4096

@@ -8,6 +8,9 @@
 
 #include "base/utf8.h"
 #include "fuzz.h"
+#include "runtimes/v8/code.h"
+#include "runtimes/v8/function.h"
+#include "runtimes/v8/lines.h"
 #include "runtimes/v8/v8.h"
 #include "../unit/v8_support.h"
 

@@ -9,6 +9,7 @@
 #include "fuzz.h"
 #include "runtimes/v8/wasm.h"
 #include "../unit/forge_wasm.h"
+#include "runtimes/v8/wasm_bytes.h"
 
 #define CHANGE	  11u
 #define FUNCTIONS 64u

@@ -5,6 +5,8 @@
  * which is noticed by the type of the code, and the walk starts at the loop before.
  */
 #include "models/cpython_walk.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/layout.h"
 
 #define TAG_BITS 3u
 

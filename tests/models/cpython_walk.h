@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtimes/python/code.h"
 #include "runtimes/python/cpython.h"
 #include "runtimes/target_memory.h"
 

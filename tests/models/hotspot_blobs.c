@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "runtimes/hotspot/heap.h"
 
 #define WINDOW 16384u
 

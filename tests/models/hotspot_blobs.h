@@ -3,6 +3,7 @@
 #ifndef TESTS_MODELS_HOTSPOT_BLOBS_H
 #define TESTS_MODELS_HOTSPOT_BLOBS_H
 
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
 
 struct hotspot_blobs {

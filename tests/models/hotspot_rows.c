@@ -8,7 +8,10 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/names.h"
 
 #define ENTRIES_IN_BLOB_MAX 256u
 #define RDX		    2

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "runtimes/hotspot/heap.h"
 
 #define RBX	       3
 #define RSP	       4

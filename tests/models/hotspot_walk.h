@@ -7,6 +7,7 @@
 #define TESTS_MODELS_HOTSPOT_WALK_H
 
 #include "models/hotspot_rows.h"
+#include "runtimes/hotspot/heap.h"
 
 #define HOTSPOT_REGISTERS 16
 

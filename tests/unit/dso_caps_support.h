@@ -144,8 +144,9 @@ static inline void close_opener(struct dso_opener *o)
 		if (!s->sightings.data[i].path)
 			continue;
 		assert_non_null(f->files.data[s->sightings.data[i].file].path);
-		hashmap_each(&s->by_file, hash_u64(s->sightings.data[i].file),
-			     indexed) if (indexed == i) break;
+		hashmap_each (&s->by_file, hash_u64(s->sightings.data[i].file), indexed)
+			if (indexed == i)
+				break;
 		assert_int_equal(indexed, i);
 		sightings++;
 	}

@@ -110,7 +110,8 @@ static inline const cJSON **elements(const cJSON *array, size_t *count)
 	*count = (size_t)cJSON_GetArraySize(array);
 	list = calloc(*count + 1, sizeof(*list));
 	assert_non_null(list);
-	cJSON_ArrayForEach(element, array) list[used++] = element;
+	cJSON_ArrayForEach (element, array)
+		list[used++] = element;
 	return list;
 }
 

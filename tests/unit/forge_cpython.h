@@ -14,8 +14,10 @@
 
 #include <sysprof/event.h>
 
+#include "runtimes/python/layout.h"
 #include "runtimes/runtime.h"
 #include "runtimes/python/cpython.h"
+#include "runtimes/table.h"
 #include "runtimes/target_memory.h"
 
 #define FORGED_BASE UINT64_C(0x7f0000000000)

@@ -8,6 +8,7 @@
 #ifndef TESTS_UNIT_FORGE_WASM_H
 #define TESTS_UNIT_FORGE_WASM_H
 
+#include "runtimes/v8/layout.h"
 #include "v8_support.h"
 
 #define WASM_CODE	(HEAP_BASE + HEAP_SIZE - 0x1000) /* can be read */

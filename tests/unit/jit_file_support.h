@@ -16,6 +16,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "jitwatch/jit_file.h"
 #include "jitwatch/jit_follower.h"
 
 #define NUMBER	  7

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agent/spool.h"
+#include "agent/spool_file.h"
 #include "base/clocks.h"
 
 #include <cmocka.h> /* its fail is a macro, that of base/log.h a function */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/retry.h"
 #include "agent/sink_format.h"
 
 #define JSON  "application/json"

@@ -18,7 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/credentials.h"
 #include "agent/http.h"
+#include "agent/retry.h"
 #include "agent/secret_memory.h"
 
 #include <cmocka.h> /* its fail is a macro, that of base/log.h a function */

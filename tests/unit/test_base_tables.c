@@ -83,7 +83,9 @@ static uint32_t find_key(const struct hashmap *map, const struct model *m, uint6
 {
 	uint32_t i;
 
-	hashmap_each(map, hash_u64(key) & m->hash_mask, i) if (m->keys[i] == key) break;
+	hashmap_each (map, hash_u64(key) & m->hash_mask, i)
+		if (m->keys[i] == key)
+			break;
 	return i;
 }
 

@@ -24,6 +24,8 @@
 #include "base/io.h"
 #include "base/outside_books.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
+#include "elf/elf_symbols.h"
 #include "tools.h"
 
 #define ADDRESSES	 400

@@ -4,6 +4,7 @@
  * clocks, stacks of known depth. Needs root.
  */
 #include "base/clocks.h"
+#include "capture/bpf_session_cpus.h"
 #include "capture/bpf_session_private.h" /* before cmocka, which has a macro of the name fail */
 #include "capture/cpu_visit.h"
 

@@ -29,6 +29,7 @@
 #include "base/quota.h"
 #include "unwind/build.h"
 #include "unwind/table_builder.h"
+#include "unwind/unwind_table_check.h"
 
 #define LIMIT  (4u << 20)
 #define SECOND 1000000000ull

@@ -18,6 +18,7 @@
 #include "unit/forge_dwarf.h"
 #include "unwind/unwind_rows.h"
 #include "unwind/unwind_table.h"
+#include "unwind/unwind_table_check.h"
 
 #define LIMIT	  (UINT64_C(64) << 20)
 #define FUNCTIONS 20000

@@ -9,8 +9,12 @@
 
 #include "base/clocks.h"
 #include "hotspot_image.h"
+#include "runtimes/hotspot/answers.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
 #include "process/code_functions.h"
+#include "runtimes/hotspot/known.h"
+#include "runtimes/hotspot/layout.h"
 #include "stream/event_decode.h"
 
 #define LIMIT	     (1u << 20)

@@ -15,7 +15,9 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "elf/elf_sections.h"
 #include "models/unwind_find.h"
+#include "unwind/code_flow.h"
 #include "unwind/undescribed.h"
 #include "unwind/unwind_table.h"
 

@@ -4,6 +4,9 @@
  * Comparisons of profiles with a known truth: what differs is found, what does not raises no alarm, and code that has
  * moved is not called slower. Seeds are fixed, so a run is as the one before.
  */
+#include "compare/output_text.h"
+#include "compare/rules.h"
+#include "compare/tests.h"
 #include "compare_support.h"
 
 /* With the sanitizers it is memory that is looked at: a few pairs have it all, and say nothing of how often. */

@@ -2,6 +2,7 @@
 /* What comparisons are made with: names that survive a rebuild, distributions, the family of tests. */
 #include "compare/compare.h"
 #include "compare/merged.h"
+#include "compare/names.h"
 #include "compare/statistics.h"
 
 #include "export_support.h"

@@ -12,6 +12,9 @@
 #include "runtimes/python/cpython.h"
 #include "models/cpython_merge.h"
 #include "models/cpython_walk.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/python/thread.h"
 
 #define FRAMES 64
 #define GROUPS 16

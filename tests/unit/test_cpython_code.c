@@ -9,7 +9,9 @@
 
 #include "base/cleanup.h"
 #include "forge_cpython.h"
+#include "runtimes/python/code.h"
 #include "runtimes/python/cpython.h"
+#include "runtimes/python/layout.h"
 
 static const uint32_t versions[] = {0x030b02f0, 0x030c01f0, 0x030d05f0, 0x030e0af0, 0x030f02f0};
 #define VERSIONS (sizeof(versions) / sizeof(*versions))

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "symbolize/demangle.h"
 #include "symbolize/module_private.h"
 
 static void assert_demangled(const char *mangled, const char *expected)

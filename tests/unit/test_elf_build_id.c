@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "elf/elf_build_id.h"
 #include "elf/elf_file.h"
 #include "unit/forge_elf.h"
 

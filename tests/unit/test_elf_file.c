@@ -23,6 +23,7 @@
 #include "base/io.h"
 #include "elf/elf_file.h"
 
+#include "elf/elf_symbols.h"
 #include "unit/forge_elf.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

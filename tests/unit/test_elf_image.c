@@ -12,6 +12,7 @@
 
 #include "base/gzip.h"
 #include "elf/elf_image.h"
+#include "elf/elf_sections.h"
 #include "unit/forge_dwarf.h"
 
 #define LIMIT (UINT64_C(1) << 30)

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "elf/elf_private.h"
 
+#include "elf/elf_symbols.h"
 #include "unit/forge_elf.h"
 
 #define SYMBOLS	   4000u

@@ -19,6 +19,7 @@
 #include "base/gzip.h"
 #include "elf/elf_file.h"
 
+#include "elf/elf_sections.h"
 #include "unit/tools.h"
 
 static const char SOURCE[] = "static int zeroes[100]; int main(void) { return zeroes[1]; }\n";

@@ -20,8 +20,7 @@ static struct node *read_nodes(const cJSON *file, size_t *count)
 	for (size_t i = 0; i < *count; i++) {
 		assert_true(number(list[i], "id") == (double)(i + 1));
 		nodes[i + 1].json = list[i];
-		cJSON_ArrayForEach(child, cJSON_GetObjectItem(list[i], "children"))
-		{
+		cJSON_ArrayForEach (child, cJSON_GetObjectItem(list[i], "children")) {
 			assert_true(child->valueint > (int)i + 1 && child->valueint <= (int)*count);
 			assert_int_equal(nodes[child->valueint].parent, 0);
 			nodes[child->valueint].parent = (uint32_t)i + 1;
@@ -146,8 +145,7 @@ static void test_recursion(void **state)
 		assert_string_equal(string(frame, "url"), "file:///src/a%20dir/fib.c");
 		assert_true(number(frame, "lineNumber") == 9);
 		assert_true(number(frame, "columnNumber") == 11);
-		cJSON_ArrayForEach(tick, cJSON_GetObjectItem(nodes[i].json, "positionTicks"))
-		{
+		cJSON_ArrayForEach (tick, cJSON_GetObjectItem(nodes[i].json, "positionTicks")) {
 			assert_true(number(tick, "line") == 11);
 			ticks += (size_t)number(tick, "ticks");
 		}

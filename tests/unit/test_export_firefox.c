@@ -148,8 +148,7 @@ static void check_file(const struct profile *p)
 	size_t threads = 0, wanted = 0;
 
 	columns__init(&c, file);
-	cJSON_ArrayForEach(json, get(file, "threads"))
-	{
+	cJSON_ArrayForEach (json, get(file, "threads")) {
 		const struct profile_thread *thread = find_thread(p, json);
 
 		assert_non_null(thread);
@@ -193,8 +192,7 @@ static void test_lives_of_a_pid(void **state)
 	size_t i = 0;
 
 	(void)state;
-	cJSON_ArrayForEach(thread, get(file, "threads"))
-	{
+	cJSON_ArrayForEach (thread, get(file, "threads")) {
 		assert_true(i < 5);
 		assert_string_equal(string(thread, "pid"), want[i][0]);
 		assert_string_equal(string(thread, "tid"), want[i][1]);
@@ -332,8 +330,7 @@ static void test_f1_units_and_categories(void **state)
 	assert_true(number(meta, "interval") == MS / 1e6);
 	assert_float_equal(number(meta, "startTime"), REALTIME / 1e6, 1e-3);
 	assert_true(cJSON_IsArray(get(file, "counters")) && cJSON_IsArray(get(file, "threads")));
-	cJSON_ArrayForEach(category, get(meta, "categories"))
-	{
+	cJSON_ArrayForEach (category, get(meta, "categories")) {
 		assert_true(*string(category, "color") != '\0');
 		assert_string_equal(element(get(category, "subcategories"), 0)->valuestring,
 				    "Other");
@@ -515,12 +512,12 @@ static void test_markers_are_bounded(void **state)
 	file = export_json(&firefox_exporter, finish(&f), NULL);
 	markers = get(element(get(file, "threads"), 0), "markers");
 	assert_true(number(markers, "length") > 2 && number(markers, "length") < 256 + 2100);
-	cJSON_ArrayForEach(marker,
-			   get(markers, "data")) if (!strcmp(string(marker, "type"), "CutStacks"))
-		reported += (uint64_t)number(marker, "samples");
+	cJSON_ArrayForEach (marker, get(markers, "data"))
+		if (!strcmp(string(marker, "type"), "CutStacks"))
+			reported += (uint64_t)number(marker, "samples");
 	assert_true(reported == cut);
-	cJSON_ArrayForEach(section, get(get(file, "meta"), "extra"))
-		cJSON_ArrayForEach(entry, get(section, "entries"))
+	cJSON_ArrayForEach (section, get(get(file, "meta"), "extra"))
+		cJSON_ArrayForEach (entry, get(section, "entries"))
 			spans += !strcmp(string(entry, "label"), "Something was lost in");
 	assert_in_range(spans, 1000, 2048);
 	cJSON_Delete(file);
@@ -623,9 +620,9 @@ static void test_a_pause_ends_a_run(void **state)
 	int count = 0;
 
 	(void)state;
-	cJSON_ArrayForEach(
-		marker, get(markers, "data")) if (!strcmp(string(marker, "type"), "AmbiguousName"))
-		samples[count++] = number(marker, "samples");
+	cJSON_ArrayForEach (marker, get(markers, "data"))
+		if (!strcmp(string(marker, "type"), "AmbiguousName"))
+			samples[count++] = number(marker, "samples");
 	assert_int_equal(count, 2);
 	assert_true(samples[0] == 7 && samples[1] == 1);
 	cJSON_Delete(file);
@@ -643,20 +640,18 @@ static void test_cpu_counters_add_up(void **state)
 		const cJSON *counter, *thread, *value;
 		double counted = 0, used = 0, last;
 
-		cJSON_ArrayForEach(counter, get(file, "counters"))
-		{
+		cJSON_ArrayForEach (counter, get(file, "counters")) {
 			assert_string_equal(string(counter, "name"), "processCPU");
 			last = -1;
-			cJSON_ArrayForEach(value, get(get(counter, "samples"), "count"))
+			cJSON_ArrayForEach (value, get(get(counter, "samples"), "count"))
 				counted += value->valuedouble;
-			cJSON_ArrayForEach(value, get(get(counter, "samples"), "time"))
-			{
+			cJSON_ArrayForEach (value, get(get(counter, "samples"), "time")) {
 				assert_true(value->valuedouble > last);
 				last = value->valuedouble;
 			}
 		}
-		cJSON_ArrayForEach(thread, get(file, "threads"))
-			cJSON_ArrayForEach(value, get(get(thread, "samples"), "threadCPUDelta"))
+		cJSON_ArrayForEach (thread, get(file, "threads"))
+			cJSON_ArrayForEach (value, get(get(thread, "samples"), "threadCPUDelta"))
 				used += value->valuedouble;
 		assert_true(counted == used && used > 0);
 		cJSON_Delete(file);
@@ -673,8 +668,7 @@ static void test_memory_counters(void **state)
 	int own = 0, others = 0;
 
 	(void)state;
-	cJSON_ArrayForEach(counter, get(file, "counters"))
-	{
+	cJSON_ArrayForEach (counter, get(file, "counters")) {
 		count = get(get(counter, "samples"), "count");
 		if (!strcmp(string(counter, "name"), "memory of sysprof")) {
 			/* it has no thread in the file */
@@ -783,8 +777,7 @@ static void test_sources_and_kernel(void **state)
 	bool kernel = false, jit = false, path = false;
 
 	(void)state;
-	cJSON_ArrayForEach(lib, get(file, "libs"))
-	{
+	cJSON_ArrayForEach (lib, get(file, "libs")) {
 		jit |= !strcmp(string(lib, "name"), "[jit]");
 		if (strcmp(string(lib, "name"), "[kernel.kallsyms]"))
 			continue;
@@ -796,7 +789,7 @@ static void test_sources_and_kernel(void **state)
 	assert_true(kernel && jit);
 	for (int i = 0; i < (int)number(frames, "length"); i++)
 		assert_true(item(get(frames, "address"), i) >= 0);
-	cJSON_ArrayForEach(name, get(get(shared, "sources"), "filename"))
+	cJSON_ArrayForEach (name, get(get(shared, "sources"), "filename"))
 		path |= !strcmp(element(get(shared, "stringArray"), name->valueint)->valuestring,
 				"/srv/an app/x.js");
 	assert_true(path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What all exporters have in common: how they are found, full disks, and equal output. */
+#include "export/html_data.h"
 #include "export_support.h"
 
 #include <errno.h>

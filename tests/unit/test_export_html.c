@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The page as bytes: what surrounds the profile, and that the profile in it is whole. */
+#include "export/html_data.h"
 #include "export_support.h"
 
 #include "base/base64.h"

@@ -229,8 +229,7 @@ static void idle_samples_stand_for_several_periods(void **state)
 	assert_int_equal(number(get(json, "$sysprof"), "periodsPerIdleSample"), 10);
 	count = (size_t)cJSON_GetArraySize(get(json, "samples"));
 	assert_true(count > periods / 10 && count < (1 << 20) + 10);
-	cJSON_ArrayForEach(node, get(json, "nodes"))
-	{
+	cJSON_ArrayForEach (node, get(json, "nodes")) {
 		if (!strcmp(string(get(node, "callFrame"), "functionName"), "(idle)"))
 			hits += number(node, "hitCount");
 	}

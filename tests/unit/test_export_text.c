@@ -172,8 +172,7 @@ static const cJSON *find_row(const cJSON *report, const char *key, const char *v
 {
 	const cJSON *row;
 
-	cJSON_ArrayForEach(row, get(report, "rows"))
-	{
+	cJSON_ArrayForEach (row, get(report, "rows")) {
 		if (!strcmp(string(row, key), value))
 			return row;
 	}
@@ -207,8 +206,7 @@ static void test_report_by_line(void **state)
 	bool found = false;
 
 	(void)state;
-	cJSON_ArrayForEach(row, get(report, "rows"))
-	{
+	cJSON_ArrayForEach (row, get(report, "rows")) {
 		const cJSON *line = cJSON_GetObjectItem(row, "line");
 
 		if (!line || line->valueint != 12)
@@ -278,8 +276,7 @@ static void test_report_sums(void **state)
 		const cJSON *row;
 		double self = 0, last = 1e18;
 
-		cJSON_ArrayForEach(row, get(report, "rows"))
-		{
+		cJSON_ArrayForEach (row, get(report, "rows")) {
 			const cJSON *total = cJSON_GetObjectItem(row, "total");
 
 			assert_true(number(row, "self") <= last);

@@ -13,8 +13,9 @@ static const cJSON *first_event(const cJSON *file, const char *phase)
 {
 	const cJSON *event;
 
-	cJSON_ArrayForEach(event, get(file, "traceEvents")) if (!strcmp(string(event, "ph"),
-									phase)) return event;
+	cJSON_ArrayForEach (event, get(file, "traceEvents"))
+		if (!strcmp(string(event, "ph"), phase))
+			return event;
 	fail_msg("no event of phase %s", phase);
 	return NULL;
 }
@@ -43,8 +44,7 @@ static void test_chunks(void **state)
 		add_sample(&f, thread, i, STACK(&f, places[i > 110000 ? 2 : i % 2]), 1, "a");
 	profile_builder__thread_end(f.b, thread, AT(120000));
 	file = export_json(&trace_exporter, finish(&f), NULL);
-	cJSON_ArrayForEach(event, get(file, "traceEvents"))
-	{
+	cJSON_ArrayForEach (event, get(file, "traceEvents")) {
 		const cJSON *data, *value, *chunk;
 
 		if (is_named(event, "Profile"))
@@ -59,11 +59,12 @@ static void test_chunks(void **state)
 		/* the root and two functions; nothing; one more function */
 		assert_int_equal(cJSON_GetArraySize(get(chunk, "nodes")),
 				 chunks == 0 ? 3 : chunks - 1);
-		cJSON_ArrayForEach(value, get(chunk, "nodes"))
+		cJSON_ArrayForEach (value, get(chunk, "nodes"))
 			assert_true(number(value, "id") == next_id++);
 		assert_true(number(event, "ts") ==
 			    time + cJSON_GetArrayItem(get(data, "timeDeltas"), 0)->valuedouble);
-		cJSON_ArrayForEach(value, get(data, "timeDeltas")) time += value->valuedouble;
+		cJSON_ArrayForEach (value, get(data, "timeDeltas"))
+			time += value->valuedouble;
 		chunks++;
 	}
 	assert_int_equal(chunks, 3);
@@ -103,14 +104,14 @@ static void test_without_times(void **state)
 	span = first_event(file, "X");
 	assert_true(number(span, "dur") == 9000);
 	assert_true(number(get(span, "args"), "samples") == 9);
-	cJSON_ArrayForEach(event, get(file, "traceEvents")) if (is_named(event, "ProfileChunk"))
-	{
-		const cJSON *deltas = get(get(get(event, "args"), "data"), "timeDeltas");
+	cJSON_ArrayForEach (event, get(file, "traceEvents"))
+		if (is_named(event, "ProfileChunk")) {
+			const cJSON *deltas = get(get(get(event, "args"), "data"), "timeDeltas");
 
-		assert_true(cJSON_GetArrayItem(deltas, 0)->valuedouble == 0);
-		assert_true(cJSON_GetArrayItem(deltas, 1)->valuedouble == 5000);
-		assert_true(cJSON_GetArrayItem(deltas, 2)->valuedouble == 1000);
-	}
+			assert_true(cJSON_GetArrayItem(deltas, 0)->valuedouble == 0);
+			assert_true(cJSON_GetArrayItem(deltas, 1)->valuedouble == 5000);
+			assert_true(cJSON_GetArrayItem(deltas, 2)->valuedouble == 1000);
+		}
 	cJSON_Delete(file);
 	profile_builder__free(f.b);
 }
@@ -138,8 +139,7 @@ static void test_names_and_numbers(void **state)
 	}
 	NAME(&f, place, {.function = "work"});
 	file = export_json(&trace_exporter, finish(&f), NULL);
-	cJSON_ArrayForEach(event, get(file, "traceEvents"))
-	{
+	cJSON_ArrayForEach (event, get(file, "traceEvents")) {
 		double life = spans ? 10000000000.0 : 0;
 
 		if (strcmp(string(event, "ph"), "X"))

@@ -21,8 +21,12 @@
 #include "base/clocks.h"
 #include "base/vec.h"
 #include "base/quota.h"
+#include "live/parts/facts.h"
 #include "live/parts/parts.h"
+#include "procfs/command_line.h"
+#include "procfs/environment.h"
 #include "procfs/fact_reader.h"
+#include "procfs/otel_context.h"
 #include "stream/event_decode.h"
 
 #define S	     1000000000ull

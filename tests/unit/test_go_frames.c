@@ -23,6 +23,7 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
 #include "symbolize/dwarf.h"
 #include "symbolize/module_private.h"
 #include "symbolize/module.h"

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "elf/elf_sections.h"
 #include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
 #include "models/unwind_find.h"
 #include "unit/go_program.h"
 #include "unwind/unwind_table.h"

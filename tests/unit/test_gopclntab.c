@@ -21,8 +21,10 @@
 
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
 #include "elf/gopclntab.h"
 
+#include "elf/gopclntab_open.h"
 #include "unit/go_program.h"
 
 static const char SOURCE[] = "package main\n"

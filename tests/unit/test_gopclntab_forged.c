@@ -19,9 +19,11 @@
 
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
 #include "elf/gopclntab.h"
 #include "symbolize/module.h"
 
+#include "elf/gopclntab_open.h"
 #include "unit/tools.h"
 
 #define FIXTURE "tests/fixtures/go/table.S"

@@ -8,7 +8,14 @@
 #include <stdlib.h>
 
 #include "hotspot_image.h"
+#include "runtimes/hotspot/answers.h"
+#include "runtimes/hotspot/bytecodes.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/known.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/scopes.h"
 
 struct scene {
 	struct hotspot_image image;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/quota.h"
+#include "process/image_table.h"
 #include "session/image_gate.h"
 
 struct space {

@@ -11,6 +11,7 @@
 
 #include "base/outside_books.h"
 #include "jit/jitdump.h"
+#include "process/jit_names.h"
 #include "process/jit_sources.h"
 
 #include "unit/forge_jitdump.h"

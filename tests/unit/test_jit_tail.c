@@ -22,6 +22,7 @@
 #include "failing_call.h"
 #include "jitwatch/jit_channel.h"
 #include "jitwatch/jit_follower.h"
+#include "jitwatch/jit_owner.h"
 #include "jitwatch/jit_tail.h"
 
 #define SECOND	 1000000000ull

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "symbolize/kallsyms.h"
 #include "symbolize/symbolize.h"
 
 static const char SMALL[] = "0000000000000000 A fixed_percpu_data\n"

@@ -15,6 +15,7 @@
 #include "base/gzip.h"
 #include "base/io.h"
 #include "symbolize/debug_file.h"
+#include "symbolize/link_crc.h"
 
 #define MB   (1u << 20)
 #define ROOT 0

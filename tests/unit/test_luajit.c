@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 #include "unit/luajit_state.h"
 
 static int request(struct luajit_state *w, const void *dispatch)

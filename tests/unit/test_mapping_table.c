@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "process/mapping_table.h"
 #include "process/world.h"
 
 static int map(struct mapping_table **table, uint64_t start, uint64_t end, uint64_t offset,

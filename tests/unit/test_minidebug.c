@@ -19,10 +19,13 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
+#include "symbolize/minidebug.h"
 #include "symbolize/module.h"
 #include "symbolize/sealed.h"
 #include "symbolize/module_private.h"
 
+#include "symbolize/symbol_table.h"
 #include "unit/tools.h"
 
 static const char SOURCE[] = "static int __attribute__((noinline)) hidden_one(int x)\n"

@@ -8,6 +8,7 @@
 #include "base/outside_books.h"
 #include "export/describe.h"
 #include "export/report.h"
+#include "process/profile_symbols.h"
 #include "process/recorder.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
@@ -274,14 +275,14 @@ static void firefox_shows_it(void **state)
 	cJSON *file = export_json(&firefox_exporter, with_a_row(&f), NULL);
 
 	(void)state;
-	cJSON_ArrayForEach(section, get(get(file, "meta"), "extra"))
-		cJSON_ArrayForEach(entry, get(section, "entries"))
+	cJSON_ArrayForEach (section, get(get(file, "meta"), "extra"))
+		cJSON_ArrayForEach (entry, get(section, "entries"))
 			reported |= !strcmp(string(entry, "label"), "Left outside") &&
 				    !strcmp(string(entry, "value"), ROW);
-	cJSON_ArrayForEach(marker, get(get(element(get(file, "threads"), 0), "markers"), "data"))
+	cJSON_ArrayForEach (marker, get(get(element(get(file, "threads"), 0), "markers"), "data"))
 		marked |= !strcmp(string(marker, "type"), "LeftOut") &&
 			  !strcmp(string(marker, "text"), ROW);
-	cJSON_ArrayForEach(schema, get(get(file, "meta"), "markerSchema"))
+	cJSON_ArrayForEach (schema, get(get(file, "meta"), "markerSchema"))
 		described |= !strcmp(string(schema, "name"), "LeftOut");
 	assert_true(reported && marked && described);
 	cJSON_Delete(file);

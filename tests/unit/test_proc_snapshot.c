@@ -28,6 +28,7 @@
 #include "base/io.h"
 #include "base/proc_task.h"
 #include "base/vec.h"
+#include "live/parts/reread.h"
 #include "procfs/proc_maps.h"
 #include "live/parts/parts.h"
 #include "procfs/proc_snapshot.h"

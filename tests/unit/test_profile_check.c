@@ -15,6 +15,7 @@
 #include <sysprof/profile.h>
 
 #include "profile/profile.h"
+#include "profile/profile_check.h"
 
 #include <sysprof/profile_builder.h>
 

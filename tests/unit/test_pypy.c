@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 
 #define PAGE 4096u
 

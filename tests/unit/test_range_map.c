@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "symbolize/dwarf_private.h"
+#include "symbolize/range_map.h"
 
 #define ROUNDS	  300
 #define RANGES	  40

@@ -16,6 +16,8 @@
 #include "base/minmax.h"
 #include "models/profile_dump.h"
 
+#include "process/mapping_table.h"
+#include "process/process_table.h"
 #include "unit/event_story.h"
 
 /* ---- events that are no clock ---------------------------------------------------------------- */

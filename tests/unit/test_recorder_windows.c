@@ -12,6 +12,7 @@
 
 #include "base/vec.h"
 
+#include "process/image_table.h"
 #include "unit/event_story.h"
 
 /* ---- sums ------------------------------------------------------------------------------------ */

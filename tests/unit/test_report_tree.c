@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Trees of a report: what adds up, what is cut, what fits into a terminal; and confidence intervals. */
+#include "export/report_paint.h"
+#include "export/report_rows.h"
+#include "export/report_tree.h"
 #include "export_support.h"
 
 #include <errno.h>

@@ -23,6 +23,7 @@
 #include "elf/elf_file.h"
 #include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
+#include "runtimes/table.h"
 #include "session/process_survey.h"
 
 static struct madeup_heap heap __attribute__((aligned(64))) = {

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "jitwatch/runtime_reader.h"
 #include "helpers/pool.h"
+#include "runtimes/table.h"
 #include "unit/luajit_state.h"
 
 static int read_frames(struct made_runtime *runtime, const uint64_t *registers,

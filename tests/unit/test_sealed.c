@@ -31,6 +31,7 @@
 #include "base/io.h"
 #include "base/quota.h"
 #include "symbolize/sealed.h"
+#include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_index.h"
 #include "unit/sealed_support.h"
 

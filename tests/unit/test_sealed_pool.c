@@ -21,6 +21,8 @@
 #include "elf/elf_file.h"
 #include "base/quota.h"
 #include "symbolize/sealed.h"
+#include "symbolize/sealed_child.h"
+#include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_index.h"
 
 #define ADDRESSES 3

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The server's parts: tokens and hosts, evicted connections, and the files that it serves. */
 #include "base/clocks.h"
+#include "serve/listener.h"
 #include "serve/server_private.h"
+#include "serve/server_request.h"
 #include "serve/source_api.h"
 
 #include <setjmp.h>

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "symbolize/dwarf_sources.h"
+#include "symbolize/memo.h"
 #include "symbolize/module_private.h"
 #include "symbolize/dwarf_private.h"
 

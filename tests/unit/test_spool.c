@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/spool_file.h"
 #include "unit/spool_support.h"
 
 /* ---- what it is for -------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/spool_file.h"
 #include "base/hashmap.h"
 
 #include "unit/spool_support.h"

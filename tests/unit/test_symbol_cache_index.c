@@ -4,6 +4,7 @@
 
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbol_index_private.h"
+#include "symbolize/symbol_index_writer.h"
 
 /* With the answers for these addresses; `whole`: nothing else is left open. */
 static struct symbol_index *make_index(const uint64_t *addresses, size_t count, unsigned int salt,

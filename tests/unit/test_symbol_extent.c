@@ -16,7 +16,10 @@
 
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
+#include "elf/elf_frames.h"
+#include "elf/elf_sections.h"
 #include "symbolize/module.h"
+#include "symbolize/module_index.h"
 #include "symbolize/symbol_index.h"
 
 #include "unit/tools.h"

@@ -21,9 +21,13 @@
 
 #include "base/radix.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
 #include "symbolize/module.h"
+#include "symbolize/module_index.h"
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbol_index_private.h"
+#include "symbolize/symbol_index_writer.h"
+#include "symbolize/symbol_names.h"
 
 #define LIMIT	  ((size_t)1 << 20)
 #define ROWS	  1000

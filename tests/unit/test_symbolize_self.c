@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "symbolize/demangle.h"
 #include "symbolize/module_private.h"
 
 #include "unit/symbolize_support.h"

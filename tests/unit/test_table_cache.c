@@ -39,6 +39,7 @@
 #include "unwind/table_cache.h"
 
 #include "unit/tools.h"
+#include "unwind/unwind_table_check.h"
 
 #define LIMIT	  (64u << 20)
 #define CRC_AT	  12 /* in a file */

@@ -10,6 +10,7 @@
 #undef fail /* base/log.h has one, too */
 
 #include "live/live_private.h"
+#include "live/thread_targets.h"
 
 #define PROCESS 100
 #define THREAD	101

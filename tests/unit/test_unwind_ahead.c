@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/x86_code.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
 #include "unwind/cfi.h"
 
 #include "unwind/unwind.c" /* its steps, one at a time */

@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
+#include "runtimes/table.h"
 #include "unwind/build.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind_feed.h"
+#include "unwind/unwind_feed_files.h"
 #include "unwind/unwind_table.h"
 
 #include "unit/table_memory.h"

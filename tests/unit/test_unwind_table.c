@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "elf/elf_sections.h"
 #include "models/unwind_find.h"
 #include "unit/forge_dwarf.h"
 #include "unit/tools.h"

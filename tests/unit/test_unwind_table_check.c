@@ -18,6 +18,7 @@
 #include "elf/elf_file.h"
 #include "models/unwind_find.h"
 #include "unwind/unwind_table.h"
+#include "unwind/unwind_table_check.h"
 
 #define LIMIT (UINT64_C(64) << 20)
 

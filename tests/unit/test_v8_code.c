@@ -6,6 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "runtimes/v8/answers.h"
+#include "runtimes/v8/code.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/lines.h"
 #include "runtimes/v8/v8.h"
 #include "unit/v8_support.h"
 

@@ -8,7 +8,9 @@
 
 #include <sys/mman.h>
 
+#include "elf/elf_exports.h"
 #include "elf/elf_file.h"
+#include "runtimes/v8/layout.h"
 #include "unit/forge_elf.h"
 #include "unit/v8_support.h"
 

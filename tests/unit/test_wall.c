@@ -11,6 +11,7 @@
 #include "process/recorder.h"
 
 #include "event_story.h"
+#include "process/wall_states.h"
 
 #define KERNEL 0xffffffff81000000ull
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "runtimes/v8/wasm.h"
+#include "runtimes/v8/wasm_bytes.h"
 #include "unit/forge_wasm.h"
 
 #define BASE 0x5000000u

@@ -14,6 +14,9 @@
 #include <string.h>
 
 #include "runtimes/answers.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/script.h"
 #include "runtimes/v8/v8.h"
 
 enum v8_version { V8_NODE_18, V8_NODE_20, V8_NODE_24, V8_NODE_26, V8_VERSIONS };

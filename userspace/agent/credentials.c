@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/http.h"
+#include "agent/credentials.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "agent/http.h"
 #include "agent/secret_memory.h"
 #include "base/base64.h"
 #include "base/cleanup.h"

@@ -16,12 +16,14 @@
 
 #include "agent/label_set.h"
 #include "agent/metrics.h"
+#include "agent/retry.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/parse.h"
 #include "base/thread.h"
 #include "base/utf8.h"
 #include "serve/server.h"
+#include "serve/server_request.h"
 
 #define SECONDS_DEFAULT 30
 #define SECONDS_MAX	600

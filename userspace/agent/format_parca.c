@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/retry.h"
 #include "agent/sink_format.h"
 #include "agent/series.h"
 #include "agent/validate.h"

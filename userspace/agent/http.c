@@ -25,6 +25,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/credentials.h"
+#include "agent/retry.h"
 #include "agent/secret_memory.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/retry.h"
 #include "base/log.h"
 
 /* Credentials, read from files for each request (tokens are rotated) into memory without dumps. */
@@ -32,14 +33,6 @@ struct credentials {
 	char *secrets[CREDENTIAL_HEADERS + 1]; /* as they were in the files */
 	size_t secret_count;
 };
-
-/* 0 or negative errno: `failure` names the file, and never its contents. */
-int credentials__read(const struct credential_files *files, struct credentials *c,
-		      struct failure *failure);
-void credentials__fini(struct credentials *c);
-
-/* Is a part of a secret in these bytes, so that they cannot be shown? */
-bool credentials__are_in(const struct credentials *c, const void *data, size_t size);
 
 #define HTTP_BODY_MAX (64u * 1024) /* of an answer; what is beyond that is not read */
 
@@ -89,32 +82,6 @@ void http_answer__fini(struct http_answer *answer);
 
 /* Any thread: what is under way, and what comes, ends at this time (CLOCK_MONOTONIC ns). */
 void http_client__stop(struct http_client *c, uint64_t deadline);
-
-/* ---- when a request is tried again: the backend's word (Retry-After), or our own back-off ---- */
-
-#define RETRY_AFTER_MAX                                                                            \
-	(300 * UINT64_C(1000000000)) /* a backend that requests more is tried before */
-
-/*
- * Nanoseconds of a Retry-After header: seconds, or an HTTP date, compared with the answer's own
- * Date header (`date`), because the clocks may differ; if that is NULL or no date, with `now` (ns
- * since the epoch). 0: empty, invalid or past. RETRY_AFTER_MAX at most.
- */
-uint64_t retry_after(const char *value, const char *date, uint64_t now);
-
-/* An HTTP date, "Sun, 06 Nov 1994 08:49:37 GMT", as seconds since the epoch. 0 or -EINVAL. */
-int parse_http_date(const char *text, int64_t *seconds);
-
-struct retry_pace {
-	uint64_t least, most; /* ns: of the first back-off, and of all */
-	uint64_t slow;	      /* ns: if only an administrator can help */
-};
-
-/*
- * Full jitter, so that a fleet does not return all at once: up to `least` doubled with each failure
- * (1: the first), `most` at most, a tenth of `least` at least. `random`: 64 random bits.
- */
-uint64_t retry_delay(const struct retry_pace *pace, unsigned int failures, uint64_t random);
 
 /* ---- the CA file ----------------------------------------------------------------------------- */
 

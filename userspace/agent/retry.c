@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/http.h"
+#include "agent/retry.h"
 
 #include <errno.h>
 #include <string.h>

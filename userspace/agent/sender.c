@@ -7,13 +7,17 @@
  * A request that is sent again has the same bytes. One whose answer was lost may arrive twice: it
  * counts as ambiguous when it is sent again, and once more only if that answer is lost too.
  */
+#include "agent/sender.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "agent/retry.h"
 #include "agent/sink_private.h"
+#include "agent/spool_file.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/services.h"
+#include "agent/service_decision.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/services.h"
 #include "base/proc_task.h"
 
 #define SHIM_PREFIX                                                                                \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/services.h"
+#include "agent/service_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/services.h"
 #include "base/map.h"
 #include "base/order.h"
 

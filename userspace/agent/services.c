@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "agent/label_set.h"
+#include "agent/service_decision.h"
+#include "agent/service_memory.h"
 #include "base/log.h"
 #include "base/order.h"
 #include "base/vec.h"

@@ -23,63 +23,8 @@
 #include "agent/containers.h"
 #include "agent/rules.h"
 #include "agent/label_set.h"
+#include "agent/service_decision.h"
 #include "base/log.h"
-
-/* ---- which service a process belongs to, by what is known about it now (service_decision.c) -- */
-
-/* The sources of a name, the most certain first. X(ENUM, value of the label service_source) */
-#define SERVICE_SOURCES(X)                                                                         \
-	X(OTEL_CONTEXT, "otel_ctx")                                                                \
-	X(ENVIRONMENT, "env")                                                                      \
-	X(RESOURCE, "resource_attributes")                                                         \
-	X(RULE, "rule")                                                                            \
-	X(ANNOTATION, "annotation")                                                                \
-	X(KUBERNETES, "kubernetes")                                                                \
-	X(CONTAINER, "container")                                                                  \
-	X(UNIT, "unit")                                                                            \
-	X(SCRIPT, "script")                                                                        \
-	X(EXE, "exe")                                                                              \
-	X(KERNEL, "kernel")                                                                        \
-	X(CGROUP, "cgroup") /* the name of its control group, or that of others in it */           \
-	X(PARENT, "parent") /* only its parent is known */                                         \
-	X(NONE, "none")	    /* gone before anything was read: "unknown" */
-
-enum service_source {
-#define X(id, text) SERVICE_FROM_##id,
-	SERVICE_SOURCES(X)
-#undef X
-		SERVICE_SOURCE_COUNT
-};
-
-const char *service_source_text(enum service_source source);
-
-#define SERVICE_UNKNOWN "unknown"
-#define LABEL_TEXT_SIZE 256
-
-struct service_question {
-	const struct profile *profile;
-	const struct profile_process *process;
-	const char *program; /* its path, where no fact has it: from its samples; NULL: unknown */
-	const struct cgroup_place *place;
-	const struct container_names *container; /* NULL: unknown */
-	const struct label_rules *rules;	 /* NULL: none */
-};
-
-/* All texts: fit to be labels; "": none. */
-struct service_decision {
-	enum service_source source;
-	bool container_is_id; /* it has no name: each id is new */
-	char name[LABEL_SERVICE_MAX + 1];
-	char version[LABEL_TEXT_SIZE], name_space[LABEL_TEXT_SIZE], pod[LABEL_TEXT_SIZE];
-	char container[LABEL_TEXT_SIZE], unit[LABEL_TEXT_SIZE], instance[LABEL_TEXT_SIZE];
-	char rules[LABEL_RULES_MAX][LABEL_TEXT_SIZE]; /* by rule */
-};
-
-void service_decide(const struct service_question *question, struct service_decision *decision);
-
-/* The value of a fact about a process; NULL: there is none. */
-const char *process_fact(const struct profile *p, const struct profile_process *process,
-			 const char *key);
 
 /* ---- the services of windows ----------------------------------------------------------------- */
 
@@ -143,26 +88,5 @@ struct kept_group {
 	uint64_t used;	       /* window in which it was set or used */
 	uint64_t window, cpu;  /* in which, and of how much CPU time, it was set */
 };
-
-struct service_memory *service_memory__new(void); /* NULL: no memory */
-/* Before the sets. NULL is fine. */
-void service_memory__free(struct service_memory *m);
-
-/* NULL: unknown. Valid until something is added. */
-struct kept_life *service_memory__life(struct service_memory *m, uint64_t life);
-/* The life of this pid that was kept last. */
-struct kept_life *service_memory__pid(struct service_memory *m, uint32_t pid);
-/* 0 or -ENOMEM. */
-int service_memory__keep_life(struct service_memory *m, const struct kept_life *life);
-
-struct kept_group *service_memory__group(struct service_memory *m, const char *path);
-/* Unless a busier process has decided it in this window. 0 or -ENOMEM. */
-int service_memory__keep_group(struct service_memory *m, const struct kept_group *group);
-
-/* After a window: evicts lives that were not in the last few. */
-void service_memory__sweep(struct service_memory *m, uint64_t window);
-
-/* Into lives_kept, groups_kept and lives_evicted. */
-void service_memory__stats(const struct service_memory *m, struct services_stats *stats);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "agent/sender.h"
 #include "agent/sink_private.h"
 #include "base/clocks.h"
 #include "base/minmax.h"

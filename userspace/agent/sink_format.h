@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/agent_window.h"
+#include "agent/retry.h"
 #include "base/wire.h"
 
 struct sink_encoding_options {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/retry.h"
 #include "agent/sink.h"
 
 struct sink_pace {
@@ -41,8 +42,5 @@ struct sink {
 /* sink__new() with another pace. */
 int sink__new_paced(const struct sink_options *options, const struct sink_pace *pace,
 		    struct sink **sink, struct failure *failure);
-
-/* sender.c. One more turn of the thread; false: it is to end. */
-bool sender__turn(struct sink *s);
 
 #endif

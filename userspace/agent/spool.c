@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/spool_file.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"

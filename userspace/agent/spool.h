@@ -32,18 +32,6 @@ enum request_state {
 
 struct spool_file;
 
-/* A copy in memory, of which nothing was sent. 0, -E2BIG, -ENOMEM. */
-int spool_file__pack(const struct sealed_window *w, struct spool_file **file);
-/*
- * Writes one from memory: temporary name, sync, rename, sync of the directory. Negative errno:
- * nothing is left behind, but for a directory that could not be synced.
- */
-int spool_file__save(const struct spool_file *f, int directory, const char *temporary,
-		     const char *name);
-/* 0; -EBADMSG: no whole file of this format; -EPERM: not ours; other errors of open and read. */
-int spool_file__open(int directory, const char *name, struct spool_file **file);
-void spool_file__free(struct spool_file *f);
-
 /* Its first bytes, which have been checked. */
 struct spool_head {
 	char magic[8];
@@ -53,13 +41,6 @@ struct spool_head {
 	uint32_t count;		     /* of requests */
 	uint32_t strings_size;	     /* bytes */
 };
-const struct spool_head *spool_file__head(const struct spool_file *f);
-
-uint8_t spool_file__state(const struct spool_file *f, size_t i);
-/* On disk it survives the end of this process, not that of the machine. */
-void spool_file__set_state(struct spool_file *f, size_t i, uint8_t state);
-/* With its body; the caller frees it by sink_request__fini(). 0, -EBADMSG: torn, -ENOMEM, … */
-int spool_file__read(const struct spool_file *f, size_t i, struct sink_request *request);
 
 #define SPOOL_MEMORY_WINDOWS 4
 #define SPOOL_WINDOWS_MAX    4096
@@ -113,15 +94,5 @@ void spool__set_aside(struct spool *s, struct spool_window *window);
 
 /* Any thread; never waits for a disk. */
 void spool__stats(struct spool *s, struct spool_stats *stats);
-
-/* ---- for commands that read a spool while the agent runs ------------------------------------- */
-
-/*
- * Calls `take` with each pprof file of the service in a request. 0; -EBADMSG; -EPROTONOSUPPORT:
- * requests to this backend are not read; -ENOMEM; or what `take` returned.
- */
-int sink_request__profiles(const struct sink_request *request, const char *service,
-			   int (*take)(void *context, const void *pprof, size_t size),
-			   void *context);
 
 #endif

@@ -10,7 +10,7 @@
  * recognized when it is opened. A body is compared with its hash when it is read. Another layout
  * has another magic: files of other versions are not ours.
  */
-#include "agent/spool.h"
+#include "agent/spool_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/spool.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/io.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/spool.h"
+#include "agent/spool_profiles.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
  * Numbers needed while recording (books, counters) are read from mmapped maps, because a bpf() call
  * would keep programs from running on our CPU, and cost samples.
  */
+#include "capture/bpf_session_cpus.h"
 #include "capture/bpf_session_private.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "capture/bpf_session_unwind.h"
 #include "capture/features.h"
 #include "capture/target.h"
 
@@ -271,7 +273,8 @@ static int describe_loaded(struct bpf_session *s, struct failure *failure)
 	s->info.cpu_time_source = s->skel->bss->cpu_time_source == CPU_TIME_BY_RQ_CLOCK
 					  ? "rq-clock"
 					  : "exec-start";
-	bpf_object__for_each_map(map, s->skel->obj) s->map_bytes += map_memory(map);
+	bpf_object__for_each_map (map, s->skel->obj)
+		s->map_bytes += map_memory(map);
 	return 0;
 }
 
@@ -520,8 +523,7 @@ size_t bpf_session__programs(struct bpf_session *s, struct bpf_program_info *pro
 	struct bpf_program *program;
 	size_t count = 0;
 
-	bpf_object__for_each_program(program, s->skel->obj)
-	{
+	bpf_object__for_each_program (program, s->skel->obj) {
 		struct bpf_prog_info info = {};
 		uint32_t size = sizeof(info);
 		int fd = bpf_program__fd(program);

@@ -91,47 +91,8 @@ int bpf_session__identify_targets(struct bpf_session *session, struct failure *f
 /* A process that becomes a target with its next execve: COMMAND, which is held until then. */
 void bpf_session__hold_target(struct bpf_session *session, uint32_t id);
 
-int bpf_session__enable_sideband(struct bpf_session *session, struct failure *failure);
-/*
- * Before enable_ticks, optional: reads the clocks of all CPUs, if that is possible without ticks.
- * A visit of a busy CPU takes a while, and the ticks then start together.
- */
-void bpf_session__visit_cpus(struct bpf_session *session);
-int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failure);
-
 /* Whether stacks are copied whose tables are not there; they are at the start. */
 void bpf_session__copy_stacks(struct bpf_session *session, bool copy);
-
-/*
- * Another rate of ticks. Between pause and resume the books of all CPUs are complete, so a reading
- * has exactly what was due at the old rate. `hz` > 0; if it is the old one, nothing changes. 0 or
- * the first negative errno of a CPU, which keeps its rate (as its books say); all of them tick
- * again. Without ticks this has no effect.
- */
-void bpf_session__pause_ticks(struct bpf_session *session);
-int bpf_session__resume_ticks(struct bpf_session *session, unsigned int hz);
-
-/* Where unwind tables go; false: there are none. Valid as long as the session. */
-bool bpf_session__unwind_memory(struct bpf_session *session, struct unwind_memory *memory);
-
-/* Stop ticks, hooks and side-band, in this order. What is in the rings stays for a last drain. */
-void bpf_session__disable(struct bpf_session *session);
-
-/*
- * Pass everything that is in the rings now to `sink`: for each CPU its samples (EVENT_SAMPLE,
- * EVENT_THREAD_CPU), then its side-band (EVENT_MMAP with file_state UNOPENED or NONE, EVENT_COMM,
- * EVENT_FORK, EVENT_EXIT, EVENT_LOST). In order within one CPU and kind, not across. Then one
- * EVENT_LOST of no CPU, if records were damaged or the hooks found a ring full.
- *
- * All events have their time. That of a sample is the program's own reading of the clock, half a
- * microsecond before its TSC. A sample's cpu_time can be too large, never too small: it includes
- * what a hypervisor stole since the scheduler last looked (usually at most one of its ticks), and a
- * later sample of the thread then shows less. So the least value of a sample and all later ones of
- * the thread is right.
- *
- * 0, or the first error of `sink`.
- */
-int bpf_session__drain(struct bpf_session *session, event_push_fn sink, void *context);
 
 /*
  * A CPU that came or went. `error`: it came and cannot be sampled (negative errno), until it comes
@@ -144,46 +105,6 @@ struct cpu_change {
 	const char *what;
 };
 typedef int (*cpu_change_fn)(void *context, const struct cpu_change *change);
-
-/*
- * Look which CPUs are online, some times a second while ticks are enabled. One that came is sampled
- * unless target.cpus excludes it. It may have been there before, and the kernel removed its events
- * (also in a suspend, which the list of CPUs does not show). `sink` gets the rest of an old ring. A
- * CPU's books go on. info.cpus can grow. 0, the first error of `sink` or `changed`, or -ENOMEM.
- *
- * As at the start, the side-band comes first: if *fresh is set, the caller reads the processes,
- * because what they did on such a CPU before is lost, and then starts its ticks.
- * start_fresh_cpus reports the CPUs that came.
- */
-int bpf_session__follow_cpus(struct bpf_session *session, event_push_fn sink, cpu_change_fn changed,
-			     void *context, bool *fresh);
-int bpf_session__start_fresh_cpus(struct bpf_session *session, cpu_change_fn changed,
-				  void *context);
-
-/* Readable when a ring is past its fill mark. The session's own; poll it, then drain. */
-int bpf_session__epoll_fd(const struct bpf_session *session);
-
-/*
- * Readable when a target called execve, a stack was cut for want of mappings or tables, or a ring
- * of ticks is half full. The session's own; poll it, then take the wake. Except for a ring, wakes
- * are at least `interval` ns apart; 0, as at first: they come at once. True: a ring is half full.
- */
-int bpf_session__wake_fd(const struct bpf_session *session);
-/* *cause: whose process caused it; root's, if any of several was. */
-bool bpf_session__take_wake(struct bpf_session *session, enum wake_cause *cause);
-void bpf_session__set_wake_interval(struct bpf_session *session, enum wake_cause cause,
-				    uint64_t interval);
-/* Whether a target's execve does, too; it does not before the first call. */
-void bpf_session__wake_on_exec(struct bpf_session *session, bool wake);
-
-/* Records from before this are in their rings: `now` (CLOCK_MONOTONIC), or the time of a write. */
-uint64_t bpf_session__written_until(const struct bpf_session *session, uint64_t now);
-
-/*
- * The books of sampled CPU `index`, header included (header.time is now). EVENT_FINAL is set after
- * disable and the drain that follows it; only then do the lines add up to what was due.
- */
-void bpf_session__books(struct bpf_session *session, uint32_t index, struct books_event *event);
 
 /*
  * Ticks in this control group of the unified hierarchy are filtered from now on, or no longer, with

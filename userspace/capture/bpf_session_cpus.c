@@ -12,7 +12,7 @@
  * queue's clock right after it was set (see bpf/cputime.bpf.h). Where a cpuset forbids to go there,
  * the first is bracketed and refused if it is bad, and the second comes with the first samples.
  */
-#include "capture/bpf_session_private.h"
+#include "capture/bpf_session_cpus.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +30,8 @@
 #include "base/io.h"
 #include "base/minmax.h"
 #include "base/parse.h"
+#include "capture/bpf_session_hotplug.h"
+#include "capture/bpf_session_private.h"
 #include "capture/cpu_visit.h"
 #include "capture/features.h"
 

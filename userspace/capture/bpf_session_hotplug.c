@@ -11,7 +11,7 @@
  * up here. Until the return of a CPU is noticed it has neither samples nor side-band records, so
  * the caller reads the processes again.
  */
-#include "capture/bpf_session_private.h"
+#include "capture/bpf_session_hotplug.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +23,8 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/hashmap.h"
+#include "capture/bpf_session_cpus.h"
+#include "capture/bpf_session_private.h"
 #include "capture/cpu_visit.h"
 
 #define ONLINE_MAX   4096	  /* bytes of the list of online CPUs */

@@ -108,66 +108,13 @@ int put_map_fd(struct bpf_map *map, uint32_t index, int fd);
 
 /* ---- bpf_session_cpus.c ---------------------------------------------------------------------- */
 
-/* Find the online CPUs and those to sample. */
-int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
-			     struct failure *failure);
-/* Open the TSC counters of the sampled CPUs, if the TSC is the clock. */
-int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
-			      struct failure *failure);
-/* Rings of ticks: one for each sampled CPU, and some for CPUs that come. */
-size_t bpf_session__tick_ring_count(const struct bpf_session *s);
-/* Make them. The programs are not loaded yet. */
-int bpf_session__make_tick_rings(struct bpf_session *s);
-/* Open events, rings and wakes. The programs are loaded. */
-int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure);
-void bpf_session__close_cpus(struct bpf_session *s);
-
 static inline void close_event(int *fd)
 {
 	cleanup_close(fd);
 	*fd = -1;
 }
 
-bool cpu_is_listed(const uint32_t *cpus, size_t count, uint32_t cpu);
-/* NULL: it was never online in this session. */
-struct session_cpu *bpf_session__find_cpu(const struct bpf_session *s, uint32_t cpu);
-/* The CPUs that are online; the caller frees. 0 or negative errno. */
-int bpf_session__read_online(uint32_t **cpus, size_t *count);
-/* The events and rings of one CPU, to be started. The TSC counter is not among them. */
-int bpf_session__open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure *failure);
-/* Unmap and close what there is. */
-void bpf_session__close_cpu(struct session_cpu *c);
-/* Open a CPU's TSC counter, from that CPU if `visit`. *error: of its base, in ns at most. */
-int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool visit,
-			  uint64_t *error);
-/* Start the open events. */
-int bpf_session__start_sideband(struct bpf_session *s, struct session_cpu *c, bool visit);
-int bpf_session__start_tick(struct bpf_session *s, struct session_cpu *c, bool visit);
-/* Stop the tick event, and note how long it ran. */
-void bpf_session__stop_tick(const struct bpf_session *s, struct session_cpu *c);
-uint64_t bpf_session__close_events(const struct bpf_session *s, const struct session_cpu *c,
-				   __u64 *count);
-void bpf_session__read_times(const struct bpf_session *s, struct session_cpu *c);
-int bpf_session__drain_cpu(struct bpf_session *s, struct session_cpu *c, event_push_fn sink,
-			   void *context);
-uint64_t bpf_session__ticks_after_last_run(const struct bpf_session *s,
-					   const struct session_cpu *c);
-/*
- * The timer of the CPU's tick event starts, or will, on a grid of its own. The event is stopped, so
- * no program uses its books.
- */
-void bpf_session__start_grid(struct bpf_session *s, struct session_cpu *c);
-/* An account of this CPU without anything in it yet. */
-void session_cpu__init(struct session_cpu *c, uint32_t cpu);
-
 /* ---- bpf_session_unwind.c -------------------------------------------------------------------- */
-
-/* Choose the size of segments and of the maps. The programs are not loaded yet. */
-int bpf_session__choose_segments(struct bpf_session *s, size_t bytes);
-int bpf_session__size_unwind_maps(struct bpf_session *s);
-/* Map them. The programs are loaded. */
-int bpf_session__map_unwind_tables(struct bpf_session *s, struct failure *failure);
-void bpf_session__unmap_unwind_tables(struct bpf_session *s);
 
 /* Bytes of a map, as the kernel accounts for it. */
 size_t map_memory(const struct bpf_map *map);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The unwind tables' maps (bpf/maps.bpf.h): arrays that the kernel shares with unwind/, and memory
- * segments that are added as tables come.
- */
-#include "capture/bpf_session_private.h"
+#include "capture/bpf_session_unwind.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "capture/bpf_session_private.h"
 
 #define SEGMENT_SIZE	   (16u << 20)
 #define SEGMENT_SIZE_SMALL (8u << 20) /* if there are less than SEGMENTS_LEAST of the above */

@@ -50,7 +50,8 @@ static size_t own_memory(const struct bpf_visits *v)
 	const struct bpf_map *map;
 	size_t bytes = 0;
 
-	bpf_object__for_each_map(map, v->skel->obj) bytes += is_own_map(map) ? map_memory(map) : 0;
+	bpf_object__for_each_map (map, v->skel->obj)
+		bytes += is_own_map(map) ? map_memory(map) : 0;
 	return bytes;
 }
 
@@ -60,8 +61,7 @@ static int share_maps(struct bpf_visits *v)
 	struct bpf_map *map;
 	int err = 0;
 
-	bpf_object__for_each_map(map, v->skel->obj)
-	{
+	bpf_object__for_each_map (map, v->skel->obj) {
 		struct bpf_map *other = bpf_object__find_map_by_name(v->session->skel->obj,
 								     bpf_map__name(map));
 
@@ -97,8 +97,9 @@ static void choose_programs(struct bpf_visits *v)
 {
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, v->skel->obj) bpf_program__set_autoload(
-		program, (program == v->skel->progs.pass) == v->by_copies);
+	bpf_object__for_each_program (program, v->skel->obj)
+		bpf_program__set_autoload(program,
+					  (program == v->skel->progs.pass) == v->by_copies);
 }
 
 /* A ring_buffer_sample_fn. */

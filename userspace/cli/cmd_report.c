@@ -16,6 +16,7 @@
 #include "cli/inputs.h"
 #include "cli/summary.h"
 #include "export/report.h"
+#include "export/report_wall.h"
 #include "session/session.h"
 
 #define TOP_MAX	      1000000

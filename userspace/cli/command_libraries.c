@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
 
 #define LIBRARIES_MAX 256
 #define DYNAMIC_MAX   (1u << 20)

@@ -9,9 +9,14 @@
 #include "base/output_file.h"
 #include "base/parse.h"
 #include "base/suffix.h"
+#include "cli/diffing_windows.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/summary.h"
+#include "compare/output_json.h"
+#include "compare/output_text.h"
+#include "compare/rules.h"
+#include "compare/tests.h"
 #include "export/exporters.h"
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -75,9 +75,6 @@ int diffing__check(const struct diffing *d, const struct command *command);
  */
 int diffing__run(const struct diffing *d, bool last, enum compare_answer *answer);
 
-/* The spans of a service as files. 0 or negative errno with `failure` filled. */
-int diffing__add_windows(struct comparison *c, const struct diffing *d, struct failure *failure);
-
 /* The exit code by the rules. */
 int diffing__exit_code(const struct diffing *d, enum compare_answer answer);
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Spans of time of a service, from the files of an agent's directory (--sink dir:) or the windows
- * waiting in its spool. A file is a window. A span takes the place of a file in other comparisons;
- * its windows are blocks of its time.
- */
+#include "cli/diffing_windows.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +9,8 @@
 #include <time.h>
 
 #include "agent/spool.h"
+#include "agent/spool_file.h"
+#include "agent/spool_profiles.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/order.h"

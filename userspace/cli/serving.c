@@ -27,6 +27,7 @@
 #include "base/proc_task.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
+#include "cli/serving_files.h"
 #include "cli/summary.h"
 #include "helpers/child.h"
 #include "helpers/confine.h"

@@ -15,7 +15,6 @@
 #include <sysprof/profile.h>
 
 #include "base/log.h"
-#include "serve/server.h"
 
 struct serving_options {
 	const char *what;  /* that is shown, for people: a file, or "the recording" */
@@ -36,27 +35,5 @@ int serving__start(const struct profile *profile, const struct serving_options *
 		   pid_t *child, struct failure *failure);
 /* Waits for its end and hands signals on; `signal_fd` is that of give_up__watch(). An exit code. */
 int serving__supervise(pid_t child, int signal_fd);
-
-/* ---- the routes of a profile: files, made at the first request for each, and sources --------- */
-
-#define PROFILE_NAME "profile.json" /* what the Firefox Profiler loads */
-#define FORMATS_NAME "formats"	    /* the list of all files */
-
-struct serving_files {
-	const struct profile *profile;
-	const char *what; /* that is shown */
-	const char *profiler_url;
-	struct route *routes; /* of the files, and of the source API behind them */
-	size_t route_count, file_count;
-	struct server_file *made; /* by route; fd -1: not made yet */
-	char *names;		  /* the texts of the files' names */
-	char **sources; /* sorted absolute paths, each once; the texts are the profile's */
-	size_t source_count;
-};
-
-/* The routes take `files` as their context. 0 or -ENOMEM */
-int serving_files__init(struct serving_files *files, const struct profile *profile,
-			const char *what);
-void serving_files__fini(struct serving_files *files);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/serving.h"
+#include "cli/serving_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,8 @@
 #include "base/utf8.h"
 #include "cli/outputs.h"
 #include "export/exporters.h"
+#include "serve/server.h"
+#include "serve/server_request.h"
 #include "serve/source_api.h"
 
 /* The files that come first; behind them those of the exporters, in the order of exporters(). */

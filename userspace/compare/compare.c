@@ -9,6 +9,9 @@
 #include "base/cleanup.h"
 #include "base/order.h"
 #include "compare/comparison.h"
+#include "compare/merged_profile.h"
+#include "compare/tests.h"
+#include "compare/verdicts.h"
 
 #define POWER_Z	  1.2815515655446004 /* of 9 in 10 */
 #define STRIPPED  0.5 /* more unnamed samples of a file than this share: another build */

@@ -197,8 +197,6 @@ const char *comparison__name(const struct comparison *c, uint32_t function);
 const struct comparison *comparison__waiting(const struct comparison *c);
 /* The innermost function of JIT code, else of the program, from a node up; COMPARE_WHOLE: none. */
 uint32_t comparison__place(const struct comparison *c, uint32_t node);
-/* The value of a tick of a file in the view; the ticks of a side add up to its whole. */
-double comparison__tick_value(const struct comparison *c, size_t file);
 /* Both sides as a profile (merged.h); `b` is empty. `waits`: with compared waits. 0 or -ENOMEM. */
 int comparison__build_profile(const struct comparison *c, bool waits, struct profile_builder *b);
 /* The functions from the root to a node: up to `max` numbers, the node's own last. */
@@ -227,12 +225,6 @@ struct compare_ruling {
 	uint64_t runs_needed, samples_needed; /* per side, if it cannot tell; 0: unknown */
 };
 
-/* 0; -EINVAL: not a rule. The text is not copied. */
-int compare_rule__parse(struct compare_rule *rule, const char *text);
-struct compare_ruling compare_rule__apply(const struct compare_rule *rule,
-					  const struct comparison *c,
-					  const struct compare_result *result);
-
 /* ---- output ---------------------------------------------------------------------------------- */
 
 struct compare_output {
@@ -244,10 +236,5 @@ struct compare_output {
 	size_t top;	  /* rows */
 	const char *unit; /* of work, for COMPARE_WORK: "request" */
 };
-
-/* 0 or negative errno; a write error may show only in ferror(). */
-int compare_write_text(const struct compare_output *output, FILE *out);
-int compare_write_markdown(const struct compare_output *output, FILE *out);
-int compare_write_json(const struct compare_output *output, FILE *out);
 
 #endif

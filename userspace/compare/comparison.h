@@ -22,19 +22,4 @@ struct comparison {
 	struct comparison *waiting; /* of the waits of the same files; NULL: no file has any */
 };
 
-/*
- * tests.c: the relative standard deviation of a run, by the files of a side: that of the whole, or
- * of the shares of functions beyond that of sampling, whichever is larger.
- */
-int comparison__measure_noise(const struct comparison *c, enum compare_side side, double *noise);
-
-/* tests.c: tests all functions, and finds unchanged code for the share view. 0 or -ENOMEM. */
-int comparison__test(struct comparison *c);
-
-/* … afterwards: the p that a function of this share of samples needs if nothing else differs. */
-double comparison__level_of(const struct comparison *c, double share);
-
-/* verdicts.c: chooses the differences that are rows, and their verdicts. 0 or -ENOMEM. */
-int comparison__judge(struct comparison *c);
-
 #endif

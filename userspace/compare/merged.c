@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "compare/names.h"
 #include "profile/figures.h"
 
 #define NO_NUMBER  UINT32_MAX

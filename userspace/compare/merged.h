@@ -91,16 +91,5 @@ int merged__add_window(struct merged *m, enum compare_side side, const char *pat
  * of the same files, as separate rows; NULL: none. 0 or -ENOMEM.
  */
 #define MERGED_ROWS_MAX 500000
-int merged__build_profile(const struct merged *m, const struct merged *waiting,
-			  struct profile_builder *b);
-
-/* ---- names.c --------------------------------------------------------------------------------- */
-
-/*
- * A function's name that survives a rebuild: without additions of compiler, linker or runtime, and
- * without what differs between two builds or runs of one source. A function and its outlined parts
- * have one name. `out` is cut to `size`; never empty.
- */
-void stable_name(char *out, size_t size, const char *name);
 
 #endif

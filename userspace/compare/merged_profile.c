@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The merged tree as a profile, for formats and the page. */
+#include "compare/merged_profile.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

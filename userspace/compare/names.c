@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "compare/merged.h"
+#include "compare/names.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "compare/output_json.h"
+
 #include <errno.h>
 #include <math.h>
 
 #include "base/json_writer.h"
 #include "compare/output_private.h"
+#include "compare/sentences.h"
+#include "compare/tests.h"
 
 #define DECIMALS 9
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "compare/output_text.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/minmax.h"
 #include "compare/output_private.h"
+#include "compare/sentences.h"
 
 static const char *unit_of(const struct compare_output *o)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules of a gate: quantities that must not become worse, and their tolerance. */
+#include "compare/rules.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "compare/sentences.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/text_line.h"
 #include "base/utf8.h"
-#include "compare/comparison.h"
 #include "compare/output_private.h"
 
 #define NAME_BYTES 96	  /* of a function, in texts */

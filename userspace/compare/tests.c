@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A quantity of a side is amount × ticks ÷ ticks in unchanged code: exact CPU time in proportion
- * to samples. Its variance is that of the ratio, from blocks of time or of independent samples,
- * whichever is larger, plus that of runs.
- */
+#include "compare/tests.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

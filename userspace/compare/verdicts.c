@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * From tests to rows. If a function takes longer, so do all its callers; a row is the function in
- * which the difference arises. A difference has moved if neighbours compensate it, or a caller
- * lacks it.
- */
+#include "compare/verdicts.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -7,12 +7,14 @@
  *
  * Ranges are collected before notes are read: both would compete for the one page in memory.
  */
-#include "elf/elf_file.h"
+#include "elf/elf_build_id.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/minmax.h"
+#include "elf/elf_file.h"
+#include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
 
 #define READS_MAX    16

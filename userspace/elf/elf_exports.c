@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include "elf/elf_exports.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/minmax.h"
 #include "elf/elf_file.h"
+#include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
+#include "elf/elf_symbols.h"
 
 #define MAX_CHAIN 4096u /* symbols of one bucket; linkers make some two */
 #define MAX_NAME  256u

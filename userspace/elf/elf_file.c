@@ -17,7 +17,10 @@
 
 #include "base/io.h"
 #include "base/minmax.h"
+#include "elf/elf_build_id.h"
+#include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
+#include "elf/elf_symbols.h"
 
 #define MAX_SEGMENTS 4096
 #define MAX_SECTIONS (1 << 18)

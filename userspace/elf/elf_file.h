@@ -75,23 +75,9 @@ struct elf_section {
 	uint32_t type; /* SHT_*; SHT_NOBITS: no bytes in the file (removed by strip) */
 };
 
-/* The first section of this name. 0, -ENOENT, -EBADMSG (the names are damaged), -ENOMEM, -EIO. */
-int elf_file__find_section(struct elf_file *file, const char *name, struct elf_section *section);
-
-/*
- * The bytes of the first section of this name, and a NUL that `size` does not count; the caller
- * frees. -ENOENT: no such section, or SHT_NOBITS; -ENOTSUP: compressed; -EFBIG: larger than
- * `limit`; -EBADMSG: cut short, or the names are damaged; -ENOMEM; -EIO.
- */
-int elf_file__section_data(struct elf_file *file, const char *name, size_t limit, void **data,
-			   size_t *size);
-
 /* Raw bytes of a section from `offset` on. How many (fewer at its end or the file's), or -errno. */
 ssize_t elf_file__read_section(const struct elf_file *file, const struct elf_section *section,
 			       uint64_t offset, void *bytes, size_t size);
-
-/* Inflated size of the sections that are not loaded (mostly DWARF), as claimed; saturates. */
-uint64_t elf_file__debug_size(struct elf_file *file);
 
 struct elf_symbol {
 	const char *name; /* as in the file; versions ("@@GLIBC_2.2.5") cut off */
@@ -111,26 +97,11 @@ struct elf_symbol {
  * -ENOMEM; -EIO.
  */
 typedef int (*elf_symbol_fn)(void *context, const struct elf_symbol *symbol);
-int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context);
 /*
  * The same for symbols that `wanted` accepts. It is called before the name is read, which takes
  * most of the time: name is NULL and section_end 0.
  */
 typedef bool (*elf_symbol_wanted_fn)(void *context, const struct elf_symbol *symbol);
-int elf_file__each_wanted_symbol(struct elf_file *file, elf_symbol_wanted_fn wanted,
-				 elf_symbol_fn visit, void *context);
-/*
- * Is this reported name stored with those of .dynsym, which mostly repeat .symtab? If the caller
- * keeps none of them, it can free them; they are read again when needed.
- */
-bool elf_file__has_dynamic_name(const struct elf_file *file, const char *name);
-void elf_file__forget_dynamic_names(struct elf_file *file);
-/*
- * elf_file__each_symbol() for data (STT_OBJECT). `exported`: from .dynsym only, if there is one;
- * -EFBIG: more than 65,536 symbols or 1 MB of names. The limit bounds the time that a file's owner
- * can cost us.
- */
-int elf_file__each_object(struct elf_file *file, bool exported, elf_symbol_fn visit, void *context);
 
 /*
  * One function's code by .eh_frame, if the file has an .eh_frame_hdr with a table. False: no FDE
@@ -140,22 +111,8 @@ int elf_file__each_object(struct elf_file *file, bool exported, elf_symbol_fn vi
 struct elf_frame {
 	uint64_t start, end, next;
 };
-bool elf_file__find_frame(struct elf_file *file, uint64_t address, struct elf_frame *frame);
 
 /* The links of an ELF file to its debug information. */
-
-/*
- * .gnu_debuglink: a file's name and the CRC-32 of that whole file. On failure `name` is undefined.
- * 0; -ENOENT: no such section; -ENAMETOOLONG; -EBADMSG; -ENOMEM; -EIO.
- */
-int elf_file__debug_link(struct elf_file *file, char *name, size_t size, uint32_t *crc);
-
-/*
- * .gnu_debugaltlink, written by dwz: a file's name and its build-id. Size of the build-id (≥ 1),
- * or the same errors; -EFBIG: the build-id is longer than `id_size`.
- */
-int elf_file__alternate_link(struct elf_file *file, char *name, size_t size, uint8_t *id,
-			     size_t id_size);
 
 /*
  * Symbols of .dynsym by name, through DT_GNU_HASH like the dynamic linker. A look-up reads some ten
@@ -174,23 +131,5 @@ struct elf_exports {
 	uint64_t symbols, strings, strings_size;
 	struct elf_gnu_hash hash;
 };
-
-/* 0; -ENODATA: no symbols with a DT_GNU_HASH; -EBADMSG: damaged; -ENOMEM; -EIO. */
-int elf_exports__init(struct elf_exports *x, struct elf_file *file);
-/*
- * Address of a defined symbol. 0; -ENOENT; -EBADMSG: unreadable; -EFBIG: over the limit of symbols
- * with hashes alike, or there is no end of them.
- */
-int elf_exports__find(const struct elf_exports *x, const char *name, uint64_t *address);
-/* The 32 bits at a symbol in our byte order, 0 for .bss. Errors of _find(), and -EIO. */
-int elf_exports__u32(const struct elf_exports *x, const char *name, uint32_t *value);
-
-/*
- * The build-id of the ELF file at offset `base` of `fd`, from PT_NOTE segments, else SHT_NOTE
- * sections. At most 64 KB are read, so it can be called for every mapped file. Its size (1..`size`,
- * longer ones are cut); -ENOENT: there is none; -EFBIG: none within these bounds; -ENOEXEC: not
- * ELF, or too short; -EBADMSG: damaged beyond use; or a read error.
- */
-int elf_read_build_id(int fd, uint64_t base, uint8_t *id, size_t size);
 
 #endif

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which code is one function by .eh_frame: the sorted table of .eh_frame_hdr has where each FDE's
- * code begins, the FDE how long it is. Format: Linux Standard Base, "Exception Frames". Of the
- * encodings only those that linkers of x86-64 write are read.
- */
-#include "elf/elf_file.h"
+#include "elf/elf_frames.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -13,6 +8,8 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
+#include "elf/elf_file.h"
+#include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
 
 #define TABLE_MAX    (UINT64_C(64) << 20)

@@ -26,7 +26,9 @@
 #include "base/gzip.h"
 #include "base/minmax.h"
 #include "elf/elf_file.h"
+#include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
+#include "elf/elf_sections.h"
 
 #define SECTION_ALIGNMENT 64
 #define NAME_MAX_LENGTH	  32

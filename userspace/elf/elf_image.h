@@ -48,4 +48,9 @@ struct elf_image_section *elf_image__section(struct elf_image *image, const char
 /* Writes the headers, seals the memfd if there is one, returns the ELF file. 0, -EBADMSG, … */
 int elf_image__finish(struct elf_image *image, void **bytes, size_t *size);
 
+struct elf_file;
+
+/* Inflated size of the sections that are not loaded (mostly DWARF), as claimed; saturates. */
+uint64_t elf_file__debug_size(struct elf_file *file);
+
 #endif

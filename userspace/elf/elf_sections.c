@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sections by name; links to other files in .gnu_debuglink and .gnu_debugaltlink. */
-#include "elf/elf_file.h"
+#include "elf/elf_sections.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,6 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "elf/elf_file.h"
+#include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
 
 #define MAX_SECTION_NAMES (64 << 20) /* -ffunction-sections names a section after each function */

@@ -10,7 +10,7 @@
  * A million symbols could point at the start of one endless name. So the bytes that are read for
  * names have a budget, a multiple of the string table.
  */
-#include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +18,8 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "elf/elf_file.h"
+#include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
 
 #define MAX_STRINGS (UINT64_C(1) << 30)

@@ -26,6 +26,8 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
+#include "elf/elf_file.h"
+#include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
 #include "elf/gopclntab_private.h"
 

@@ -8,25 +8,13 @@
 #ifndef ELF_GOPCLNTAB_H
 #define ELF_GOPCLNTAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <sysprof/symbol_result.h>
 
-#include "elf/elf_file.h"
-
 struct gopclntab;
-
-/*
- * `file` must outlive the table. 0; -ENOENT: not Go; -ENOTSUP: another version or machine;
- * -EBADMSG; -EFBIG: the search read too much; -E2BIG: table too large; -ENOMEM; -EIO.
- */
-int gopclntab__open(struct elf_file *file, struct gopclntab **table);
-/* -E2BIG for a table of more than `size_max` bytes. */
-int gopclntab__open_within(struct elf_file *file, uint64_t size_max, struct gopclntab **table);
-/* Bytes in memory. */
-size_t gopclntab__size(const struct gopclntab *t);
-void gopclntab__free(struct gopclntab *t);
 
 struct go_function {
 	uint64_t start, end; /* ELF virtual addresses; ascending by number, without overlap */

@@ -16,13 +16,17 @@
  *
  * Format: runtime/symtab.go of Go's sources, "type pcHeader" and "type moduledata".
  */
-#include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "elf/elf_file_private.h"
+#include "elf/elf_sections.h"
+#include "elf/elf_symbols.h"
+#include "elf/gopclntab.h"
 #include "elf/gopclntab_private.h"
 
 #define MAX_FUNCTIONS (16u << 20)

@@ -26,12 +26,6 @@ const struct exporter *exporter_for_path(const char *path, const char **why);
 /* A sentence on the problem of a file of this size, before compression; NULL: none. */
 const char *export_size_problem(const struct exporter *exporter, uint64_t size);
 
-/*
- * The profile for the page of .html (web/data.js), not compressed; docs/FORMATS.md describes it.
- * `difference` may be NULL. 0 or negative errno; a write error may be visible in ferror() only.
- */
-int html_write_data(const struct profile *p, const struct export_difference *difference, FILE *out);
-
 /* The thread with the most CPU samples, the first of equals; 0 if the profile has no thread. */
 struct thread_id export_busiest_thread(const struct profile *profile);
 

@@ -20,6 +20,11 @@
 
 #include "export/describe.h"
 #include "export/firefox.h"
+#include "export/firefox_counters.h"
+#include "export/firefox_markers.h"
+#include "export/firefox_meta.h"
+#include "export/firefox_tables.h"
+#include "export/firefox_waits.h"
 #include "export/waits.h"
 #include "profile/timeline.h"
 

@@ -79,39 +79,14 @@ struct firefox_row {
 	uint64_t cpu_delta, weight;
 };
 
-/* Collect what the samples of these threads need. 0, -ENOMEM, -EOVERFLOW (more than 2^32 rows). */
-int firefox_tables__init(struct firefox_tables *t, const struct profile *p,
-			 const struct tracks *tracks);
-void firefox_tables__fini(struct firefox_tables *t);
-
-/* The row of a whole stack in the stack table: its innermost node. */
-uint32_t firefox_tables__stack(const struct firefox_tables *t, struct stack_id stack);
-
-/* The number of our own text in the string array; it must outlive the tables. 0, -ENOMEM. */
-int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *number);
-
-void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w);
-void firefox_tables__write_shared(const struct firefox_tables *t, struct json_writer *w);
-
 /* Categories after those of profile.h: of GIL markers (not frames), if the GIL is known. */
 #define FIREFOX_CATEGORY_GIL CATEGORY_COUNT
-bool firefox_has_gil(const struct profile *p);
 /* After these, in a profile with visits: one for each state. */
 static inline uint32_t firefox_category_of_wait(const struct firefox_tables *t,
 						enum wall_state state)
 {
 	return t->wait_categories + (uint32_t)state - 1;
 }
-
-/* ---- firefox_waits.c ------------------------------------------------------------------------- */
-
-int firefox_waits__collect(struct firefox_tables *t, const struct tracks *tracks);
-/* What a stack of its own consists of: its innermost frame, and the row of the rest, or -1. */
-void firefox_wait_stack__parts(const struct firefox_tables *t, size_t number, uint32_t *frame,
-			       int64_t *parent);
-/* When all other rows have their numbers. 0, -ENOMEM, -EOVERFLOW. */
-int firefox_waits__number(struct firefox_tables *t);
-uint32_t firefox_row__stack(const struct firefox_tables *t, const struct firefox_row *row);
 
 /* ---- the whole file -------------------------------------------------------------------------- */
 
@@ -165,19 +140,5 @@ uint32_t firefox__first_of_process(const struct firefox *f, uint32_t track);
 const char *firefox__pid(const struct firefox *f, size_t track, char name[TRACK_NAME_SIZE]);
 /* Entries of a track's timeline into f->entries. 0, -ENOMEM. */
 int firefox__collect_entries(struct firefox *f, size_t track);
-
-/* Rows of a track, its waits among them, into f->rows. 0, -ENOMEM. */
-int firefox__collect_rows(struct firefox *f, size_t track);
-
-int firefox_write_meta(const struct firefox *f);
-
-void firefox_write_marker_schema(const struct profile *p, struct json_writer *w);
-/* Finds all markers. Call it before the tables are written: they get the names. 0, -ENOMEM. */
-int firefox_collect_markers(struct firefox *f);
-void firefox_write_markers(const struct firefox *f, size_t track);
-/* Does the viewer show any of them above the thread's graph? */
-bool firefox_has_overview_markers(const struct firefox *f, size_t track);
-
-int firefox_write_counters(struct firefox *f);
 
 #endif

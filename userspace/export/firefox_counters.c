@@ -10,13 +10,14 @@
  * The recorder's memory belongs to its own process. If that was not sampled and is not in the file,
  * the counter is with the process that stands for the recording, under a name of its own.
  */
-#include "export/firefox.h"
+#include "export/firefox_counters.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/minmax.h"
+#include "export/firefox.h"
 
 #define STRETCHES	  1000
 #define STRETCH_OF_PERIOD 10	     /* a stretch has at least so many periods */

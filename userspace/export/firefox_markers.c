@@ -10,7 +10,7 @@
  * joined across wider and wider gaps, whatever their flaw. Each marker has the number of its
  * samples, so the sum is always that of the profile.
  */
-#include "export/firefox.h"
+#include "export/firefox_markers.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +23,8 @@
 #include "base/outside_books.h"
 #include "base/utf8.h"
 #include "export/describe.h"
+#include "export/firefox.h"
+#include "export/firefox_tables.h"
 
 #define RUNS_OF_FILE	   16384u /* of each kind */
 #define RUNS_OF_THREAD	   256u

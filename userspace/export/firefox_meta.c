@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The member "meta" of a Firefox profile: facts about the recording, categories, first view. */
-#include "export/firefox.h"
+#include "export/firefox_meta.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,6 +12,8 @@
 #include "base/outside_books.h"
 #include "base/parse.h"
 #include "export/describe.h"
+#include "export/firefox.h"
+#include "export/firefox_markers.h"
 
 #define VISIBLE_THREADS	 15
 #define VISIBLE_PART	 20 /* a thread with less than this part of the busiest is not shown */

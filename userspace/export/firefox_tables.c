@@ -12,7 +12,7 @@
  * plus a depth. A stack's parent has a lower id than the stack, so writing in id order puts parents
  * before children, which the format requires.
  */
-#include "export/firefox.h"
+#include "export/firefox_tables.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +22,9 @@
 #include "base/order.h"
 #include "base/parse.h"
 #include "export/describe.h"
+#include "export/firefox.h"
+#include "export/firefox_markers.h"
+#include "export/firefox_waits.h"
 
 /* A JavaScript number can hold a kernel address exactly without its sign bits. */
 #define KERNEL_ADDRESS_MASK ((1ULL << 47) - 1)

@@ -9,11 +9,13 @@
  * stack, without weight, so the wait is drawn in one piece. The timeline guesses where in a gap CPU
  * time was used; it was not in waits, so it moves to the rows between. CPU samples do not change.
  */
-#include "export/firefox.h"
+#include "export/firefox_waits.h"
 
 #include <errno.h>
 
 #include "base/minmax.h"
+#include "export/firefox.h"
+#include "export/firefox_tables.h"
 #include "export/waits.h"
 
 /* ---- tables ---------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "base/gzip.h"
 #include "export/describe.h"
 #include "export/exporters.h"
+#include "export/html_data.h"
 #include "export/html_page.h" /* page_head[], page_tail[] */
 
 static int close_stream(FILE **stream)

@@ -9,7 +9,7 @@
  * frames into one tree (call_tree.h). Its nodes are numbered in preorder, so a parent is the number
  * of levels to go up from the node before, mostly 0.
  */
-#include "export/exporters.h"
+#include "export/html_data.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,13 @@
 #include "base/minmax.h"
 #include "export/describe.h"
 #include "export/exporters.h"
+#include "export/report_json.h"
 #include "export/report_private.h"
+#include "export/report_rows.h"
+#include "export/report_text.h"
+#include "export/report_tree.h"
+#include "export/report_tree_text.h"
+#include "export/report_wall.h"
 #include "export/text_limit.h"
 
 static const char *const by_names[REPORT_BY_COUNT] = {

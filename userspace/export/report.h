@@ -50,9 +50,6 @@ struct report_options {
 /* "function", "thread", "process", "dso", "line"; -EINVAL. */
 int report_by_parse(const char *text, enum report_by *by);
 
-/* "state", "function", "thread", "holder"; -EINVAL. */
-int report_wall_by_parse(const char *text, enum report_wall_by *by);
-
 /* Uses profile, out, top and left_out of the request. 0 or -errno, or only ferror() is set. */
 int report_write(const struct export_request *request, const struct report_options *options);
 

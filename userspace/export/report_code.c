@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "export/report_private.h"
+#include "export/report_code.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "base/order.h"
 #include "export/describe.h"
+#include "export/report_rows.h"
 
 #define NO_ROW UINT32_MAX
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The header of a text report: the recording, losses, how stacks end. */
+#include "export/report_header.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <time.h>
@@ -8,7 +9,7 @@
 #include "base/outside_books.h"
 #include "base/utf8.h"
 #include "export/describe.h"
-#include "export/report_private.h"
+#include "export/report_paint.h"
 
 #define JITS_SHOWN	10
 #define JIT_TEXT_SIZE	1024

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The report for programs. docs/report.schema.json is its contract: changing the meaning of a
- * member or removing one raises SCHEMA_VERSION, a new member does not. A tree is a list of nodes
- * with the numbers of their parents, because stacks are deeper than many readers of JSON can nest.
- */
+#include "export/report_json.h"
+
 #include <errno.h>
 
 #include "base/json_writer.h"
 #include "export/report_private.h"
 #include "export/describe.h"
+#include "export/report_rows.h"
+#include "export/report_tree.h"
 
 #define SCHEMA_VERSION 1
 #define SHARE_DIGITS   6

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "export/report_private.h"
+#include "export/report_paint.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Threads and processes are counted directly. Functions, dsos and lines are "code" (report_code.c).
- * A stack with CPU samples is walked once: its innermost line counts as self, each row on it as
- * total, once even in recursion, for which a row has a stamp (the last stack that counted it).
- */
+
+#include "export/report_rows.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/order.h"
 #include "base/vec.h"
-#include "export/report_private.h"
+#include "export/report_code.h"
 
 #define Z 1.959963984540054 /* 97.5 % of a normal distribution is below */
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of a report as text. Columns have fixed widths, names are cut where a terminal ends. */
+#include "export/report_text.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "export/report_header.h"
+#include "export/report_paint.h"
 #include "export/report_private.h"
+#include "export/report_rows.h"
 
 #define NAME_WIDTH	56 /* longer names push their row's last column to the right */
 #define NAME_WIDTH_MIN	16

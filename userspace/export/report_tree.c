@@ -13,13 +13,15 @@
  * Threads and processes are one more level on top (*groups*), built one after the other, so the
  * tables by stack are needed once.
  */
-#include "export/report_private.h"
+#include "export/report_tree.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/order.h"
+#include "export/report_code.h"
+#include "export/report_rows.h"
 
 struct strand {
 	uint32_t stack; /* 0: there is no other caller */

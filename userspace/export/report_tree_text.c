@@ -10,13 +10,18 @@
  *   38.00% 2.98   0.00%  └─ parse
  *   38.00% 2.98  38.00%     next_token
  */
+#include "export/report_tree_text.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "export/report_private.h"
+#include "export/report_header.h"
+#include "export/report_paint.h"
+#include "export/report_rows.h"
+#include "export/report_tree.h"
 
 #define LEVEL_COLUMNS  3
 #define LEVELS_MIN     4

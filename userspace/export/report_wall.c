@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Where the time of threads went, by visits: by state, waiting function, thread, or holder of the
- * lock. Shares are of the lifetime of all visited threads, so rows by state add up to 100 %.
- */
+#include "export/report_wall.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,6 +12,10 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "export/describe.h"
+#include "export/report_header.h"
+#include "export/report_json.h"
+#include "export/report_paint.h"
+#include "export/report_rows.h"
 #include "export/waits.h"
 #include "export/report_private.h"
 

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "helpers/keeper.h"
+#include "helpers/pool_helper.h"
 #include "helpers/requests.h"
 #include "helpers/watch.h"
 

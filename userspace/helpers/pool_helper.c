@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "helpers/requests.h"
+#include "helpers/pool_helper.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 
 #include "helpers/filter.h"
 #include "helpers/pool.h"
+#include "helpers/requests.h"
 
 static struct message_buffer request, answer;
 

@@ -71,7 +71,4 @@ void requests__charge_step(struct requests *r, struct request *const *serving, s
 /* Refuses waiting requests that cannot be served any more; `ended`: all of them. */
 void requests__refuse_hopeless(struct requests *r, bool ended, uint64_t now);
 
-/* A helper: sends its pid, then serves requests. Its data are the pool's options. */
-int pool_helper__run(const struct child_self *self);
-
 #endif

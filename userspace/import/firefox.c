@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/strtab.h"
+#include "import/firefox_tables.h"
 #include "import/import.h"
 
 #define MS_SCALE   6

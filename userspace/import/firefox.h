@@ -73,22 +73,6 @@ struct firefox_in {
 	VEC(struct profile_line) lines;
 };
 
-int firefox_common__libs(struct firefox_common *common, struct json_value libs);
-int firefox_common__categories(struct firefox_common *common, struct json_value categories);
-void firefox_common__fini(struct firefox_common *common);
-
-/* Read the tables of `shared` or of a thread. `strings`, `sources`: used if it has none. */
-int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
-		     struct json_value strings, struct json_value sources);
-void firefox_in__fini(struct firefox_in *in);
-
-/*
- * A stack of a sample, by a number below stacks.count. `process`: whose JIT code it is. *idle: its
- * leaf is of the category Idle.
- */
-int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id process,
-		      struct stack_id *stack, bool *idle);
-
 /* The context of a sample, by the subcategory of the innermost frame of its stack. */
 enum sample_context firefox_in__context(const struct firefox_in *in, uint32_t number);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Libraries, categories, columns of tables and their stacks of a Firefox profile (firefox.h). */
-#include "import/firefox.h"
+#include "import/firefox_tables.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/suffix.h"
+#include "import/firefox.h"
 #include "import/import.h"
 
 #define NO_CHAIN    UINT32_MAX

@@ -52,4 +52,11 @@ enum import_json import_json_kind(const uint8_t *bytes, size_t size);
 extern const struct importer cpuprofile_importer, trace_importer, firefox_importer, pprof_importer,
 	folded_importer;
 
+struct json_text;
+struct json_value;
+struct profile_builder;
+
+/* The event of the samples, if it is no clock: what our own files say in an object. 0 or an error. */
+int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b);
+
 #endif

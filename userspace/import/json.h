@@ -68,9 +68,6 @@ int json_fail(const struct json_text *text, const char *at, int error, const cha
 
 struct profile_builder;
 
-/* The event of the samples, if it is no clock: what our own files say in an object. 0 or an error. */
-int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b);
-
 /* ---- walking --------------------------------------------------------------------------------- */
 
 /*

@@ -90,8 +90,9 @@ static uint32_t entry_at(const struct jit_code *c, uint64_t address)
 {
 	uint32_t entry;
 
-	hashmap_each(&c->by_start, hash_u64(address),
-		     entry) if (jit_timeline__range(c->timeline, entry).start == address) break;
+	hashmap_each (&c->by_start, hash_u64(address), entry)
+		if (jit_timeline__range(c->timeline, entry).start == address)
+			break;
 	return entry;
 }
 

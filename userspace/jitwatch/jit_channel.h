@@ -75,31 +75,4 @@ bool jit_channel__send_event(struct jit_channel *channel, const void *event, siz
 /* Copies the next event into `room` bytes. Its size; 0: there is none; -EPROTO: invalid. */
 long jit_channel__take_event(struct jit_channel *channel, void *event, size_t room);
 
-/* ---- the watcher ----------------------------------------------------------------------------- */
-
-/*
- * A JIT watcher is a process that runs commands, sends requests to JVMs, follows files, and passes
- * their contents through its channel. The owner of a file can make a read slow or endless, so the
- * collector does not read such files, and does not wait for a watcher that hangs.
- */
-
-/* The data of its fork. */
-struct jit_begin {
-	struct jit_channels *channels; /* at the same address in all processes */
-	unsigned int number;	       /* of its own channel */
-};
-
-/* The service in a message's frame. */
-enum jit_command_kind { JIT_WAKE, JIT_FOLLOW, JIT_FOLLOW_DUMP, JIT_GONE };
-
-/* The bytes of all but JIT_WAKE. */
-struct jit_command {
-	pid_t pid;
-	uint64_t start, end;
-	char path[PATH_MAX]; /* of a dump; the bytes behind its NUL are not sent */
-};
-
-/* A child_run_fn. Runs until the collector closes the socket. */
-int jit_watcher__run(const struct child_self *self);
-
 #endif

@@ -10,7 +10,7 @@
  * was appended to; otherwise it is a new file. It is read until there are no more bytes; the time
  * before the last attempt is the earliest possible time of the next line.
  */
-#include "jitwatch/jit_follower.h"
+#include "jitwatch/jit_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -15,6 +15,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/tenant_open.h"
+#include "jitwatch/jit_owner.h"
 
 #define FUSE_SUPER_MAGIC 0x65735546
 #define FDS_MAX		 4096	      /* descriptors checked of a process */

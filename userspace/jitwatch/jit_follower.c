@@ -13,6 +13,8 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/vec.h"
+#include "jitwatch/jit_file.h"
+#include "jitwatch/jit_owner.h"
 
 #define FILES_MAX      1024u /* open files */
 #define WAITING_MAX    4096u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The identity of a process, read from /proc. */
-#include "jitwatch/jit_find.h"
+#include "jitwatch/jit_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include "base/minmax.h"
 #include "base/proc_task.h"
 #include "base/tenant_user.h"
+#include "jitwatch/jit_find.h"
 
 #define STATUS_MAX     (64u * 1024)
 #define STATUS_HEAD    2048	   /* the part with the users */

@@ -31,6 +31,7 @@
 #include "helpers/message.h"
 #include "helpers/watch.h"
 #include "jitwatch/jit_channel.h"
+#include "jitwatch/jit_watcher.h"
 
 #define UNTAKEN_MAX (2u << 20) /* bytes of events not taken yet, except at the end */
 #define WAIT_STEP   500000     /* ns */

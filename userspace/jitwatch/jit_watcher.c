@@ -4,7 +4,7 @@
  * (jit_follower.c). Before a process's files are touched, the channel gets its user: if the read
  * never ends, the collector charges that user.
  */
-#include "jitwatch/jit_channel.h"
+#include "jitwatch/jit_watcher.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -20,7 +20,9 @@
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "helpers/message.h"
+#include "jitwatch/jit_channel.h"
 #include "jitwatch/jit_follower.h"
+#include "jitwatch/jit_owner.h"
 #include "jitwatch/jvm_requests.h"
 
 #define SETTLE_MAX	(64u << 20)  /* bytes of events, at the end and of an ended process */

@@ -27,6 +27,7 @@
 #include "base/minmax.h"
 #include "base/tenant_open.h"
 #include "helpers/child.h"
+#include "jitwatch/jit_owner.h"
 
 #define MAPS_MAX	(64u << 20)
 #define LISTEN_TRIES	50

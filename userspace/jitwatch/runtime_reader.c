@@ -14,6 +14,7 @@
 #include "helpers/owner.h"
 #include "helpers/pool.h"
 #include "runtimes/answers.h"
+#include "runtimes/table.h"
 #include "stream/event_decode.h"
 
 #define ARRAY_MAX (64u << 20) /* bytes */

@@ -55,17 +55,9 @@ struct live_options {
 	size_t queue_bytes; /* of events waiting for older ones; more are lost. 0: the default */
 };
 
-int live__open(const struct live_options *options, struct live **live, struct failure *failure);
-void live__free(struct live *live);
-
-/* The held COMMAND: a target from its next execve on. After open and before begin. */
-int live__add_command(struct live *live, pid_t pid, struct failure *failure);
-
-int live__begin(struct live *live, struct failure *failure);
 int live__announce(struct live *live, event_sink_fn sink, void *context);
 /* Is there more to announce? */
 bool live__is_behind(const struct live *live);
-int live__start(struct live *live, struct failure *failure);
 /* The meaning of a descriptor that ends live__wait() when it is readable. */
 enum live_wake {
 	LIVE_WAKE_KERNEL,  /* the kernel side needs the mappings of a process */
@@ -74,36 +66,16 @@ enum live_wake {
 	LIVE_WAKE_TABLES,  /* an unwind table is ready: a tick is due soon */
 	LIVE_WAKE_OTHER,   /* the caller's */
 };
-/* Until it is closed. -1 is ignored. 0 or negative errno. */
-int live__watch(struct live *live, int fd, enum live_wake wake);
-/* Until a tick is due, the last two kinds are readable, or `until` (CLOCK_MONOTONIC ns). */
-void live__wait(struct live *live, uint64_t until);
-/* Is live__tick() due? live__wait() may return before. */
-bool live__is_due(const struct live *live);
 int live__tick(struct live *live, event_sink_fn sink, void *context);
 int live__stop(struct live *live, event_sink_fn sink, void *context);
 
 /* Every event passes this stage before it leaves the queue. */
 void live__set_stage(struct live *live, event_stage_fn stage, void *context);
-/* Sets the ticks a second and CPU (> 0), from the next window on. */
-void live__set_hz(struct live *live, unsigned int hz);
-/* The current rate. */
-unsigned int live__hz(const struct live *live);
-/* Reports soon how long waiting threads have waited so far: call it before a window's end. */
-void live__look_at_waits(struct live *live);
-/* Sets visits a second and millionths of a CPU for them (> 0), if there are visits. */
-void live__set_visits(struct live *live, unsigned int hz, unsigned int budget);
-/* Queues the current books and then EVENT_WINDOW. 0 or negative errno. */
-int live__end_window(struct live *live);
-/* Some kernel addresses have no name: reads symbols of modules again at a window's end. */
-void live__want_modules(struct live *live);
 
 /* The wanted control groups have changed. 0 or negative errno. */
 int live__judge_groups(struct live *live);
 /* See jit_tail__pause(). */
 void live__pause_jit(struct live *live, bool pause);
-/* Makes ticks rarer, and gives early ticks an eighth of their share of a CPU; false: as before. */
-void live__save_ticks(struct live *live, bool save);
 
 /* CPU time of the targets since the start, from /proc, ns. Shows that samples are missing. */
 uint64_t live__target_cpu(const struct live *live);

@@ -39,27 +39,6 @@ struct thread_targets {
 	VEC(struct thread_target) threads;
 };
 
-/* Thread `tid` of process `pid`. 0, -ENOMEM. */
-int thread_targets__add(struct thread_targets *t, uint32_t tid, uint32_t pid);
-void thread_targets__fini(struct thread_targets *t);
-
-/*
- * Records are read from now on: a thread that does not run now has ended. `runs`, here and below:
- * does the thread exist, and is it no zombie?
- */
-void thread_targets__begin(struct thread_targets *t, bool (*runs)(pid_t tid));
-/* Takes an exit record. */
-void thread_targets__exit(struct thread_targets *t, const struct task_event *event);
-/*
- * Checks again at `now`; thread_targets__exit() has had all records older than `read_until`. True:
- * all threads have ended, and there was one.
- */
-bool thread_targets__ended(struct thread_targets *t, bool (*runs)(pid_t tid), uint64_t now,
-			   uint64_t read_until);
-
-/* Is a thread, by its present number, requested? */
-bool thread_targets__has(const struct thread_targets *t, uint32_t tid);
-
 #define PARTS_MAX	    8
 #define LIVE_SIDEBAND_BYTES (64u << 20)
 
@@ -131,31 +110,6 @@ struct live {
 	int found_err; /* of a mapping whose file was found between two ticks */
 };
 
-/* Adds the requested targets to the kernel's set and to live/tasks. 0 or a reported error. */
-int live_targets__add(struct live *live, const struct live_options *options,
-		      struct failure *failure);
-/* Adds existing children of targets; the kernel side adds new ones. */
-int live_targets__add_descendants(struct live *live, struct failure *failure);
-/* Reads all targets from /proc. `first`: requested ones, which the profile has, sampled or not. */
-int live_targets__snapshot(struct live *live, bool first, event_push_fn push);
-/* Queues the CPU time of every thread of every target. `time` 0: the time of each reading. */
-int live_targets__read_cpu(struct live *live, uint64_t time);
-/* CPU time so far (ns) of the requested targets that still live, without children. */
-uint64_t live_targets__cpu(const struct live *live);
-
-/* ---- pace.c ---------------------------------------------------------------------------------- */
-
-/* From now on the kernel side and readers end the wait. 0 or negative errno. */
-int live_pace__init(struct live *live);
-/* Ticks begin. An immediate one would find nothing, and delay the one for COMMAND's execve. */
-void live_pace__start(struct live *live, uint64_t now);
-/* A target has called execve. */
-void live_pace__exec(struct live *live);
-/* Is it the whole system at a low rate, so that all that can wait should cost little? */
-bool live_is_saving(const struct live *live);
-/* At the end of a tick: sends requests now if the next tick would be too late. */
-int live_pace__use_readers(struct live *live);
-
 /* ---- live.c ---------------------------------------------------------------------------------- */
 
 #define LIVE_DRAIN_INTERVAL                                                                        \
@@ -179,13 +133,5 @@ int live_read_rings(struct live *live);
  * and takes the answers, within a tenth of a second. 0 or negative errno.
  */
 int live_settle_code(struct live *live);
-
-/* ---- windows.c ------------------------------------------------------------------------------- */
-
-/* `window_end` 0: no window ends; else the books' time. 0 or negative errno, as the two below. */
-int live_push_books(struct live *live, uint64_t window_end);
-int live_push_number(struct live *live, const char *key, uint64_t number, uint64_t now);
-/* The current rate. */
-int live_push_rate(struct live *live, uint64_t now);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opens a live recording, up to the first tick: sources, parts, and what exists before sampling. */
+#include "live/open.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,10 +10,19 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "capture/bpf_session_cpus.h"
 #include "capture/cpu_visit.h"
 #include "capture/cpu_idle.h"
+#include "live/pace.h"
+#include "live/parts/facts.h"
+#include "live/parts/jit.h"
+#include "live/parts/memory.h"
 #include "live/parts/parts.h"
+#include "live/parts/reread.h"
 #include "live/parts/wall.h"
+#include "live/targets.h"
+#include "live/thread_targets.h"
+#include "live/windows.h"
 #include "procfs/kernel_snapshot.h"
 #include "procfs/process_facts.h"
 #include "live/live_private.h"

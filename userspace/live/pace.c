@@ -20,12 +20,15 @@
  * early ticks for root's processes have a share of their own: those after a wake by one of them,
  * until its files and tables are there.
  */
+#include "live/pace.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
 
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "capture/bpf_session_cpus.h"
 #include "jitwatch/jit_tail.h"
 #include "live/live_private.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The targets: requested ones, the live ones with their children, and their CPU time so far. */
+#include "live/targets.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "live/live_private.h"
+#include "live/thread_targets.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
 

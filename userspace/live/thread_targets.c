@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "live/thread_targets.h"
+
 #include "live/live_private.h"
 
 int thread_targets__add(struct thread_targets *t, uint32_t tid, uint32_t pid)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Windows of a live recording: books at the end of each, and the rate, which changes in between. */
+#include "live/windows.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clocks.h"
 #include "base/log.h"
+#include "capture/bpf_session_cpus.h"
+#include "capture/bpf_session_hotplug.h"
 #include "capture/cpu_idle.h"
 #include "live/live_private.h"
 #include "live/parts/wall.h"

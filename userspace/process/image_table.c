@@ -8,7 +8,7 @@
  *
  * Slots of forgotten images are used again; slot 0 stays empty.
  */
-#include "process/world.h"
+#include "process/image_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,7 @@
 #include "base/quota.h"
 #include "base/suffix.h"
 #include "base/vec.h"
+#include "process/world.h"
 
 #define LEFT_NAME "[unknown]" /* as for addresses outside of every mapping */
 #define LEAST	  1024	      /* images that each user may have in any case */
@@ -67,7 +68,9 @@ static uint32_t find_image(const struct image_table *t, uint64_t hash, const str
 {
 	uint32_t slot;
 
-	hashmap_each(&t->index, hash, slot) if (same_image(t->slots.data[slot].image, key)) break;
+	hashmap_each (&t->index, hash, slot)
+		if (same_image(t->slots.data[slot].image, key))
+			break;
 	return slot;
 }
 

@@ -5,7 +5,7 @@
  * of it each other one, and the sample's stack is rebuilt. Most places have one answer for the
  * whole recording; a stack that has only such places is rebuilt once.
  */
-#include "process/jit_sources.h"
+#include "process/jit_names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,9 @@
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jit/jit_name.h"
+#include "process/jit_sources.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 #include "stream/symbol_blob.h"
 
 struct code_process {

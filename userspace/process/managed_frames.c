@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/recorder.h"
+#include "process/managed_frames.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,11 @@
 #include "base/minmax.h"
 #include "base/suffix.h"
 #include "base/vec.h"
+#include "process/image_table.h"
+#include "process/mapping_table.h"
+#include "process/recorder.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 
 #define MANY_DOUBTFUL 100u	    /* one frame in so many */
 #define NOTES_PASS    1000000000ull /* ns from a process's first map until no note is from before it */

@@ -16,7 +16,7 @@
  * Functions that change a tree take over the reference that they are given. Without memory they
  * drop what they cannot copy: the caller fails, and the table is not used again.
  */
-#include "process/world.h"
+#include "process/mapping_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,6 +24,7 @@
 #include "base/hashmap.h"
 #include "base/minmax.h"
 #include "base/vec.h"
+#include "process/world.h"
 
 struct node {
 	struct mapping m;

@@ -8,7 +8,7 @@
  * indexed by pid or tid. When a number is reused, or at an execve, the old life is removed from the
  * index at once, so each number has at most one life.
  */
-#include "process/world.h"
+#include "process/process_table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +19,8 @@
 #include "base/suffix.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
+#include "process/mapping_table.h"
+#include "process/world.h"
 
 /* ---- pid or tid -> life ---------------------------------------------------------------------- */
 
@@ -269,9 +271,9 @@ struct process_life *process_table__find_dump(const struct process_table *table,
 {
 	struct process_life *process;
 
-	TAILQ_FOREACH(process, &table->dumps, dump_link)
-	if (process->jit_files[JIT_FILE_DUMP] == file)
-		break;
+	TAILQ_FOREACH (process, &table->dumps, dump_link)
+		if (process->jit_files[JIT_FILE_DUMP] == file)
+			break;
 	return process;
 }
 
@@ -295,8 +297,8 @@ static void end_process(struct process_table *table, struct process_life *proces
 	struct thread_life *thread;
 
 	if (process->living) /* there may be many dead ones, time and again */
-		TAILQ_FOREACH(thread, &process->threads, sibling)
-	end_thread(table, thread, how, time);
+		TAILQ_FOREACH (thread, &process->threads, sibling)
+			end_thread(table, thread, how, time);
 	if (process->ended)
 		return;
 	process->ended = true;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/recorder.h"
+#include "process/profile_symbols.h"
 
 #include <errno.h>
 
+#include "process/recorder.h"
 #include "stream/symbol_blob.h"
 
 void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder)

@@ -19,7 +19,18 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/vec.h"
+#include "process/image_table.h"
+#include "process/managed_frames.h"
+#include "process/mapping_table.h"
+#include "process/process_table.h"
+#include "process/profile_symbols.h"
+#include "process/recording_facts.h"
+#include "process/thread_accounts.h"
+#include "process/wall_accounts.h"
+#include "process/wall_states.h"
+#include "process/window_lives.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 
 #define RUNTIME_LOOKS (4u << 20) /* mappings, of one window */
 
@@ -897,8 +908,7 @@ static void settle_threads(struct recorder *r, const struct process_life *first,
 
 	for (const struct process_life *p = first; p; p = process_life__next(p)) {
 		settle_process_name(r, p);
-		TAILQ_FOREACH(thread, &p->threads, sibling)
-		{
+		TAILQ_FOREACH (thread, &p->threads, sibling) {
 			if (!thread->ended && process_table__is_target(table, thread))
 				window_lives__show(&r->lives, thread, r->session->end, 0);
 			settle_thread_name(r, thread);

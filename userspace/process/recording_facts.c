@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/recorder.h"
+#include "process/recording_facts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/vec.h"
+#include "process/recorder.h"
 
 #define VISITS_LIMIT (1ull << 56) /* of hostile recordings */
 #define TIMES_LIMIT  (1ull << 56)

@@ -12,9 +12,12 @@
  * later reading is smaller, the surplus is taken back from the open window, and the rest (excess)
  * from later differences.
  */
-#include "process/recorder.h"
+#include "process/thread_accounts.h"
 
 #include "base/minmax.h"
+#include "process/recorder.h"
+#include "process/recording_facts.h"
+#include "process/window_lives.h"
 
 #include <errno.h>
 

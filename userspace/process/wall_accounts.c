@@ -17,11 +17,16 @@
  * No time counts twice: each part is limited to what is left. The scheduler's clocks and
  * CLOCK_MONOTONIC differ by parts per million; what one is ahead counts in the next interval.
  */
-#include "process/recorder.h"
+#include "process/wall_accounts.h"
 
 #include <errno.h>
 
 #include "base/minmax.h"
+#include "process/process_table.h"
+#include "process/recorder.h"
+#include "process/recording_facts.h"
+#include "process/thread_accounts.h"
+#include "process/window_lives.h"
 
 #define TIME_LIMIT (1ull << 60) /* of hostile recordings */
 #define BIRTH_LATE 10000000ull	/* ns: a fork record comes when the thread was there already */

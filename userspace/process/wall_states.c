@@ -5,7 +5,7 @@
  * its name is hidden or not in the table. Stacks begin at what waits, without the functions of the
  * kernel's own locks: such a wait is marked.
  */
-#include "process/recorder.h"
+#include "process/wall_states.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "process/recorder.h"
 
 /*
  * In byte order. Copies of a static function have a suffix, which is not compared. A static function

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/recorder.h"
+#include "process/window_lives.h"
 
 #include <string.h>
+
+#include "process/recorder.h"
 
 void window_lives__fini(struct window_lives *w)
 {

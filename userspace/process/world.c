@@ -18,7 +18,11 @@
 
 #include "base/map.h"
 #include "base/suffix.h"
+#include "process/image_table.h"
 #include "process/jit_sources.h"
+#include "process/mapping_table.h"
+#include "process/process_table.h"
+#include "process/wall_accounts.h"
 
 /* /proc has start times in ticks of 10 ms, converted from another clock. */
 #define BIRTH_SLACK_NS 100000000ull
@@ -365,9 +369,9 @@ static struct thread_life *caller_of_exec(struct process_life *process, struct t
 
 	if (leader && !leader->end)
 		return leader;
-	TAILQ_FOREACH(thread, &process->threads, sibling)
-	if (!thread->end)
-		caller = thread;
+	TAILQ_FOREACH (thread, &process->threads, sibling)
+		if (!thread->end)
+			caller = thread;
 	return caller;
 }
 

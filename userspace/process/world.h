@@ -34,47 +34,6 @@ struct process_table;
 struct image_table;
 struct world;
 
-/* ---- mappings of a process: mapping_table.c -------------------------------------------------- */
-
-/*
- * The executable mappings of one process: sorted, without overlaps. NULL is an empty table.
- *
- * A fork shares the table; the first change after it makes a copy, so functions that change a table
- * take the address of the owner's pointer. Unless stated otherwise, a function takes time
- * logarithmic in the number of mappings.
- */
-
-struct mapping_table *mapping_table__ref(struct mapping_table *table); /* also returns it */
-void mapping_table__unref(struct mapping_table *table);
-
-size_t mapping_table__count(const struct mapping_table *table);
-/* All mappings as a list, valid until the table changes; empty if there is no memory for it. */
-struct mappings mapping_table__all(struct mapping_table *table);
-/* For a few look-ups: makes no list of a changed table. Valid until the table changes. */
-struct mappings mapping_table__view(struct mapping_table *table);
-/* Visits all mappings in order until `visit` returns nonzero, and returns that. */
-typedef int (*mapping_visit_fn)(void *context, const struct mapping *mapping);
-int mapping_table__visit(const struct mapping_table *table, mapping_visit_fn visit, void *context);
-/* The mapping of an address, or NULL; valid until the table changes. */
-const struct mapping *mapping_table__find(const struct mapping_table *table, uint64_t address);
-
-enum mapping_change {
-	MAPPING_ADDED = 0, /* overlapping mappings were removed or cut */
-	MAPPING_KNOWN = 1, /* it was known; nothing was allocated */
-};
-
-/*
- * Adds a mapping; from_read: found in /proc. mapping->read is ignored. Returns enum mapping_change;
- * -EINVAL: empty, or it wraps; -E2BIG: too many; -ENOMEM: the table is of no use any more.
- */
-int mapping_table__add(struct mapping_table **table, const struct mapping *mapping, bool from_read);
-
-/*
- * Ends a reading of /proc, which began with the first from_read mapping: removes older mappings
- * that it did not report. Returns their number, or -ENOMEM.
- */
-int mapping_table__end_read(struct mapping_table **table);
-
 /* ---- processes and threads: process_table.c -------------------------------------------------- */
 
 /*
@@ -262,9 +221,6 @@ struct thread_life {
 	TAILQ_ENTRY(thread_life) link; /* in dead of the table */
 };
 
-/* The thread calls execve (wall_accounts.c). */
-void wall_accounts__exec(struct thread_life *caller, uint64_t time);
-
 /* The entry of a life in a VEC by slot, whose elements have the `serial`; NULL: there is none. */
 #define life_entry(v, life)                                                                        \
 	({                                                                                         \
@@ -279,56 +235,6 @@ static inline bool thread_life__is_main(const struct thread_life *t)
 	return t->tid == t->process->pid;
 }
 
-struct process_table *process_table__new(void); /* NULL: no memory */
-void process_table__free(struct process_table *table);
-
-/* Observers are called in the order in which they were added. 0 or -ENOMEM. */
-int process_table__observe(struct process_table *table, const struct process_observer *observer);
-/* Removes the observer with this context. */
-void process_table__unobserve(struct process_table *table, const void *context);
-int process_table__announce_mapped(struct process_table *table, struct process_life *process,
-				   const struct mapping *mapping);
-int process_table__announce_jit_frames(struct process_table *table, struct process_life *process,
-				       uint64_t time);
-/* Does any observer need them? */
-bool process_table__wants_jit_frames(const struct process_table *table);
-/* A new `dump`, in place of the last one. 0 or -ENOMEM. */
-int process_table__follow_dump(struct process_table *table, struct process_life *process);
-/* The life whose dump this file is; NULL: none. */
-struct process_life *process_table__find_dump(const struct process_table *table, uint32_t file);
-
-/* Frees ended lives whose grace period is over. */
-void process_table__advance(struct process_table *table, uint64_t now);
-
-/* Living or within grace; NULL. */
-struct process_life *process_table__find(const struct process_table *table, uint32_t pid);
-struct thread_life *process_table__find_thread(const struct process_table *table, uint32_t tid);
-
-/* Start a life; an earlier one of its number ends at `time`. start 0: unknown. NULL: no memory. */
-struct process_life *process_table__add(struct process_table *table, uint32_t pid, const char *name,
-					uint64_t start, uint64_t time);
-struct thread_life *process_table__add_thread(struct process_table *table,
-					      struct process_life *process, uint32_t tid,
-					      const char *comm, uint64_t start, uint64_t time);
-
-/* An execve: the process's next life, without threads and mappings. NULL: no memory. */
-struct process_life *process_table__exec(struct process_table *table, struct process_life *old,
-					 const char *name, uint64_t time);
-
-/* The thread ended; its process too if no other thread of it lives. */
-void process_table__exit_thread(struct process_table *table, struct thread_life *thread,
-				uint64_t time);
-void process_table__exit(struct process_table *table, struct process_life *process, uint64_t time);
-
-/*
- * Mark a process as a requested target: it is in profiles with its threads found in /proc, even
- * without a sample. It has no effect once a kernel thread was marked, which happens only in
- * recordings of the whole system: their profiles contain what ran, not everything that exists.
- */
-void process_table__set_target(struct process_table *table, struct process_life *process);
-/* Is this thread in every profile of its lifetime, sampled or not? */
-bool process_table__is_target(const struct process_table *table, const struct thread_life *thread);
-
 /*
  * A process has the name of its program: a main thread may rename itself, and does (all of Node.js
  * are "MainThread"). Only kernel threads, and what was never named, are called as their leader.
@@ -337,26 +243,10 @@ static inline bool process_life__is_named(const struct process_life *process)
 {
 	return !process->is_kernel && strcmp(process->name, LIFE_UNKNOWN_NAME);
 }
-void process_table__rename(struct process_table *table, struct process_life *process,
-			   const char *name);
-/* To the name that the kernel gives a process that executes this file. */
-void process_table__rename_to_file(struct process_table *table, struct process_life *process,
-				   const char *path);
-void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
-				  const char *comm, uint64_t time);
-
-/* Processes in the order in which they were first reported, including ended ones; NULL ends. */
-struct process_life *process_table__first_living(const struct process_table *table);
-struct process_life *process_table__first_dead(const struct process_table *table);
-struct process_life *process_life__next(const struct process_life *process);
-/* The living and then the ended ones; `process` NULL: the first one. NULL ends. */
-struct process_life *process_table__next(const struct process_table *table,
-					 const struct process_life *process);
 
 struct process_table_counts {
 	size_t processes, threads; /* that can be found, the dead within their grace included */
 };
-struct process_table_counts process_table__counts(const struct process_table *table);
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
@@ -383,38 +273,7 @@ struct image {
 	bool unshared; /* EVENT_UNSHARED */
 };
 
-struct image_table *image_table__new(void); /* NULL: no memory */
-void image_table__free(struct image_table *t);
-
-/* The image of a mapping. A known one is updated if its file was opened this time. 0: no memory. */
-struct image_id image_table__add(struct image_table *t, const struct mmap_event *event);
-
-/*
- * Limits other than those of QUOTA_IMAGES, set before any image is added: of a user, of all users
- * but root, and the number that each user may have in any case.
- */
-void image_table__limit(struct image_table *t, size_t user, size_t all, size_t least);
-
-/* Is it known what this maps? */
-bool image_table__has(const struct image_table *t, const struct mmap_event *event);
-/* A user has mapped a new file: add its image and charge the user. False: *refusal is the limit. */
-bool image_table__admit(struct image_table *t, const struct mmap_event *event, uint32_t user,
-			enum outside_reason *refusal);
-
-/* Valid until the next image_table__forget(). */
-const struct image *image_table__get(const struct image_table *t, struct image_id id);
-
-/*
- * Freeing images, in two steps: mark those still mapped, then free those marked neither this time
- * nor the last. Their ids are reused. `full`: room is wanted. `may_forget` (NULL: yes, if `full`)
- * is called for each. Returns the number freed.
- */
-void image_table__mark(struct image_table *t, struct image_id id);
 typedef bool (*image_forget_fn)(void *context, struct image_id id, bool full);
-size_t image_table__forget(struct image_table *t, bool full, image_forget_fn may_forget,
-			   void *context);
-
-size_t image_table__count(const struct image_table *t); /* of images that are known */
 
 struct world_stats {
 	uint64_t refused_mappings; /* of processes with too many */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "procfs/fact_reader.h"
+#include "procfs/command_line.h"
 
 #include <ctype.h>
 #include <string.h>
+
+#include "procfs/fact_reader.h"
 
 /*
  * The options of an interpreter. Letters: their argument is code, which is no subject; is the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completes the events of mappings by the files that are known or found. */
+#include "procfs/dso_events.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/sysmacros.h>

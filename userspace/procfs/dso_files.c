@@ -268,8 +268,9 @@ static uint32_t file_with_build_id(const struct dso_files *f, const struct build
 {
 	uint32_t i;
 
-	hashmap_each(&f->by_build_id, hash_build_id(id),
-		     i) if (build_id_equal(&f->files.data[i].build_id, id)) break;
+	hashmap_each (&f->by_build_id, hash_build_id(id), i)
+		if (build_id_equal(&f->files.data[i].build_id, id))
+			break;
 	return i;
 }
 
@@ -277,9 +278,9 @@ static uint32_t file_with_inode(const struct dso_files *f, uint64_t device, uint
 {
 	uint32_t i;
 
-	hashmap_each(&f->by_inode, hash_inode(device, inode),
-		     i) if (f->files.data[i].device == device &&
-			    f->files.data[i].inode == inode) break;
+	hashmap_each (&f->by_inode, hash_inode(device, inode), i)
+		if (f->files.data[i].device == device && f->files.data[i].inode == inode)
+			break;
 	return i;
 }
 

@@ -130,8 +130,6 @@ struct located dso_files__find(struct dso_files *f, const struct wanted *w);
 struct located dso_files__located(struct dso_files *f, uint32_t file);
 /* Sets located->fd; -ESTALE: the file was overwritten, its build-id at located->base is another. */
 void dso_files__locate(struct dso_files *f, struct located *located);
-/* Our own vDSO, which is that of all 64-bit processes and always kept. */
-uint32_t dso_files__vdso(struct dso_files *f);
 /* Returns the result of `answer`. The descriptors do not change until it returns. */
 int dso_files__answer(struct dso_files *f, const struct located *located, file_answer_fn answer,
 		      void *context);
@@ -151,25 +149,5 @@ uint64_t dso_files__copy_room(struct dso_files *f, uint32_t user, uint64_t wante
 /* Counts a file of the user, once, as left out: no room, or (`by_itself`) never room. */
 void dso_files__note_copy(struct dso_files *f, uint32_t user, const struct file_finding *facts,
 			  bool by_itself);
-
-/* ---- events of mappings: dso_events.c -------------------------------------------------------- */
-
-/* Completes the event if it is of the vDSO or of memory. */
-bool dso_files__complete_memory(struct dso_files *f, struct mmap_event *event,
-				const struct wanted *w);
-/* Completes the event if its file is known and needs no search. */
-bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event,
-			       const struct wanted *w, struct root_id root, uint32_t *file);
-/* By a finding, whose descriptor is taken. 0 or -ENOMEM. *file may be HASHMAP_NONE. */
-int dso_files__complete_found(struct dso_files *f, struct mmap_event *event, const struct wanted *w,
-			      struct root_id root, const struct found *found, uint32_t *file);
-/* By another event of the same file. */
-void dso_files__complete_like(struct dso_files *f, struct mmap_event *event,
-			      const struct mmap_event *like, uint32_t file);
-/* Nothing was found. */
-void dso_files__give_up(struct mmap_event *event, enum file_state state);
-/* Answers a complete event (of an archive: its mapped library). `answer`'s result or -ENOMEM. */
-int dso_files__answer_event(struct dso_files *f, struct mmap_event *event, uint32_t file,
-			    mapping_answer_fn answer, void *context);
 
 #endif

@@ -31,6 +31,7 @@
 #include "base/minmax.h"
 #include "base/quota.h"
 #include "helpers/pool.h"
+#include "procfs/dso_events.h"
 #include "procfs/dso_opener_private.h"
 
 #define SIGHTINGS_MAX 32768u

@@ -41,8 +41,7 @@ static uint32_t find(const struct dso_sightings *s, const struct wanted *w, stru
 {
 	uint32_t i;
 
-	hashmap_each(&s->by_numbers, hash_wanted(w), i)
-	{
+	hashmap_each (&s->by_numbers, hash_wanted(w), i) {
 		const struct sighting *known = &s->sightings.data[i];
 
 		if (known->root.v == root.v && has_numbers(known, w) &&
@@ -86,7 +85,9 @@ static uint32_t sighting_of(const struct dso_sightings *s, uint32_t file)
 {
 	uint32_t i;
 
-	hashmap_each(&s->by_file, hash_u64(file), i) if (s->sightings.data[i].file == file) break;
+	hashmap_each (&s->by_file, hash_u64(file), i)
+		if (s->sightings.data[i].file == file)
+			break;
 	return i;
 }
 
@@ -163,8 +164,7 @@ const struct sighting *dso_sightings__find_identity(struct dso_sightings *s, con
 {
 	uint32_t i;
 
-	hashmap_each(&s->by_numbers, hash_wanted(w), i)
-	{
+	hashmap_each (&s->by_numbers, hash_wanted(w), i) {
 		const struct sighting *known = &s->sightings.data[i];
 
 		if (known->numbers.generation == w->numbers.generation && has_numbers(known, w))

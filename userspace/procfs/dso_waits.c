@@ -11,6 +11,7 @@
 #include "base/minmax.h"
 #include "helpers/owner.h"
 #include "helpers/pool.h"
+#include "procfs/dso_events.h"
 
 #define COPY_MAX     (256ull << 20) /* bytes of a file that is kept as a copy */
 #define MOVED_MISSES 8
@@ -140,11 +141,11 @@ static struct dso_search *find_search(struct dso_waits *w, const struct wanted *
 
 	if (wanted->anonymous || (of_process && !wanted->numbers.inode && !wanted->build_id.size))
 		return NULL;
-	LIST_FOREACH(s, &w->searches[hash % DSO_SEARCH_BUCKETS], link)
-	if (s->located.file == HASHMAP_NONE && s->hash == hash &&
-	    s->roots[SEARCH_PROCESS].v == root.v && same_file(&s->wanted, wanted) &&
-	    (!of_process || s->wanted.pid == wanted->pid))
-		return s;
+	LIST_FOREACH (s, &w->searches[hash % DSO_SEARCH_BUCKETS], link)
+		if (s->located.file == HASHMAP_NONE && s->hash == hash &&
+		    s->roots[SEARCH_PROCESS].v == root.v && same_file(&s->wanted, wanted) &&
+		    (!of_process || s->wanted.pid == wanted->pid))
+			return s;
 	return NULL;
 }
 
@@ -530,9 +531,9 @@ static uint64_t oldest_mapping(const struct dso_waits *w)
 	const struct dso_search *s;
 
 	for (size_t bucket = 0; bucket < DSO_SEARCH_BUCKETS; bucket++)
-		LIST_FOREACH(s, &w->searches[bucket], link)
-	for (size_t i = 0; i < s->events.count; i++)
-		since = min_u64(since, s->events.data[i].event->header.time);
+		LIST_FOREACH (s, &w->searches[bucket], link)
+			for (size_t i = 0; i < s->events.count; i++)
+				since = min_u64(since, s->events.data[i].event->header.time);
 	return since;
 }
 

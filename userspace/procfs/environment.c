@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "procfs/fact_reader.h"
+#include "procfs/environment.h"
 
 #include <ctype.h>
+
+#include "procfs/fact_reader.h"
 
 const char *const environment_names[] = {
 	"DD_SERVICE",

@@ -9,6 +9,9 @@
 
 #include "base/cleanup.h"
 #include "base/proc_task.h"
+#include "procfs/command_line.h"
+#include "procfs/environment.h"
+#include "procfs/otel_context.h"
 
 struct facts_question {
 	uint32_t names_size;

@@ -84,17 +84,6 @@ bool fact_reader__take(const struct helper_answer *answer, struct fact_text *fac
 /* The list that is always looked for; NULL-ended. */
 extern const char *const environment_names[];
 
-/* A name that may be requested: [A-Za-z_][A-Za-z0-9_]*, not too long. */
-bool environment_name_is_valid(const char *name);
-
-/*
- * From the text of /proc/PID/environ, "NAME=value\0" again and again, the variables of these names
- * ("A\0B\0"), as facts "env:NAME". Of equal names the first counts, as for getenv(). A variable
- * without a NUL at its end was cut off and is left out.
- */
-void environment__pick(const char *text, size_t size, const char *names, size_t names_size,
-		       struct fact_text *facts);
-
 /*
  * The program of an interpreter: its script, module or main class. Nothing else of the command line
  * is kept, because arguments can be secrets.
@@ -103,18 +92,6 @@ void environment__pick(const char *text, size_t size, const char *names, size_t 
 #define COMMAND_LINE_SIZE_MAX (64u * 1024) /* bytes; what is behind is counted as left */
 #define COMMAND_SUBJECT_SIZE  256
 
-/* Is a program of this name (without its directory) a supported interpreter? */
-bool command_is_interpreter(const char *program);
-
-/*
- * `text`: of /proc/PID/cmdline, each argument followed by a NUL. The subject is the last part of a
- * script's path ("manage.py"; "shop/main.py" if the name alone is common), a module or a class; for
- * a multi-call program (busybox) the applet; for a process that overwrote its command line the
- * first word. False: there is none, for example because the code was an argument.
- */
-bool command_line__subject(const char *program, const char *text, size_t size,
-			   char subject[COMMAND_SUBJECT_SIZE]);
-
 /*
  * The process context of OpenTelemetry's libraries (OTEP 4719): a named mapping whose header points
  * at a protobuf message with attributes. Both are the process's own memory: a read may block, and
@@ -122,17 +99,5 @@ bool command_line__subject(const char *program, const char *text, size_t size,
  */
 
 #define OTEL_CONTEXT_SIZE_MAX (16u * 1024) /* bytes of the message */
-
-/* The names of mappings in /proc/PID/maps that may be one. */
-bool otel_context_has_name(const char *path);
-
-/*
- * The attributes that name a service, as facts "otel:service.name", from a message: a Resource, or
- * a ProcessContext, whose first field is one. Invalid parts are skipped.
- */
-void otel_context__decode(const uint8_t *message, size_t size, struct fact_text *facts);
-
-/* Of a process, `dir` being its directory below /proc. For a reader process. */
-void otel_context__read(int dir, struct fact_text *facts);
 
 #endif

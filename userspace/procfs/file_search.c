@@ -20,7 +20,7 @@
 #include "base/proc_task.h"
 #include "base/tenant_open.h"
 #include "base/zip.h"
-#include "elf/elf_file.h"
+#include "elf/elf_build_id.h"
 #include "helpers/pool.h"
 #include "procfs/owner_copy.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "procfs/fact_reader.h"
+#include "procfs/otel_context.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/proc_task.h"
 #include "base/wire.h"
+#include "procfs/fact_reader.h"
 
 #define LINE_READ_MAX (64u * 1024)
 #define MAPS_SIZE_MAX (8u << 20) /* bytes that are looked through: 65,530 mappings */

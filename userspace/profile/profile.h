@@ -46,10 +46,4 @@ const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, cons
 
 /* The invariants of a finished profile; exporters rely on all of them and do not check. */
 
-/*
- * 0; -EINVAL with a sentence in `why` (n bytes, may be NULL / 0) about the first broken one;
- * -ENOMEM.
- */
-int profile_check(const struct profile *p, char *why, size_t n);
-
 #endif

@@ -116,13 +116,4 @@ static inline bool builder_has_failed(struct profile_builder *b, int err)
 	return b->error != 0;
 }
 
-/* ---- profile_events.c ------------------------------------------------------------------------ */
-
-/* Before a sample becomes row number `row`. 0, -ENOMEM. */
-int builder_note_cut(struct thread_columns *thread, size_t row, enum stack_end end);
-/* Times into the bounds of the session and of the lives, which are final. */
-void builder_settle_events(struct profile_builder *b);
-void builder_freeze_events(struct profile_builder *b);
-void builder_free_events(struct profile_builder *b);
-
 #endif

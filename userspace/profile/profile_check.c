@@ -3,6 +3,8 @@
  * The invariants, table by table. A broken one is a bug in the code that filled the profile, so the
  * check stops at the first: `why` names the element and what is wrong with it.
  */
+#include "profile/profile_check.h"
+
 #include "base/cleanup.h"
 #include "base/outside_books.h"
 #include "profile/profile.h"

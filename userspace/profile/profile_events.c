@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The write side of the profile: what happened beside the samples. */
-#include "profile/profile_builder_private.h"
+#include "profile/profile_events.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "base/order.h"
 #include "base/outside_books.h"
 #include "profile/profile.h"
+#include "profile/profile_builder_private.h"
 
 #define EPOCHS_MAX 65536
 

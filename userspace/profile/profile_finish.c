@@ -14,6 +14,8 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "profile/profile.h"
+#include "profile/profile_check.h"
+#include "profile/profile_events.h"
 
 /* The function for all code of a dso without a symbol; JIT code has one for each address. */
 static struct function_id unnamed_function(struct profile_builder *b,

@@ -18,6 +18,7 @@
 #include "base/tenant_user.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "runtimes/table.h"
 
 _Static_assert(MANAGED_NAME_MAX <= CODE_NAME_MAX && MANAGED_FILE_MAX <= EVENT_PATH_MAX,
 	       "what is read fits into an event");

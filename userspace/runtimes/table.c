@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/runtime.h"
+#include "runtimes/table.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "runtimes/runtime.h"
 
 /*
  * All runtimes, by the names of their `struct runtime`. In a summary the first of several in a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "serve/server_private.h"
+#include "serve/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/parse.h"
+#include "serve/server_private.h"
 
 #define BACKLOG	     128
 #define SOCKET_MODE  0660

@@ -9,7 +9,9 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "serve/listener.h"
 #include "serve/server_private.h"
+#include "serve/server_request.h"
 
 #define ACCEPTS_AT_ONCE 32
 #define SWEEP_MS	1000

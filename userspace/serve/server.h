@@ -85,13 +85,6 @@ int server__run(struct server *server, int wake_fd, uint64_t until);
 /* Answers a waiting request; takes *reply. */
 void server__reply(struct server_request *request, struct server_reply *reply);
 
-/* Of a request, valid until it is answered: its path below "/" or "/TOKEN/", */
-const char *server_request__path(const struct server_request *request);
-/* an argument of the query, unescaped (NULL: not there), */
-const char *server_request__argument(const struct server_request *request, const char *name);
-/* and the body. */
-const char *server_request__body(const struct server_request *request, size_t *size);
-
 /* Where it listens, as in the options. The strings are the server's. */
 const char *server__address(const struct server *server);
 uint16_t server__port(const struct server *server);

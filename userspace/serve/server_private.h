@@ -12,17 +12,7 @@
 
 #include "base/log.h"
 #include "serve/server.h"
-
-/* ---- tokens (server_request.c) --------------------------------------------------------------- */
-
-#define TOKEN_BYTES 20 /* of randomness: 160 bits */
-#define TOKEN_SIZE  (2 * TOKEN_BYTES)
-
-/* TOKEN_SIZE hexadecimal digits and NUL. 0 or negative errno. */
-int token__make(char token[TOKEN_SIZE + 1]);
-
-/* Compares the text up to `end`, in constant time. */
-bool token__equal(const char token[TOKEN_SIZE + 1], const char *text, const char *end);
+#include "serve/server_request.h"
 
 /* ---- listening sockets ----------------------------------------------------------------------- */
 
@@ -35,22 +25,6 @@ struct listener {
 	struct stat socket_file; /* of a unix socket */
 	char address[sizeof(struct sockaddr_un) + sizeof(UNIX_PREFIX)]; /* with the real port */
 };
-
-/*
- * "127.0.0.1:9090", "[::1]:9090", "unix:/run/sysprof.sock" (mode 0660). 0 or negative errno with
- * `failure` filled, and nothing open.
- */
-int listener__open(struct listener *listener, const char *address, struct failure *failure);
-/*
- * On the loopback interface only, at `port` (0: any free one). Without [::1] if there is no IPv6 or
- * another process has the port there.
- */
-int listener__open_loopback(struct listener *listener, uint16_t port, struct failure *failure);
-/* Removes the file of a unix socket, unless another process has replaced it. */
-void listener__close(struct listener *listener);
-
-/* A Host header is for this machine and port, not another site's (DNS rebinding). */
-bool listener__is_our_host(const struct listener *listener, const char *host);
 
 /*
  * Connections, and which of them to close: idle or slow ones must not keep the browser out. Peers

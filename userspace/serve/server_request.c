@@ -14,6 +14,8 @@
  * Then the connection is suspended. The route's answer() is called between runs of libmicrohttpd,
  * so a slow one does not count as idle time of the client.
  */
+#include "serve/server_request.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,6 +27,7 @@
 
 #include "base/clocks.h"
 #include "base/parse.h"
+#include "serve/listener.h"
 #include "serve/server_private.h"
 
 #define ECHO_MAX	 1024 /* bytes of Access-Control-Request-Headers */

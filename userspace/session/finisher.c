@@ -20,8 +20,10 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/thread.h"
+#include "process/jit_names.h"
 #include "process/jit_sources.h"
-#include "process/recorder.h"
+#include "process/wall_states.h"
+#include "session/symbols.h"
 #include "session/window.h"
 #include "stream/event_decode.h"
 

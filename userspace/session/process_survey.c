@@ -17,16 +17,18 @@
 #include "base/tenant_open.h"
 #include "capture/target.h"
 #include "elf/elf_file.h"
-#include "elf/gopclntab.h"
+#include "elf/elf_sections.h"
 #include "helpers/owner.h"
+#include "jitwatch/jit_file.h"
 #include "jitwatch/jit_find.h"
-#include "jitwatch/jit_follower.h"
 #include "jitwatch/jit_tail.h"
 #include "jitwatch/runtime_reader.h"
 #include "procfs/owner_copy.h"
 #include "procfs/proc_maps.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 #include "symbolize/debug_file.h"
+#include "symbolize/link_crc.h"
 
 #define S	 1000000000ull
 #define DEADLINE (2 * S) /* of one request */

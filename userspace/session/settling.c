@@ -3,13 +3,18 @@
  * Settling: turns a sample of the kernel side into its recorded form. Compares its frames with the
  * mappings of its time, and walks a copy of its stack.
  */
+#include "session/settling.h"
+
 #include <errno.h>
 #include <string.h>
 
+#include "process/mapping_table.h"
+#include "process/process_table.h"
 #include "runtimes/runtime.h"
 #include "session/unwinding.h"
 #include "stream/event_decode.h"
 #include "stream/event_queue.h"
+#include "unwind/unwind_feed_files.h"
 
 /* A frame in JIT code stays, because it was unwound by frame pointer. */
 static bool same_place(const struct unwinding *u, const struct mapping *then,

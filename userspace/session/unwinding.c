@@ -25,7 +25,12 @@
 #include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
 #include "live/readers.h"
+#include "process/image_table.h"
+#include "process/mapping_table.h"
+#include "process/process_table.h"
+#include "runtimes/table.h"
 #include "unwind/table_cache.h"
+#include "unwind/unwind_feed_files.h"
 #include "unwind/unwind_table.h"
 
 /* A published process whose samples come without places is published again this often at most. */

@@ -97,13 +97,6 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 		   struct dso_opener *opener, struct unwinding **unwinding);
 void unwinding__free(struct unwinding *u);
 
-/*
- * An event_stage_fn of the queue whose context is the unwinding. Settles a sample: truncates frames
- * unwound with mappings that have since changed, and walks a copy of its stack, for whose tables it
- * may have to wait.
- */
-int unwinding__settle(void *unwinding, const struct event_header **event);
-
 /* After an event has been recorded. 0 or -ENOMEM. */
 int unwinding__recorded(struct unwinding *u, const struct event_header *event);
 

@@ -67,13 +67,4 @@ struct window *window__new(struct profile_builder *builder, const struct recorde
 			   struct dso_opener *opener, enum window_file_source source);
 void window__free(struct window *w);
 
-/*
- * Resolves every location in files, the vDSO and the kernel. Adds the results to the window's
- * profile and, unless `sink` is NULL, passes it the events of a recording, up to EVENT_SYMBOLS_END.
- * 0 or negative errno, also of the sink. A file without symbols is not an error.
- */
-int symbolize_window(struct window *w, struct symbolizer *symbolizer,
-		     const struct symbolizer_options *options, struct symbolizer_counts *counts,
-		     event_sink_fn sink, void *context);
-
 #endif

@@ -10,7 +10,9 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "process/profile_symbols.h"
 #include "process/recorder.h"
+#include "process/recording_facts.h"
 #include "stream/event_decode.h"
 
 #define JIT_LATE_NS    200000000ull

@@ -38,8 +38,11 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/tenant_open.h"
+#include "elf/elf_build_id.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
 #include "symbolize/debuginfod.h"
+#include "symbolize/link_crc.h"
 
 #define DEBUG_DIRECTORY	    "/usr/lib/debug"
 #define FILE_SIZE_MAX	    (16ULL << 30)

@@ -32,18 +32,8 @@ struct crc_ledger {
 	struct quota bytes, time;
 };
 
-void crc_ledger__init(struct crc_ledger *ledger);
-
 /* Nonzero cancels. */
 typedef int (*crc_progress_fn)(void *context, uint64_t done, uint64_t total);
-
-/*
- * The CRC-32 of an open file, for a module that belongs to `user`. Moves the file's offset. 0;
- * -EFBIG: too large, or too many holes; -EDQUOT: the budget is used up; -ESTALE: it changed
- * meanwhile; -EBADMSG: it is cut short; -ECANCELED; -ENOMEM, -EIO.
- */
-int link_crc(struct crc_ledger *ledger, uid_t user, int fd, crc_progress_fn progress, void *context,
-	     uint32_t *crc);
 
 struct debug_file_request {
 	int elf_fd;	   /* the mapped file, or a copy of it, or -1 */

@@ -14,7 +14,7 @@
  * The result is that of c++filt --no-verbose, as in perf: `std::string` is not expanded, names of
  * Rust have no hash.
  */
-#include "symbolize/module_private.h"
+#include "symbolize/demangle.h"
 
 #include <setjmp.h>
 #include <stdbool.h>

@@ -17,8 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "symbolize/dwarf_image.h"
 #include "symbolize/dwarf_private.h"
-#include "symbolize/module_private.h"
+#include "symbolize/dwarf_sources.h"
+#include "symbolize/dwarf_units.h"
+#include "symbolize/range_map.h"
 
 struct dwarf_reader {
 	struct dwarf_image main, alt;

@@ -11,7 +11,7 @@
  * the indexes (.debug_aranges, .debug_names), which not every compiler writes; also
  * .gnu_debugaltlink, which would make libdw open a file by a name that is in there.
  */
-#include "symbolize/dwarf_private.h"
+#include "symbolize/dwarf_image.h"
 
 #include <dwarf.h>
 #include <elf.h>
@@ -20,6 +20,8 @@
 
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
+#include "elf/elf_sections.h"
+#include "symbolize/dwarf_private.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -6,7 +6,7 @@
  * slow. A row here has 16 bytes. The order is libdw's: by address; at one address rows that end a
  * sequence, then the others as in the program. Names stay in the sections, which stay in memory.
  */
-#include "symbolize/dwarf_private.h"
+#include "symbolize/dwarf_lines.h"
 
 #include <dwarf.h>
 #include <elf.h>
@@ -18,6 +18,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "elf/elf_image.h"
+#include "symbolize/dwarf_private.h"
 
 #define ROWS_LEAST  (1u << 20) /* that any program may have */
 #define ROW_MEMORY  64	       /* bytes, at most, while they are sorted */

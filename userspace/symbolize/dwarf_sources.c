@@ -7,7 +7,7 @@
  * even another file. A file is a number in the table of the unit in which the attribute was found,
  * so the two always travel together.
  */
-#include "symbolize/dwarf_private.h"
+#include "symbolize/dwarf_sources.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -17,6 +17,10 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/strtab.h"
+#include "symbolize/dwarf_image.h"
+#include "symbolize/dwarf_lines.h"
+#include "symbolize/dwarf_private.h"
+#include "symbolize/dwarf_units.h"
 
 #define ORIGINS_MAX 16 /* as libdw follows them */
 

@@ -15,12 +15,15 @@
  * dropped copy of an inline function claims the kept one, the first unit's. So the unit with the
  * shortest range counts, of equal ones the first; of functions the last, which is the innermost.
  */
-#include "symbolize/dwarf_private.h"
+#include "symbolize/dwarf_units.h"
 
 #include <dwarf.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+
+#include "symbolize/dwarf_private.h"
+#include "symbolize/range_map.h"
 
 #define UNITS_MAX	    (1U << 22)
 #define UNIT_DIES_MAX	    (UINT64_C(1) << 26)

@@ -41,6 +41,7 @@
 #include "helpers/message.h"
 #include "helpers/watch.h"
 #include "symbolize/debuginfod.h"
+#include "symbolize/link_crc.h"
 
 #define SECOND_NS    UINT64_C(1000000000)
 #define MS_NS	     UINT64_C(1000000)

@@ -26,7 +26,7 @@
  * All names are in one block; a function shares the end of the name of the padding before it. A
  * symbol is 16 bytes: 3.5 MB for a kernel of 120,000 symbols.
  */
-#include "symbolize/symbolize.h"
+#include "symbolize/kallsyms.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,6 +37,7 @@
 #include "base/parse.h"
 #include "base/strtab.h"
 #include "base/vec.h"
+#include "symbolize/symbolize.h"
 
 #define SYMBOLS_MAX	    (8U << 20)
 #define NAMES_MAX	    (256U << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "symbolize/debug_file.h"
+#include "symbolize/link_crc.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,6 +12,7 @@
 #include "base/gzip.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "symbolize/debug_file.h"
 
 #define STEP	      (256u << 10)
 #define PROGRESS_STEP (1u << 20) /* less than what a slow disk reads in some seconds */

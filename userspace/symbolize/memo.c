@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Places of strings -> texts that were made from them. */
-#include "symbolize/module_private.h"
+#include "symbolize/memo.h"
 
 #include <stdlib.h>
 
 #include "base/map.h"
 #include "base/strtab.h"
+#include "symbolize/module_private.h"
 
 struct memo_entry {
 	const void *place;

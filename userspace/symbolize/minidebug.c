@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Inflating .gnu_debugdata, within bounds of input, output and memory. */
-#include "symbolize/module_private.h"
+#include "symbolize/minidebug.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
+#include "symbolize/module_private.h"
 
 #define INPUT_MAX   (64u << 20)
 #define MEMORY_MAX  (128u << 20) /* xz -9 needs 65 MB to decode */

@@ -29,8 +29,14 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
 #include "stream/symbol_blob.h"
+#include "symbolize/demangle.h"
+#include "symbolize/memo.h"
+#include "symbolize/minidebug.h"
+#include "symbolize/module_index.h"
 #include "symbolize/module_private.h"
+#include "symbolize/symbol_table.h"
 
 #define DEFAULT_MEMORY_LIMIT (UINT64_C(4) << 30)
 

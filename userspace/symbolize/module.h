@@ -93,13 +93,6 @@ struct module;
 int module__open(const struct module_files *files, struct module **module);
 int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,
 		    void *context, struct module_report *report);
-/*
- * The index (symbol_index.h) of the module; of a large one a slice, of the code around the file
- * offsets. The caller frees it. 0; -ENODATA: it can have none, or is damaged; -EFBIG; -ENOMEM. What
- * was read of the files stays.
- */
-int module__index(struct module *m, const uint64_t *offsets, size_t count, void **data,
-		  size_t *size);
 void module__free(struct module *m);
 
 #endif

@@ -10,6 +10,8 @@
  * large module, a slice: those of the units of requested addresses, near to one, as many as fit. Of
  * a Go program only Go's code is.
  */
+#include "symbolize/module_index.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,10 +21,15 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "elf/elf_file.h"
+#include "elf/elf_image.h"
+#include "elf/elf_sections.h"
 #include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
+#include "symbolize/demangle.h"
 #include "symbolize/module_private.h"
 #include "symbolize/symbol_index.h"
-#include "symbolize/symbol_index_private.h"
+#include "symbolize/symbol_index_writer.h"
+#include "symbolize/symbol_table.h"
 
 #define WHOLE_SIZE_MAX (UINT64_C(24) << 20) /* bytes of what is read */
 #define EDGES_MAX      (1u << 20)

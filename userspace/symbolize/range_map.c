@@ -6,7 +6,7 @@
  * ended range is removed only on top, so each is pushed and popped once. There are at most twice as
  * many segments as ranges.
  */
-#include "symbolize/dwarf_private.h"
+#include "symbolize/range_map.h"
 
 #include <errno.h>
 #include <stdlib.h>

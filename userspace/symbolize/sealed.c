@@ -39,6 +39,9 @@
 #include "base/proc_task.h"
 #include "base/quota.h"
 #include "helpers/watch.h"
+#include "symbolize/sealed_child.h"
+#include "symbolize/sealed_files.h"
+#include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_index.h"
 
 #define CHILDREN_MAX	 64

@@ -88,22 +88,6 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
  * the child. A requested index follows in pieces, the last with MESSAGE_DONE; no bytes: no index.
  */
 
-/* ---- the child's side ------------------------------------------------------------------------ */
-
-/* Zeroed at first. */
-struct sealed_writer {
-	uint64_t flushed; /* when */
-	struct symbol_blob blob;
-	struct message_buffer message;
-};
-
-/* A symbol_sink_fn whose context is the writer. 0, -ENOMEM, or the error of writing. */
-int sealed_writer__result(void *writer, size_t index, const struct symbol_result *result);
-/* Sends the rest, then the report; frees memory. `error`: the result of resolving. */
-int sealed_writer__end(struct sealed_writer *w, int error, const struct module_report *report);
-/* Behind the report. 0, or the error of writing. */
-int sealed_writer__index(struct sealed_writer *w, const void *data, size_t size);
-
 /* ---- the parent's side ----------------------------------------------------------------------- */
 
 struct sealed_answers {
@@ -119,18 +103,6 @@ struct sealed_answers {
 	bool index_finished;
 };
 
-void sealed_answers__init(struct sealed_answers *a, size_t expected);
-void sealed_answers__fini(struct sealed_answers *a);
-
-/*
- * Take the next message. 0; -EBADMSG: no child sends that; -EFBIG: more than so many answers can
- * have; -ENOMEM. After an error it can only be freed.
- */
-int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *message);
-
-/* Pass all results to the sink; addresses without one get none. What the sink returned. */
-int sealed_answers__deliver(const struct sealed_answers *a, symbol_sink_fn sink, void *context);
-
 /* One sealed child: from fork to the last byte of its answer. */
 
 struct sealed_child_request {
@@ -144,11 +116,6 @@ struct sealed_child_request {
 	bool wants_index; /* … or, if the module's index is wanted as well, sends it and ends */
 };
 
-/*
- * Send another request to a child that keeps its module and has answered. 0; negative errno: a part
- * may have been sent.
- */
-int sealed_child__request(int socket, const uint64_t *addresses, size_t count, bool wants_index);
 #define SEALED_QUESTION_MAX 8192u /* addresses, at most, of a further request */
 
 /*
@@ -165,46 +132,5 @@ struct kept_child {
 	uint64_t used;	  /* ns of CPU time … */
 	uint64_t opening; /* … of which until its first answer: what another one would cost */
 };
-
-/*
- * Has a keeper (helpers/keeper.h), if one can be started, that forks children from now on. They end
- * with the calling thread, so it must outlive them. NULL: no memory.
- */
-struct sealed_pool *sealed_pool__new(size_t bytes);
-void sealed_pool__free(struct sealed_pool *p);
-/* Does it keep any? `p` may be NULL. */
-bool sealed_pool__keeps(const struct sealed_pool *p);
-/* Another limit; those beyond it end. */
-void sealed_pool__limit(struct sealed_pool *p, size_t bytes);
-
-/* Ends all that are kept: another child needs as much memory as they have. `p` may be NULL. */
-void sealed_pool__make_room(struct sealed_pool *p);
-
-/*
- * The child's pid; *socket is the caller's. The keeper forks it if it can; `p` may be NULL. Its
- * first message (MESSAGE_PROGRESS) has the descriptor for file requests, if the kernel supports it.
- */
-pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
-			 int *socket);
-
-/* False: there is none for these files. */
-bool sealed_pool__take(struct sealed_pool *p, const struct symbol_key *key,
-		       struct kept_child *child);
-/* It is the pool's now, which may end it at once. */
-void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
-		      const struct kept_child *child);
-/* Ends a child that is not the pool's, as end_process(); `status` and `usage` may be NULL. */
-int sealed_pool__end(const struct kept_child *child, int *status, struct rusage *usage);
-/* Ends those without a request for some time. */
-void sealed_pool__tidy(struct sealed_pool *p);
-
-/* ---- the files that a child requests while it works: .dwo files ------------------------------ */
-
-/*
- * Answers one request of the listener, after poll(): the named file, if allowed, below the module's
- * root or below ours; or an error. A name beside /proc/self/fd/N is searched beside the module. 0,
- * or negative errno if the listener cannot be used any more.
- */
-int sealed_files__answer(int listener, const struct sealed_job *job);
 
 #endif

@@ -5,6 +5,8 @@
  * the parent's memory, which it can send to the parent only.
  */
 
+#include "symbolize/sealed_child.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,11 +22,14 @@
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "elf/elf_image.h"
 #include "helpers/filter.h"
 #include "helpers/keeper.h"
 #include "helpers/message.h"
 #include "helpers/watch.h"
+#include "symbolize/module_index.h"
 #include "symbolize/sealed.h"
+#include "symbolize/sealed_protocol.h"
 
 #define MEMORY_BASE (256ull << 20)
 #define KEPT_MAX    16

@@ -7,7 +7,7 @@
  * Before the copy is used the request must still be valid: if the child has died, its pid may be
  * another process by now, whose memory we read.
  */
-#include "symbolize/sealed.h"
+#include "symbolize/sealed_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/suffix.h"
+#include "symbolize/sealed.h"
 
 #define PATH_SIZE     4096 /* a page */
 #define FILE_SIZE_MAX (4ull << 30)

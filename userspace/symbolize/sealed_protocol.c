@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The addresses of the blob's answers are indices. */
-#include "symbolize/sealed.h"
+#include "symbolize/sealed_protocol.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "helpers/child.h"
+#include "symbolize/sealed.h"
 #include "symbolize/symbol_index.h"
 
 struct sealed_report {

@@ -8,11 +8,14 @@
  * instruction reaches in a straight line and over short branches. Long jumps may lead to other
  * functions; assemblers write the short form to a place that they know, in the same source.
  */
+#include "symbolize/symbol_extent.h"
+
 #include <string.h>
 
 #include "base/minmax.h"
 #include "base/x86_code.h"
 #include "elf/elf_file.h"
+#include "elf/elf_frames.h"
 #include "symbolize/module_private.h"
 
 #define UNSIZED_EXTENT (64 << 10)

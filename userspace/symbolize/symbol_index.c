@@ -13,6 +13,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "symbolize/symbol_index_private.h"
+#include "symbolize/symbol_names.h"
 
 struct section {
 	const unsigned char *data;

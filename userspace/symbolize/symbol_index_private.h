@@ -108,40 +108,4 @@ static inline int64_t from_zigzag(uint64_t number)
 	return (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
 }
 
-/* ---- symbol_names.c: blocks of names --------------------------------------------------------- */
-
-/* Of at most NAMES_BLOCK bytes, into NAMES_PACKED_MAX. The size. */
-size_t names_pack(const char *names, size_t size, unsigned char *to);
-/* Until the name at `wanted` ends, and a NUL, into NAMES_UNPACKED_MAX. Its size; 0: damaged. */
-size_t names_unpack(const unsigned char *at, size_t size, char *to, size_t wanted);
-
-/* ---- symbol_index_writer.c: makes an index from answers in the order of their addresses ------ */
-
-struct index_writer;
-
-/* The form of a name that is shown, in a buffer, and its length. */
-typedef size_t (*index_readable_fn)(const char *name, char *buffer, size_t size);
-
-/* At most `limit` bytes; `readable` NULL: names are shown as they are. NULL: no memory. */
-struct index_writer *index_writer__new(size_t limit, index_readable_fn readable);
-void index_writer__free(struct index_writer *w);
-
-/* An elf_load_fn of the writer: the first segment that covers an offset counts. 0, -ENOMEM. */
-int index_writer__segment(void *writer, uint64_t offset, uint64_t size, uint64_t address);
-
-/*
- * The answer from this address on, which is behind the last one. Strings must not change or move
- * until index_writer__finish(). 0; -EFBIG: the limit; -ENOMEM.
- */
-int index_writer__answer(struct index_writer *w, uint64_t address,
-			 const struct symbol_frame *frames, size_t count);
-/* Bytes so far. */
-size_t index_writer__size(const struct index_writer *w);
-/* From this address on the index does not have an answer. */
-int index_writer__gap(struct index_writer *w, uint64_t address);
-
-/* The index, which the caller frees. Nothing can be added then. 0; -EFBIG; -ENOMEM. */
-int index_writer__finish(struct index_writer *w, enum symbol_state state, void **data,
-			 size_t *size);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "symbolize/symbol_index_private.h"
+#include "symbolize/symbol_index_writer.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -10,6 +10,8 @@
 #include "base/vec.h"
 #include "base/wire.h"
 #include "stream/symbol_blob.h"
+#include "symbolize/symbol_index_private.h"
+#include "symbolize/symbol_names.h"
 
 #define NUMBER_SIZE 10 /* bytes of the largest */
 #define RECORD_SIZE (6 * NUMBER_SIZE)

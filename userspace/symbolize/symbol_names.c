@@ -7,12 +7,13 @@
  * COPY_MIN + 1; 0: none); the rest of the first if it is LONG; the literals; the rest of the second
  * if that is LONG; the copy's distance.
  */
-#include "symbolize/symbol_index_private.h"
+#include "symbolize/symbol_names.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/wire.h"
+#include "symbolize/symbol_index_private.h"
 
 #define COPY_MIN   4
 #define LONG	   15

@@ -26,7 +26,7 @@
  *   5. the shortest name, then the first in byte order: malloc, not __libc_malloc;
  *   6. the smallest size.
  */
-#include "symbolize/module_private.h"
+#include "symbolize/symbol_table.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -39,6 +39,9 @@
 #include "base/radix.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
+#include "symbolize/module_private.h"
+#include "symbolize/symbol_extent.h"
 
 #define RANGES_MAX	(1u << 20) /* of a file of which all are kept */
 #define AHEAD		8

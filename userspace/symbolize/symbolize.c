@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "symbolize/demangle.h"
 #include "symbolize/file_finder.h"
+#include "symbolize/kallsyms.h"
 #include "symbolize/module_private.h"
-#include "symbolize/sealed.h"
+#include "symbolize/sealed_child.h"
 #include "symbolize/symbol_cache.h"
 
 #define CACHE_USES 40	/* windows, until it is written and opened again */

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "unwind/unwind_table_check.h"
 
 #define BIG_FILE  (1 << 20)	       /* bytes */
 #define BIG_HEAP  (96 << 20)	       /* more than building most tables takes */

@@ -13,6 +13,7 @@
 #include "base/order.h"
 #include "base/vec.h"
 #include "unwind/build_budget.h"
+#include "unwind/cfi_machine.h"
 #include "unwind/cfi_private.h"
 
 #define PADDING_MAX 16

@@ -5,6 +5,8 @@
  * section need it. Few forms of expressions are supported; in 3,102 files the others were 0.1 % of
  * the rows.
  */
+#include "unwind/cfi_machine.h"
+
 #include <dwarf.h>
 #include <string.h>
 

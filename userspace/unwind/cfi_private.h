@@ -48,9 +48,4 @@ struct cfi_machine {
 /* Reads an encoded address; indirect ones, and bases other than 0 and pc, are refused (c->bad). */
 uint64_t cfi_read_encoded(const struct cfi_section *section, struct cursor *c, uint8_t encoding);
 
-/* Runs to the end or to an invalid instruction. 0, or the result of `row`. */
-int cfi_machine__run(struct cfi_machine *m, const uint8_t *instructions, const uint8_t *end);
-/* Reports the row of the current location. */
-int cfi_machine__emit_row(struct cfi_machine *m);
-
 #endif

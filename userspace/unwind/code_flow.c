@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/undescribed.h"
+#include "unwind/code_flow.h"
 
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "base/order.h"
 #include "base/vec.h"
 #include "base/x86_code.h"
+#include "unwind/undescribed.h"
 
 #define WORD		   8
 #define OFFSET_MAX	   (1 << 20)

@@ -19,7 +19,7 @@
  * Sources: Go 1.18 to 1.26, runtime/asm_amd64.s, sys_linux_amd64.s, traceback.go,
  * cmd/internal/obj/x86/obj6.go.
  */
-#include "unwind/undescribed.h"
+#include "unwind/go_table.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -30,7 +30,9 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
 #include "unwind/build_budget.h"
+#include "unwind/undescribed.h"
 
 #define WINDOW	       65536
 #define PROLOGUE_BACK  7    /* sub $N,%rsp */

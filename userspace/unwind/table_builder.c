@@ -327,9 +327,9 @@ static struct build *find_waiting(const struct table_builder *b, enum build_kind
 	for (enum build_state state = BUILD_NEW; state < BUILD_IN_POOL; state++) {
 		struct build *build;
 
-		TAILQ_FOREACH(build, &b->builds[state], link)
-		if (build->result.id == id && build->result.kind == kind)
-			return build;
+		TAILQ_FOREACH (build, &b->builds[state], link)
+			if (build->result.id == id && build->result.kind == kind)
+				return build;
 	}
 	return NULL;
 }

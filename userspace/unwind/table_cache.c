@@ -36,6 +36,7 @@
 #include "base/quota.h"
 #include "base/vec.h"
 #include "unwind/table_maker.h"
+#include "unwind/unwind_table_check.h"
 
 #define SUFFIX		 ".table"
 #define FILE_LIMIT	 (UINT64_C(64) << 20)

@@ -10,6 +10,8 @@
  * get tables without credit: users take turns, and few builders work at once. Tables in the disk
  * cache are read for all processes: that takes a twentieth of the time.
  */
+#include "runtimes/table.h"
+#include "unwind/unwind_feed_files.h"
 #include "unwind/unwind_feed_private.h"
 
 #include <errno.h>

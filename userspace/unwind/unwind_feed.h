@@ -54,17 +54,8 @@ struct unwind_feed_options {
 int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_feed **feed);
 void unwind_feed__free(struct unwind_feed *f);
 
-/*
- * The file of an image, and the image's offset in it. The caller owns the descriptor and may close
- * it after the call; -1: the file is unavailable.
- */
-int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base);
-
 /* 1: publish the process again; 0; -ENOMEM. */
 int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *answer);
-
-/* No process maps the image any more: its number may be reused. False: it is still being read. */
-bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);
 
 /* The runtimes that may have made a process's JIT code. {}: none that matters. */
 struct fed_runtimes {
@@ -96,10 +87,6 @@ struct fed_process {
  * place_store__withdraw() takes a publication back; other knowledge of the process is kept.
  */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
-/* Are all these mappings known, so that publishing them reads no file? */
-bool unwind_feed__has_tables(const struct unwind_feed *f, struct mappings maps);
-/* Is a table being built? */
-bool unwind_feed__is_building(const struct unwind_feed *f);
 
 /*
  * A stack of the process ended at `address` for lack of a table: requests it again, if useful.
@@ -109,26 +96,6 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 			const struct stack_copy *copy);
 /* The process was sampled: checks for new JIT code since its publication. Returns as above. */
 int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process);
-
-/* Takes the tables built since the last call. 0 or -ENOMEM. */
-int unwind_feed__take(struct unwind_feed *f);
-
-/*
- * A copied stack ended at `address` for lack of a table: if the table is being built, gives it
- * priority. 0: it will not come; -EAGAIN: it will be ready soon; -ENOMEM. After unwind_feed__end()
- * waits instead; 1: the table is ready.
- */
-int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address);
-void unwind_feed__end(struct unwind_feed *f);
-
-/*
- * If set, tables are read from the cache but not built. Requests meanwhile are deferred, and made
- * again when a stack misses the table.
- */
-void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only);
-
-/* Readable when a table was built. */
-int unwind_feed__fd(const struct unwind_feed *f);
 
 /*
  * Unwinds a copied stack by tables, as the kernel side would. Stores at most `max` packed frames,
@@ -160,6 +127,5 @@ struct unwind_feed_stats {
 	uint64_t forgotten; /* files not used for a while, because there were too many */
 	uint64_t deferred;  /* publications that waited for their budget; counted by the caller */
 };
-void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *stats);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files of images, their descriptors, and the tables built from them: see unwind_feed.c. */
-#include "unwind/unwind_feed_private.h"
+#include "unwind/unwind_feed_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "unwind/unwind_feed_private.h"
 
 #define YOUNG_NS   1000000000ull /* younger processes may be short-lived */
 #define WAIT_NS	   500000000ull	 /* for which a copied stack waits for its tables */

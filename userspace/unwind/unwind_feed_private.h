@@ -65,25 +65,6 @@ struct unwind_feed {
 	struct unwind_feed_stats stats;
 };
 
-/* ---- unwind_feed_files.c --------------------------------------------------------------------- */
-
-/* The file of an image; the first call requests it. Valid until the next call. 0, -ENOMEM. */
-int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
-		      struct image_id image, struct fed_file **file);
-/* The file mapped there; NULL: none that was ever placed. */
-struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_process *process,
-				      uint64_t address, struct image_id *image);
-/* The descriptor of an image, until the next request; -EAGAIN: perhaps later; -ENOENT; -ENOMEM. */
-int unwind_feed__descriptor(struct unwind_feed *f, struct image_id image);
-/* Are tables built now, and has the user credit for it? */
-bool unwind_feed__may_build(const struct unwind_feed *f, uint32_t user);
-/* 0 or -ENOMEM; the result is in the file's state. */
-int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *process,
-			       struct fed_file *file, struct image_id image);
-/* Counts code without rules, once for a file, however often its table is loaded. */
-void unwind_feed__count_left(struct unwind_feed *f, struct fed_file *file, uint64_t bytes);
-void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);
-
 /* ---- unwind_feed.c --------------------------------------------------------------------------- */
 
 /* Takes a table of unwind_feed__describe(). 0, or the result of options.described. */

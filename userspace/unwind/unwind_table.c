@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "elf/elf_sections.h"
+#include "unwind/go_table.h"
 #include "unwind/undescribed.h"
 #include "unwind/unwind_rows.h"
 

@@ -7,6 +7,8 @@
  * builder writes: each part ends where the next begins, and each field has a value that builders
  * use. Other rules are harmless today, but might not be in a later walk.
  */
+#include "unwind/unwind_table_check.h"
+
 #include <errno.h>
 #include <string.h>
 

@@ -7,6 +7,7 @@
 
 #include "runtimes/answers.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 
 struct found {
 	uint64_t heap, version; /* 0: none */

@@ -14,7 +14,9 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "live/parts/code_queries.h"
 #include "runtimes/answers.h"
+#include "runtimes/table.h"
 
 #define S	      1000000000ull
 #define PROCESSES_MAX 16384u

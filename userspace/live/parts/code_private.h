@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
+#include "runtimes/table.h"
 
 #define CODE_QUERIES_MAX 32768u /* of a process; then all are dropped and requested again */
 #define CODE_QUERIES_ALL 262144u
@@ -106,8 +107,6 @@ struct code_part {
 	int err;
 };
 
-/* NULL: it has none. */
-struct code_process *code_find(const struct code_part *c, pid_t pid);
 /* Notes that the process has data that will be lost with it. */
 void code_begins(struct code_part *c, const struct code_process *process, uint64_t now);
 
@@ -123,28 +122,5 @@ int code_request(struct code_part *c, struct code_process *process,
 		 const struct code_question *questions, size_t count, helper_answer_fn answer);
 /* NULL: the program has ended. */
 struct code_process *code_requested(const struct code_request *request);
-
-/* ---- code_queries.c -------------------------------------------------------------------------- */
-
-/* Requests the notes of a sample; `process` NULL: unknown yet. 0 or -ENOMEM, as those below. */
-int code_want_notes(struct code_part *c, struct code_process *process,
-		    const struct sample_event *e);
-/* Requests pieces of code that last as long as the process, of its runtimes. */
-int code_want_pieces(struct code_part *c, struct code_process *process, uint64_t now);
-/* Requests functions that came before their processes. */
-int code_want_early(struct code_part *c);
-/*
- * Requests functions sampled since their last reading: their words may have been another
- * function's, which only a later reading shows. `all`: also those read a moment ago; there will be
- * no later one.
- */
-int code_want_open(struct code_part *c, struct code_process *process, uint64_t now, bool all);
-/* Sends waiting requests, as many as fit into one message. 0 or negative errno. */
-int code_send_queries(struct code_part *c, struct code_process *process, uint64_t now);
-/* Forgets functions not sampled in the last windows: answers expire, so they are read again. */
-int code_forget_outdated(struct code_part *c, struct code_process *process);
-void code_free_questions(struct code_part *c, struct code_process *process);
-/* live_part.reported: a function from its copy (EVENT_CODE_COPY). */
-int code_reported(void *code, const struct event_header *event);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Questions about functions of a process, one request at a time, and the handling of answers. */
-#include "live/parts/code_private.h"
+#include "live/parts/code_queries.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +9,9 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "helpers/owner.h"
+#include "live/parts/code_private.h"
 #include "runtimes/answers.h"
+#include "runtimes/table.h"
 
 #define S	    1000000000ull
 #define TRIES	    6u	  /* of a question without an answer */

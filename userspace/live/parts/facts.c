@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "live/parts/facts.h"
+
 #include <sysprof/event.h>
 
 #include "live/parts/parts.h"
@@ -16,6 +18,7 @@
 #include "base/proc_task.h"
 #include "base/quota.h"
 #include "base/vec.h"
+#include "procfs/environment.h"
 #include "procfs/fact_reader.h"
 #include "procfs/process_facts.h"
 

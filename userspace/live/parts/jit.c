@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "live/parts/parts.h"
+#include "live/parts/jit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "base/clocks.h"
 #include "base/proc_task.h"
 #include "jitwatch/jit_find.h"
+#include "live/parts/parts.h"
 
 #define START_PATIENCE 100000000ull  /* ns: to read what there is before sampling begins */
 #define STOP_PATIENCE  1000000000ull /* ns: to read all once more */

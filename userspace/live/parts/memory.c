@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "live/parts/parts.h"
+#include "live/parts/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 
 #include "base/order.h"
 #include "base/vec.h"
+#include "live/parts/parts.h"
 #include "procfs/process_facts.h"
 
 struct memory {

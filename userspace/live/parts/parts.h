@@ -23,9 +23,6 @@ struct jit_options {
 	void *context;
 };
 
-/* 0 or -ENOMEM; then the caller still owns the tail. */
-int jit_part__new(const struct jit_options *options, struct live_part *part);
-
 /*
  * The part that reads processes from /proc again, because an address had no mapping or the process
  * was unknown. The first reading is at once, the next at least 100 ms, 200 ms, … 12.8 s after the
@@ -38,15 +35,6 @@ struct reread_options {
 	event_push_fn push; /* for what is read */
 	void *context;
 };
-
-/* 0 or -ENOMEM. */
-int reread_part__new(const struct reread_options *options, struct live_part *part);
-
-/*
- * Notes a request without reading, so it may be called while events are passed on. An
- * event_source_requests.reread_process; `reread` is the part's object. Dropped if out of memory.
- */
-void reread_part__request(void *reread, __u32 pid);
 
 /*
  * The part that reads facts (program, control group, environment) of sampled processes, once per
@@ -70,12 +58,6 @@ struct facts_options {
 	event_push_fn push;	     /* for EVENT_FACTS and EVENT_CGROUP */
 	void *context;
 };
-
-/*
- * 0, -EINVAL: an invalid name, or too many; -ENOMEM, or the error of opening /proc. `tick` returns
- * 0, -ENOMEM, or an error of `push` since its last call. The pool must have ended before `free`.
- */
-int facts_part__new(const struct facts_options *options, struct live_part *part);
 
 /*
  * The part that reads memory and control groups of processes, once a second.
@@ -102,8 +84,5 @@ struct memory_options {
 	event_push_fn push;	       /* for EVENT_MEMORY and EVENT_CGROUP */
 	void *context;
 };
-
-/* 0, -ENOMEM, error of opening /proc. `second`: 0, -ENOMEM, -EMFILE, -ENFILE, result of `push`. */
-int memory_part__new(const struct memory_options *options, struct live_part *part);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "live/parts/parts.h"
+#include "live/parts/reread.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "live/parts/parts.h"
 
 #define REREAD_FIRST	  100000000ULL /* ns */
 #define REREAD_STEPS	  7u

@@ -3,6 +3,8 @@
  * Methods of HotSpot. Answers about compiled code are certain: it is checked before and after its
  * methods are read, which live as long. An interpreted method's words may be another's by now.
  */
+#include "runtimes/hotspot/answers.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,11 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/known.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/scopes.h"
 
 #define BLOB_NAME_MAX 128u
 

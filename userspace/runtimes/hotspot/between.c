@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The methods at an address between described places: those of one that runs next, and how many of them
- * are sure, by the bytecodes on the ways from the places before to the ones behind.
- */
+#include "runtimes/hotspot/between.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "runtimes/hotspot/bytecodes.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/loops.h"
+#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/scopes.h"
 
 static uint32_t scope_of(const struct hotspot_debug *d, size_t at)
 {

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Ways through the bytecodes of a method. The JVM replaces bytecodes by faster ones while it runs;
- * these are as long. Handlers of exceptions are not followed: compiled code seldom has them.
- */
+#include "runtimes/hotspot/bytecodes.h"
+
 #include <errno.h>
 #include <string.h>
-
-#include "runtimes/hotspot/hotspot.h"
 
 #define CODE_MAX   65536u
 #define PASSES_MAX 64u /* over a method: a loop in it takes one more */

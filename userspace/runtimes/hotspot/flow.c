@@ -7,6 +7,8 @@
  * bytecode: of a type, an index, a branch that was never taken, or of null, which is a load that may
  * fault. So each check is a place, too.
  */
+#include "runtimes/hotspot/flow.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/x86_code.h"
+#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
 
 #define CALL_BYTES	5u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/heap.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,6 +7,8 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
+#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/layout.h"
 
 #define SHIFT_MAX	22u
 #define SHIFT_MIN	5u

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtimes/hotspot/known.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/answers.h"
+#include "runtimes/hotspot/heap.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/scopes.h"
 
 MAP_FUNCTIONS_BY(hotspot_nmethods, struct hotspot_nmethod, uint64_t, address);
 MAP_FUNCTIONS_BY(hotspot_latest_map, struct hotspot_latest, uint64_t, method);

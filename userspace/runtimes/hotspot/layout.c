@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Loops of compiled code. All blocks that lead to one another are a loop; without the block that it is
- * entered at, those that still do are a loop in it.
- */
+#include "runtimes/hotspot/loops.h"
+
 #include <string.h>
 
+#include "runtimes/hotspot/flow.h"
 #include "runtimes/hotspot/hotspot.h"
 
 #define BLOCKS_MAX 8192u /* of code whose loops are found */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +11,8 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/utf8.h"
+#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/layout.h"
 
 #define HAS_LINES      1u
 #define LINE_TABLE_MAX (256u << 10)

@@ -10,9 +10,14 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/tenant_open.h"
+#include "elf/elf_exports.h"
 #include "elf/elf_file.h"
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/answers.h"
+#include "runtimes/hotspot/heap.h"
+#include "runtimes/hotspot/known.h"
+#include "runtimes/hotspot/layout.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
 

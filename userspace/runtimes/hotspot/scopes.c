@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which methods are inlined where: an nmethod has a list of places (PcDesc), each with a chain of
- * scopes from the innermost outwards. JDK 23 moved them from the code heap to a block of their own.
- */
-#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/scopes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +8,12 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "runtimes/hotspot/between.h"
+#include "runtimes/hotspot/flow.h"
+#include "runtimes/hotspot/heap.h"
+#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/names.h"
 
 #define DESCRIPTION_SIZE 16u
 #define DESCRIPTIONS_MAX (1u << 20) /* bytes */

@@ -22,6 +22,7 @@
 #include "base/order.h"
 #include "base/vec.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 #include "runtimes/target_memory.h"
 
 #define DISPATCH	  14	/* r14, by DWARF number */

@@ -25,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/vec.h"
+#include "runtimes/table.h"
 #include "runtimes/target_memory.h"
 #include "runtimes/runtime.h"
 

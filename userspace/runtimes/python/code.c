@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/python/cpython.h"
+#include "runtimes/python/code.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,6 +12,7 @@
 #include "base/minmax.h"
 #include "base/utf8.h"
 #include "runtimes/answers.h"
+#include "runtimes/python/layout.h"
 
 /* ---- identity ----------------------------------------------------------------------------- */
 

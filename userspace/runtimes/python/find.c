@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/python/cpython.h"
+#include "runtimes/python/find.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "elf/elf_sections.h"
+#include "elf/elf_symbols.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/python/thread.h"
 
 /* ---- the file -------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/python/cpython.h"
+#include "runtimes/python/layout.h"
 
 #include <string.h>
 

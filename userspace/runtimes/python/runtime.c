@@ -6,8 +6,12 @@
 
 #include "base/minmax.h"
 #include "runtimes/answers.h"
-#include "runtimes/python/cpython.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/python/thread.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
 
 extern const struct runtime python_runtime;
 

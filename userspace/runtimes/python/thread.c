@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/python/cpython.h"
+#include "runtimes/python/thread.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/target_memory.h"
 
 #define INTERPRETERS_MAX 256u
 

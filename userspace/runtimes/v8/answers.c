@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Functions of JavaScript and those inlined in their code; WebAssembly; other code made by V8. */
+#include "runtimes/v8/answers.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "runtimes/v8/code.h"
+#include "runtimes/v8/function.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/lines.h"
 #include "runtimes/v8/v8.h"
 #include "runtimes/v8/wasm.h"
 

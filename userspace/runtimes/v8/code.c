@@ -5,7 +5,7 @@
  * header names the Code object, which has the address of its instructions; instructions that only
  * look like a header do not agree with it.
  */
-#include "runtimes/v8/v8.h"
+#include "runtimes/v8/code.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +14,11 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "elf/elf_file.h"
+#include "elf/elf_sections.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/lines.h"
+#include "runtimes/v8/v8.h"
 
 #define ALIGNMENT     64u
 #define FIRST_BLOCK   1024u /* bytes that are read at once: most functions are small */

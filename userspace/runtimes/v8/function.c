@@ -3,13 +3,16 @@
  * The place of a function's name: a compiled function has a ScopeInfo, with or without a name.
  * Another one has the name itself, and its place in the source beside the parser's data.
  */
-#include "runtimes/v8/v8.h"
+#include "runtimes/v8/function.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtimes/answers.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/script.h"
 
 #define LOOKS	      2
 #define SFI_DATA      8	 /* what it is run by, or from Node.js 23 on what of that is trusted … */

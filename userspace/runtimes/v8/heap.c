@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/v8.h"
+#include "runtimes/v8/heap.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/minmax.h"
 #include "base/utf8.h"
+#include "runtimes/v8/layout.h"
 
 #define PAGE	     4096u
 #define ARRAY_LENGTH 8 /* of both kinds, a Smi */

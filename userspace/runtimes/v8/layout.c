@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/v8.h"
+#include "runtimes/v8/layout.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -8,7 +8,9 @@
 
 #include <sysprof/runtime_info.h>
 
+#include "elf/elf_exports.h"
 #include "elf/elf_file.h"
+#include "runtimes/v8/v8.h"
 
 #define COUNT(array)  (sizeof(array) / sizeof(*(array)))
 #define SYMBOL_MAX    128

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/v8.h"
+#include "runtimes/v8/lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "runtimes/answers.h"
+#include "runtimes/v8/function.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/script.h"
 
 #define SFI_DATA	   8
 #define INTERPRETER_ARRAY  8 /* InterpreterData: its BytecodeArray */

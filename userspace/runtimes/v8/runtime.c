@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* V8 by the contract of runtimes/runtime.h: Node.js, and what else is built on it. */
+#include "runtimes/v8/runtime.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/tenant_user.h"
 #include "runtimes/runtime.h"
+#include "runtimes/table.h"
+#include "runtimes/v8/answers.h"
+#include "runtimes/v8/code.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/script.h"
 #include "runtimes/v8/v8.h"
 #include "runtimes/v8/wasm.h"
 

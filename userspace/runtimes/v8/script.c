@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/v8.h"
+#include "runtimes/v8/script.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -10,6 +10,9 @@
 #include "base/order.h"
 #include "base/vec.h"
 #include "runtimes/answers.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/v8.h"
 
 #define MAX_SCRIPTS 512
 #define MAX_LINES   (1u << 20)

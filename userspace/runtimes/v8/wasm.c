@@ -9,6 +9,9 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/x86_code.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/wasm_bytes.h"
+#include "runtimes/v8/wasm_find.h"
 
 #define MODULES	     16u
 #define NEAR_BITS    20	   /* V8 reserves a megabyte and more for code of WebAssembly */

@@ -84,19 +84,6 @@ struct wasm_bytes {
 	uint32_t names_end;
 };
 
-/*
- * The module that is exactly these bytes. 0; -EINVAL: no module; -ENOTSUP: unknown contents;
- * -EFBIG: too many sections or functions; -ENOMEM; or as target_memory__read(). If it is 0, the
- * caller ends it.
- */
-int wasm_bytes__open(struct wasm_bytes *w, struct target_memory *m, uint64_t address,
-		     uint64_t size);
-void wasm_bytes__fini(struct wasm_bytes *w);
-
-/* Its sanitized name. 0; -ENODATA: none; or as target_memory__read(). On failure `to` is "". */
-int wasm_bytes__name(const struct wasm_bytes *w, struct target_memory *m, uint32_t function,
-		     char *to, size_t size);
-
 #define WASM_OBJECT_BYTES 1024 /* of an instance, and of a NativeModule, that are looked at */
 
 /* Words that have led from one to the next: as long as they do, it is the same module. */
@@ -126,11 +113,6 @@ struct v8_wasm_module {
 	VEC(struct wasm_code) fresh;
 	uint64_t fresh_read;
 };
-
-/* Fills all up to `bytes`; the caller ends it. -ENODATA: not found; else as wasm_bytes__open(). */
-int wasm_module__find(struct v8_reader *r, uint64_t instance, struct v8_wasm_module *module);
-/* Is it still the one that was found? */
-bool wasm_module__is_there(struct v8_reader *r, const struct v8_wasm_module *module);
 
 /* libstdc++'s, in a NativeModule: a tree, a vector of code not yet in it, a table by function. */
 enum {

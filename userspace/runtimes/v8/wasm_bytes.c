@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/wasm.h"
+#include "runtimes/v8/wasm_bytes.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,6 +9,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/utf8.h"
+#include "runtimes/v8/wasm.h"
 
 #define WINDOW	      1024u
 #define SECTIONS_MAX  4096u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * From an instance of a module to what V8 has of it. A step counts only if the object there is of
- * the type that it must be, or refers back.
- */
+#include "runtimes/v8/wasm_find.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "runtimes/v8/v8.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
 #include "runtimes/v8/wasm.h"
+#include "runtimes/v8/wasm_bytes.h"
 
 #define PIECE	     64u
 #define MANAGED_WORD 8 /* of a Foreign: its one address, … */
