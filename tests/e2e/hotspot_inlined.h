@@ -174,7 +174,7 @@ static void drop_places_of_flag(struct hotspot_debug *debug, uint64_t maps_at)
 	for (size_t i = 0; i < debug->place_count; i++) {
 		const struct hotspot_pc_desc *place = &debug->places[i];
 
-		if (!i || i + 1 == debug->place_count || place->flags == HOTSPOT_PLACE_CHECK ||
+		if (!i || i + 1 == debug->place_count || place->flags >= HOTSPOT_PLACE_CHECK ||
 		    has_map(maps, count, place->pc_offset))
 			debug->places[kept++] = *place;
 	}

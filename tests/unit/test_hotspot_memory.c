@@ -545,7 +545,7 @@ static void test_calls_between_places(void **state)
 	} WAYS[] = {
 		{0x30, {0x75, 0xdc}, 0, false, 0x60, 1},
 		{0x30, {0x75, 0xdc}, 6, false, 0x60, 0}, /* in the loop */
-		{0x22, {0x75, 0xea}, 6, false, 0x26, 1}, /* too little code for more */
+		{0x22, {0x75, 0xea}, 6, false, 0x26, 0}, /* however little code there is */
 		{0x30, {0x75, 0xdc}, 6, true, 0x60, 1},
 		{0x30, {0x75, 0xdc}, 16, false, 0x60, 1}, /* behind the loop */
 		{0x30, {0xc3, 0x90}, 16, false, 0x60, 0},
@@ -690,7 +690,10 @@ static void test_loop_of_a_callee(void **state)
 	}
 }
 
-/* A check that leads to a call of the trap, and a load that does if it faults, are where that call is described. */
+/*
+ * A check that leads to a call of the trap, and a load that does if it faults, are where that call is described. The load itself may
+ * be another one from the same object.
+ */
 static void test_checks_are_places(void **state)
 {
 	static const struct {
@@ -698,7 +701,7 @@ static void test_checks_are_places(void **state)
 		unsigned int count, sure;
 	} PLACES[] = {
 		{0x20, 2, 2}, /* je 0x50 */
-		{0x28, 2, 2}, /* a load of null */
+		{0x28, 1, 0}, /* a load of null, for what runs behind it */
 		{0x24, 2, 2}, /* between them */
 		{0x18, 2, 1}, /* from the outer method to the check */
 		{0x34, 1, 0}, /* jne 0x60: to a return */

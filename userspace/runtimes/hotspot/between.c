@@ -40,8 +40,6 @@ static unsigned int in_common(const struct hotspot_chain *a, const struct hotspo
 
 /* ---- what may be inlined between two places -------------------------------------------------- */
 
-#define LAST_BYTECODES 2u /* of a callee: a return, and what is made of its result before */
-
 /* What is needed to look at a gap between places. */
 struct gap {
 	struct hotspot_code *code;
@@ -149,11 +147,10 @@ static bool may_inline(const struct gap *g, uint64_t method, uint32_t at,
 #define CODE_EACH 2u /* bytes of code that a bytecode is compiled to: few need more … */
 #define CODE_MORE 8u
 
-/* Is there more code than the method's own bytecodes make? */
+/* Is there more code than the method's own bytecodes make, none of which loop? */
 static bool has_more(const struct gap *g, const struct hotspot_way *way)
 {
-	return (g->around->loops && !way->loops) ||
-	       g->around->size > way->length * CODE_EACH + CODE_MORE;
+	return g->around->loops || g->around->size > way->length * CODE_EACH + CODE_MORE;
 }
 
 /*
@@ -173,28 +170,8 @@ static int can_call(const struct gap *g, uint64_t method, const struct hotspot_s
 	for (unsigned int i = 0; i < way->call_count && !calls; i++)
 		calls = i == HOTSPOT_WAY_CALLS || may_inline(g, method, way->calls[i], scope);
 	way->has_inlined = calls;
-	*can = (calls || !way->loops) && has_more(g, way);
+	*can = calls || (!way->loops && has_more(g, way));
 	return 0;
-}
-
-/* Callees that the place before is in, and the one behind is not: is there more than a return? */
-static int may_go_on(const struct gap *g, const struct hotspot_chain *before, unsigned int callees,
-		     bool is_done, bool *may)
-{
-	int err = 0;
-
-	*may = false;
-	for (unsigned int i = 0; i < callees && !err && !*may; i++) {
-		struct hotspot_way way = {
-			.from = before->scopes[i].index, .is_done = i || is_done, .to = -1};
-
-		if (way.from < 0)
-			*may = true;
-		else
-			err = can_call(g, before->scopes[i].method, NULL, &way, may);
-		*may |= way.length > LAST_BYTECODES;
-	}
-	return err;
 }
 
 /* The scopes of a place, or of the compiled method where it begins and returns. */
@@ -218,6 +195,11 @@ static int read_end(const struct gap *g, int32_t place, struct end *end)
 				 : 0);
 }
 
+static bool is_check(enum hotspot_place_kind kind)
+{
+	return kind == HOTSPOT_PLACE_CHECK || kind == HOTSPOT_PLACE_LOAD;
+}
+
 /* The way of the innermost method that both are in. A check comes before its bytecode. */
 static struct hotspot_way way_of(const struct end *before, unsigned int callees,
 				 const struct hotspot_scope *to)
@@ -226,27 +208,21 @@ static struct hotspot_way way_of(const struct end *before, unsigned int callees,
 
 	return (struct hotspot_way){.from = from < 0 ? 0 : from,
 				    .to = to->index < 0 ? -1 : to->index,
-				    .is_done = callees ||
-					       (from >= 0 && before->kind != HOTSPOT_PLACE_CHECK)};
+				    .is_done = callees || (from >= 0 && !is_check(before->kind))};
 }
 
-/* May another method run between these two than the `common`th, which is the innermost of both? */
+/* May another method run between these two than the `common`th, the innermost of both? */
 static int look_between(const struct gap *g, const struct end *before, const struct end *behind,
 			unsigned int common, bool *doubtful)
 {
-	unsigned int callees = before->chain.count - common;
-	const struct hotspot_scope *to = &behind->chain.scopes[behind->chain.count - common];
-	struct hotspot_way way = way_of(before, callees, to);
-	int err;
+	const struct hotspot_scope *to = &behind->chain.scopes[0];
+	struct hotspot_way way = way_of(before, 0, to);
 
-	*doubtful = behind->chain.count > common;
+	*doubtful = before->chain.count > common || behind->chain.count > common;
 	if (*doubtful)
 		return 0;
-	err = may_go_on(g, &before->chain, callees, before->kind == HOTSPOT_PLACE_CALL, doubtful);
-	if (!err && !*doubtful)
-		err = can_call(g, to->method, behind->innermost.method ? &behind->innermost : NULL,
-			       &way, doubtful);
-	return err;
+	return can_call(g, to->method, behind->innermost.method ? &behind->innermost : NULL, &way,
+			doubtful);
 }
 
 /* ---- whose loop it is ------------------------------------------------------------------------ */
@@ -395,7 +371,7 @@ static int add_loops_between(const struct gap *g, const struct end *before,
 		struct hotspot_way way = {.from = from < 0 ? 0 : from, .to = -1};
 
 		way.is_done = i || (from >= 0 && before->kind == HOTSPOT_PLACE_CALL);
-		way.is_place = i || (from >= 0 && before->kind != HOTSPOT_PLACE_CHECK);
+		way.is_place = i || (from >= 0 && !is_check(before->kind));
 		err = add_loops_of(g, before, i, way, o);
 	}
 	for (unsigned int i = 0; i < inner && !err; i++) {

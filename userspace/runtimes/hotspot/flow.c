@@ -221,11 +221,10 @@ static int32_t scope_of_trap(const struct hotspot_debug *d, size_t block)
 	return 0;
 }
 
-static int add_check(struct building *b, uint32_t at, size_t to)
+static int add_check(struct building *b, uint32_t at, size_t to, enum hotspot_place_kind kind)
 {
-	const struct hotspot_pc_desc check = {.pc_offset = (int32_t)at + 1,
-					      .scope = scope_of_trap(b->debug, to),
-					      .flags = HOTSPOT_PLACE_CHECK};
+	const struct hotspot_pc_desc check = {
+		.pc_offset = (int32_t)at + 1, .scope = scope_of_trap(b->debug, to), .flags = kind};
 
 	return check.scope > 0 ? vec_push(&b->checks, check) : 0;
 }
@@ -239,7 +238,8 @@ static int find_branches(struct building *b)
 		const struct hotspot_block *k = &d->blocks.data[i];
 
 		if (k->falls && k->target >= 0)
-			err = add_check(b, end_of(d, i) - k->last_size, (size_t)k->target);
+			err = add_check(b, end_of(d, i) - k->last_size, (size_t)k->target,
+					HOTSPOT_PLACE_CHECK);
 	}
 	return err;
 }
@@ -257,7 +257,8 @@ static int find_null_checks(struct building *b)
 		if (target_memory__read(b->memory, pair, sizeof(pair), at + 4 + 8ull * i) ||
 		    pair[0] >= b->size || pair[1] >= b->size)
 			return 0;
-		err = add_check(b, pair[0], hotspot_flow__block(b->debug, pair[1]));
+		err = add_check(b, pair[0], hotspot_flow__block(b->debug, pair[1]),
+				HOTSPOT_PLACE_LOAD);
 	}
 	return err;
 }

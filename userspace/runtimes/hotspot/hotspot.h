@@ -41,7 +41,8 @@ enum hotspot_place_kind {
 	HOTSPOT_PLACE_OTHER, /* a poll */
 	HOTSPOT_PLACE_CALL,  /* behind a call of a method, or of the JVM */
 	HOTSPOT_PLACE_TRAP,  /* behind a call that gives the code up, and does not return */
-	HOTSPOT_PLACE_CHECK, /* an instruction that leads to such a call; the JVM has no PcDesc of it */
+	HOTSPOT_PLACE_CHECK, /* a branch that leads to such a call; the JVM has no PcDesc of it */
+	HOTSPOT_PLACE_LOAD,  /* the same by a fault; the load may be of what runs next */
 };
 
 /* PcDesc; its flags are replaced by the kind. */

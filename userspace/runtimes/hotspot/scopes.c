@@ -204,14 +204,16 @@ static int read_chain(struct hotspot_code *code, struct target_memory *memory,
 	int err = d->places ? 0 : read_debug_data(code, memory, blob, d);
 	bool is_first = distance <= blob->frame_complete;
 	struct hotspot_around around;
+	bool is_there, is_load;
 	size_t at;
 
 	if (err)
 		return err;
 	at = place_at(d, distance);
-	if (l->describes_all != HOTSPOT_FLAG_ON && !is_first &&
-	    !(at < d->place_count && d->places[at].pc_offset == (int64_t)distance) &&
-	    hotspot_flow__around(d, distance - 1, &around))
+	is_there = at < d->place_count && d->places[at].pc_offset == (int64_t)distance;
+	is_load = is_there && d->places[at].flags == HOTSPOT_PLACE_LOAD;
+	if (l->describes_all != HOTSPOT_FLAG_ON && !is_first && (!is_there || is_load) &&
+	    hotspot_flow__around(d, is_load ? distance : distance - 1, &around))
 		return hotspot_between__read(code, memory, blob, d, &around, chain);
 	return hotspot_place__read(l, memory, blob, d, is_first ? HOTSPOT_END_OUTSIDE : (int32_t)at,
 				   chain);
