@@ -388,7 +388,7 @@ demo:
 
 vmtest: all
 	$(Q)tools/install-deps.sh --check vmtest
-	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits packets completions) $(BUILD)/tests/unit/test_wall
+	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits packets completions guest) $(BUILD)/tests/unit/test_wall
 	$(Q)vmtest/run.sh $(BUILD)
 
 # As root, through sudo where one is not.

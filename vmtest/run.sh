@@ -6,7 +6,8 @@
 # without frame pointers and linked by the usual linker and by lld, and a program in Go, and asserts that at
 # least 80 % of the samples in the innermost function have its whole known stack, that programs of the system's Python and
 # Node.js, started without a flag, have the names of their functions, that a CPU that goes and comes
-# back is sampled again, that the work of softirqs on an idle CPU is that of packets, as much as /proc/stat has, that threads that wait in known ways have their time (--wall), and that the agent has a window without the
+# back is sampled again, that the work of softirqs on an idle CPU is that of packets, as much as /proc/stat has, that the time of a guest of
+# KVM is the guest's, that threads that wait in known ways have their time (--wall), and that the agent has a window without the
 # group that it leaves out. Needs no root.
 #
 # Kernels are Debian's own packages, taken through an apt root in BUILD/vmtest (tools/apt-root.sh), which leaves
@@ -26,6 +27,7 @@ samples_wanted=100
 named_wanted=33 # percent of the samples of a program of Python or Node.js: those before its tables are known have no names
 instructions_allowed=50000      # verified, of one program
 tick_instructions_allowed=20000 # … of the one that runs first
+modules=(veth irqbypass kvm kvm-amd) # that the guest loads, in this order, where there are such
 
 die() {
 	echo "vmtest: $*" >&2
@@ -35,7 +37,7 @@ die() {
 # ---- packages ------------------------------------------------------------------------------------
 
 # The newest cloud kernel of a series: "package version". Some have the kernel itself in a package of its
-# own, linux-binary-….
+# own, linux-binary-…, and its modules in linux-modules-….
 newest_kernel() { # series, architecture
 	apt-cache dumpavail | awk -v want="^linux-(image|binary)-${1//./\\.}\\.[0-9].*-cloud-$2(-unsigned)?\$" '
 		/^Package: / { package = $2 }
@@ -47,23 +49,28 @@ newest_kernel() { # series, architecture
 
 # Prints the path of the kernel, fetched and unpacked once per version.
 fetch_kernel() { # series, suite, architecture
-	local found package version dir
+	local found package version dir module name names
 	found=$(newest_kernel "$1" "$3")
 	[ -n "$found" ] || die "suite $2 has no package linux-{binary,image}-$1.*-cloud-$3"
 	read -r package version <<<"$found"
 	dir=$work/$package-$version
-	if [ ! -e "$dir/unpacked" ]; then
+	if [ ! -e "$dir/with-modules" ]; then
 		rm -rf "$dir"
 		mkdir -p "$dir"
-		(cd "$dir" && apt-get -qq download "$package=$version" && dpkg-deb -x ./*.deb .) ||
-			die "downloading $package $version failed"
+		names=("$package=$version")
+		name=${package/linux-binary-/linux-modules-}
+		[ "$name" = "$package" ] || [ -z "$(apt-cache show "$name" 2>/dev/null)" ] || names+=("$name=$version")
+		(cd "$dir" && apt-get -qq download "${names[@]}" && for name in ./*.deb; do dpkg-deb -x "$name" . || exit; done) ||
+			die "downloading ${names[*]} failed"
 		# in boot, or with the modules; what the guest needs of those is built in
 		find "$dir" -name 'vmlinuz*' -type f -exec mv {} "$dir/kernel" \;
 		find "$dir" -name 'config-*' -type f -exec mv {} "$dir/config" \;
-		find "$dir" -name 'veth.ko*' -type f -exec mv {} "$dir/" \;
-		[ ! -e "$dir/veth.ko.xz" ] || xz -d "$dir/veth.ko.xz"
+		for module in "${modules[@]}"; do
+			find "$dir" -name "$module.ko*" -type f -exec mv {} "$dir/" \;
+			[ ! -e "$dir/$module.ko.xz" ] || xz -d "$dir/$module.ko.xz"
+		done
 		rm -rf "$dir"/*.deb "$dir/boot" "$dir/lib" "$dir/usr"
-		touch "$dir/unpacked"
+		touch "$dir/with-modules"
 	fi
 	echo "$package $version" >&2
 	[ -e "$dir/kernel" ] || die "$package $version holds no vmlinuz"
@@ -119,6 +126,7 @@ make_initramfs() {
 	add_program "$build/tests/fixtures/waits" /bin/waits "$root"
 	add_program "$build/tests/fixtures/packets" /bin/packets "$root"
 	add_program "$build/tests/fixtures/completions" /bin/completions "$root"
+	add_program "$build/tests/fixtures/guest" /bin/guest "$root"
 	add_program "$build/tests/unit/test_wall" /bin/test_wall "$root"
 	install -m 755 "$build/tests/fixtures/chain-go" "$root/bin/chain-go"
 	add_python "$root"
@@ -131,10 +139,10 @@ make_initramfs() {
 # Under qemu 7.2's TCG a 6.12 kernel sometimes dies early, in kmalloc or with garbage in its flags; with
 # this CPU it booted 30 times of 30. Why is not known; cmpxchg16b is suspected, 5-level paging may share in it.
 boot() { # kernel, console file
-	local modules
-	modules=$(dirname "$1")
 	cp "$work/initramfs.gz" "$work/initrd"
-	[ ! -e "$modules/veth.ko" ] || (cd "$modules" && echo veth.ko | cpio --quiet -o -H newc) | gzip -1 >>"$work/initrd"
+	(cd "$(dirname "$1")" && printf '%s.ko\n' "${modules[@]}" | while read -r module; do
+		[ ! -e "$module" ] || echo "$module"
+	done | cpio --quiet -o -H newc) | gzip -1 >>"$work/initrd"
 	timeout -k 5 "$boot_limit" qemu-system-x86_64 \
 		-machine "pc,accel=${VMTEST_ACCEL:-tcg}" -cpu max,la57=off,cx16=off -smp 2 -m "$memory" \
 		-display none -serial stdio -monitor none -nic none -no-reboot \
@@ -248,6 +256,29 @@ check_packets() { # kernel, console file
 		}'
 }
 
+# A guest of KVM: of the samples while it runs nearly all are in it and not in KVM's code, the kernel's own ticks have seen it as
+# well, and the thread's CPU time is that of its own clock. Where there is no KVM, the reason is said.
+check_kvm() { # console file
+	local own
+	if ! grep -q '^@@begin guest stacks' "$1"; then
+		echo "kvm: none here: $(section guest "$1" | tail -n 1)"
+		return
+	fi
+	touch "$work/kvm"
+	own=$(section guest "$1" | sed -n 's/^cpu_time \([0-9]*\)$/\1/p')
+	figure() { section "$2" "$1" | tr -d ' \n' | sed -n "s/.*\"$3\":\([0-9]*\).*/\1/p"; }
+	section "guest stacks" "$1" | awk -v own="${own:-0}" -v cpu="$(figure "$1" "guest threads" cpu_ns)" \
+		-v stat="$(figure "$1" "guest figures" guest)" -v share="$share_wanted" '
+		/;\[guest\] [0-9]+$/ { inside += $NF }
+		/;\[guest\] [0-9]+$|;kvm_arch_vcpu_ioctl_run / { total += $NF }
+		END {
+			sampled = inside / 99
+			printf "kvm: %d of %d samples of its run are in the guest: %.2f s, %.2f s in /proc/stat; CPU time %.3f s, %.3f s by its clock\n",
+				inside, total, sampled, stat / 1e9, cpu / 1e9, own / 1e9
+			exit inside < 50 || inside * 100 < total * share || !stat || cpu < own * 0.9 || cpu > own * 1.1
+		}'
+}
+
 # The agent names the requested service, and not the excluded one.
 check_agent() { # console file
 	section agent "$1" | grep 'service_name="chain"' ||
@@ -293,6 +324,7 @@ check_guest() { # series, console file, kernel
 	check_hotplug "$2" || failed=yes
 	check_agent "$2" || failed=yes
 	check_packets "$3" "$2" || failed=yes
+	check_kvm "$2" || failed=yes
 	if [ "$status" -ne 0 ]; then
 		echo "in the guest a step failed:"
 		sed -n 's/^@@failed /  /p' "$2"
@@ -319,6 +351,7 @@ main() {
 	shift
 	work=$build/vmtest
 	mkdir -p "$work"
+	rm -f "$work/kvm"
 	for tool in qemu-system-x86_64 cpio gzip ldd apt-get dpkg-deb; do
 		command -v "$tool" >/dev/null ||
 			die "$tool is missing; 'tools/install-deps.sh vmtest' installs what this needs"
@@ -335,6 +368,7 @@ main() {
 	done <"$here/kernels.txt"
 	[ "$count" -gt 0 ] || die "no kernel of kernels.txt was requested"
 	[ -z "$failed" ] || die "failed on:$failed"
+	[ $# -gt 0 ] || [ -e "$work/kvm" ] || die "no kernel had KVM, so no guest was sampled"
 	echo "vmtest: $count kernels passed"
 }
 
