@@ -33,7 +33,7 @@
 #                         servers    part of that suite, and of no other
 # e2e tests run alone unless they say `beside`; all others, and e2e tests with the sanitizers, run in parallel unless they
 # say `alone`.
-# The parallel ones come first, TEST_JOBS at a time: as many as there are CPUs.
+# The parallel ones come first, TEST_JOBS at a time: as many as there are CPUs; and half as many again once none that waits is left.
 #
 # A unit test or an end-to-end test that failed is run again at the end, alone, twice at most: a host that takes the CPUs away
 # for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
@@ -347,11 +347,13 @@ start_some() { # lane, how many of it at a time; leaves how many there are in $c
 
 # Their results are shown in the order of the plan.
 run_beside() {
-	local i shown=0 place count
+	local i shown=0 place count more=0
 	while [ "$shown" -lt ${#names[@]} ]; do
-		start_some beside "$jobs_at_once"
-		# when no other is left, those that wait take their places
+		start_some beside $((jobs_at_once + more))
+		# when no other is left, those that wait take their places; when none of these is left, half as many others again have
+		# room, since all of them wait at times
 		start_some waiting $((2 + jobs_at_once - count))
+		[ "$count" -gt 0 ] || more=$((jobs_at_once / 2))
 		place=${places[shown]}
 		if [ "$place" = alone ] || { [ -z "${running[$shown]:-}" ] && [ "$shown" -lt "${next[$place]}" ]; }; then
 			[ "$place" = alone ] || show "$results/$shown"
