@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 480
-# runs: beside long
+# runs: beside long soak
 """Stacks of one known chain of calls without frame pointers, in files as different linkers lay them out and mapped in
 different ways: all are whole, and have exactly the functions that were called.
 
 What each layout is made for is checked first, in its program headers, so that a linker that does it otherwise fails
 the test instead of passing it.
 """
+import itertools
 import os
 import shutil
 import zipfile
 
-from libe2e import Skip, firefox_threads, load_json, long, main, need_root, record, run, scratch
+from libe2e import Skip, firefox_threads, load_json, long, main, need_root, record, run, scratch, soak
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/fixtures/unwind")
@@ -109,16 +110,29 @@ def check(name, *command, chain=None, before=c_start, cold=COLD):
 
 # ---- linkers ------------------------------------------------------------------------------------
 
-def check_linker(linker, layouts, modes):
-    for layout in layouts:
-        for mode in modes:
-            path = build("linked", f"-fuse-ld={linker}", *layout, *mode)
-            kind = " ".join([*layout, *mode])
-            if linker == "lld":
-                assert bool(shares_its_page(path)) == (SHARED in layout or not layout), kind
-            check(f"{linker} {kind}", path, SECONDS)
+def check_linker(linker, layouts, modes, part=lambda layout, mode: True):
+    for (i, layout), (k, mode) in itertools.product(enumerate(layouts), enumerate(modes)):
+        if not part(i, k):
+            continue
+        path = build("linked", f"-fuse-ld={linker}", *layout, *mode)
+        kind = " ".join([*layout, *mode])
+        if linker == "lld":
+            assert bool(shares_its_page(path)) == (SHARED in layout or not layout), kind
+        check(f"{linker} {kind}", path, SECONDS)
 
 
+def in_half(layout, mode):
+    """Half of the pairs of each layout and of each mode."""
+    return (layout + mode) % 2 == 0
+
+
+def in_other_half(layout, mode):
+    return not in_half(layout, mode)
+
+
+BFD = [[SEPARATE], [SHARED]]
+GOLD = [[], ["-Wl,--rosegment"]]  # it has no -z separate-code
+LLD = [[], [SHARED], [SEPARATE], ["-Wl,-z,separate-loadable-segments"]]  # the first two share pages
 MODES = [["-no-pie"], ["-fPIE", "-pie"], ["-static"], ["-static-pie"]]
 
 
@@ -130,20 +144,20 @@ def test_linkers():
     check_linker("lld", [[SHARED]], MODES[:1])
 
 
-@long
-def test_bfd():
-    check_linker("bfd", [[SEPARATE], [SHARED]], MODES)
+def check_linkers(part):
+    check_linker("bfd", BFD, MODES, part)
+    check_linker("gold", GOLD, MODES[:3], part)  # it links no position-independent static programs
+    check_linker("lld", LLD, MODES, part)
 
 
 @long
-def test_gold():
-    """It has no -z separate-code, and links no position-independent static programs."""
-    check_linker("gold", [[], ["-Wl,--rosegment"]], MODES[:3])
+def test_layouts():
+    check_linkers(in_half)
 
 
-@long
-def test_lld():
-    check_linker("lld", [[], [SEPARATE], [SHARED], ["-Wl,-z,separate-loadable-segments"]], MODES)
+@soak
+def test_other_pairs_of_layouts_and_modes():
+    check_linkers(in_other_half)
 
 
 @long
