@@ -626,6 +626,36 @@ static void test_loop_around_a_place(void **state)
 	close_scene(s);
 }
 
+/* From a place to another one at the same bytecode the caller's loop may have gone round, if it has one, and not the callee. */
+static void test_loop_of_a_caller(void **state)
+{
+	static const struct {
+		uint8_t call_at, ifeq; /* the callee's bytecode that leads back */
+		unsigned int sure;
+	} LOOPS[] = {{3, 0, 0}, {16, 0, 1}, {3, 0x99, 2}};
+	struct scene *s = open_scene(true);
+	uint64_t code = image_code_of(IMAGE_COMPILED);
+	struct hotspot_chain chain;
+	struct hotspot_blob b;
+
+	(void)state;
+	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
+	image_put(&s->image, IMAGE_DEBUG, 0x10, 4);
+	image_put(&s->image, IMAGE_DEBUG + 4, 4, 4);
+	image_put(&s->image, IMAGE_DEBUG + 16, 0x40, 4);
+	image_put(&s->image, IMAGE_DEBUG + 20, 4, 4);
+	memset(s->image.bytes + (code - IMAGE_BASE) + 0x10, 0x90, 0x50);
+	for (size_t i = 0; i < sizeof(LOOPS) / sizeof(LOOPS[0]); i++) {
+		image_put(&s->image, IMAGE_DEBUG + 32 + 3, LOOPS[i].call_at + 1 + 1, 1);
+		image_put(&s->image, IMAGE_BYTECODES_OF(IMAGE_METHODS + 0x200) + 13, LOOPS[i].ifeq,
+			  1);
+		assert_int_equal(read_chain(s, &b, code + 0x20, &chain), 0);
+		assert_int_equal(chain.count, 2);
+		assert_int_equal(chain.sure, LOOPS[i].sure);
+	}
+	close_scene(s);
+}
+
 /* Code in a loop without a place is of the only method that loops there, which the class's table of calls has. */
 static void test_loop_of_a_callee(void **state)
 {
@@ -1117,6 +1147,7 @@ int main(void)
 		cmocka_unit_test(test_between_places),
 		cmocka_unit_test(test_calls_between_places),
 		cmocka_unit_test(test_loop_around_a_place),
+		cmocka_unit_test(test_loop_of_a_caller),
 		cmocka_unit_test(test_loop_of_a_callee),
 		cmocka_unit_test(test_checks_are_places),
 		cmocka_unit_test(test_ways_through_bytecodes),

@@ -491,6 +491,34 @@ static int find_own_loop(const struct gap *g, const struct ends *e, struct hotsp
 }
 
 /*
+ * Between two places of one kind at one bytecode, with the same callers, code may have gone round a
+ * loop of one of these: the innermost that loops round its call is not sure, nor is what it calls.
+ */
+static int look_around(const struct gap *g, const struct end *before, const struct end *behind,
+		       unsigned int *sure)
+{
+	const struct hotspot_chain *c = &before->chain;
+	int err = 0;
+
+	if (before->kind != behind->kind || c->count != behind->chain.count ||
+	    in_common(c, &behind->chain) < c->count ||
+	    c->scopes[0].index != behind->chain.scopes[0].index)
+		return 0;
+	for (unsigned int i = 1; i < c->count && !err; i++) {
+		const struct hotspot_bytecodes *b = bytecodes_of(g, c->scopes[i].method, &err);
+		int32_t call = c->scopes[i].index;
+		struct hotspot_way way = {.from = call, .to = call, .is_done = true};
+
+		if (err || call < 0 || !b->code || hotspot_way__find(b->code, b->size, &way) ||
+		    !way.is_there)
+			continue;
+		*sure = min_u64(*sure, c->count - i - 1);
+		break;
+	}
+	return err;
+}
+
+/*
  * Sets chain->sure. The innermost method that all places are in is not sure if it can make a call on
  * the way: nothing describes what is inlined there. Nor if the way leads out of it and in again.
  */
@@ -519,8 +547,12 @@ static int judge(const struct gap *g, const struct ends *e, struct hotspot_chain
 				   &e->behind[i % e->behind_count], common, &doubtful);
 	if (doubtful && chain->count == 1 && g->debug->is_alone == HOTSPOT_FLAG_UNKNOWN)
 		err = find_alone(g, &g->debug->is_alone);
-	if (chain->count > 1 || g->debug->is_alone != HOTSPOT_FLAG_ON)
-		chain->sure -= doubtful;
+	if (chain->count == 1 && g->debug->is_alone == HOTSPOT_FLAG_ON)
+		return err;
+	chain->sure -= doubtful;
+	for (unsigned int i = 0; i < count && !err && doubtful; i++)
+		err = look_around(g, &e->before[i / e->behind_count],
+				  &e->behind[i % e->behind_count], &chain->sure);
 	return err;
 }
 
