@@ -74,17 +74,22 @@ static void report_bytes(struct jit_sources *s, uint32_t file, const void *bytes
 }
 
 /* What was there at that time; NULL: nothing that is known. */
+static const char *name_in(struct jit_code *code, struct jit_history *history, uint64_t time)
+{
+	struct jit_answer answer = jit_history__at(history, time, jit_code__same_function, code);
+
+	jit_history__fini(history);
+	return answer.entry == JIT_NO_ENTRY ? NULL : jit_code__name(code, answer.entry);
+}
+
 static const char *name_at(struct jit_sources *s, uint32_t file, uint64_t address, uint64_t time)
 {
 	struct jit_code *code = jit_sources__get(s, file)->code;
 	struct jit_history history = {};
-	struct jit_answer answer;
 
 	assert_int_equal(jit_timeline__histories(jit_code__timeline(code), &address, 1, &history),
 			 0);
-	answer = jit_history__at(&history, time, jit_code__same_function, code);
-	jit_history__fini(&history);
-	return answer.entry == JIT_NO_ENTRY ? NULL : jit_code__name(code, answer.entry);
+	return name_in(code, &history, time);
 }
 
 static void assert_begins(struct jit_sources *s, uint64_t address, uint64_t time, const char *name)
@@ -293,14 +298,26 @@ static uint64_t memory_of(struct jit_sources *s, uint32_t first, uint32_t last)
 	return sum;
 }
 
-/* How many of so many first functions have their names. */
+#define MANY 20000
+
+/* How many of these functions have a name, which is their own. */
 static unsigned int named(struct jit_sources *s, uint32_t file, unsigned int from, unsigned int to)
 {
+	static uint64_t addresses[MANY];
+	static struct jit_history histories[MANY];
+	struct jit_code *code = jit_sources__get(s, file)->code;
 	unsigned int count = 0;
 	char name[32];
 
+	assert_in_range(to - from, 1, MANY);
+	for (unsigned int i = from; i < to; i++)
+		addresses[i - from] = 0x1000 + i * 16;
+	memset(histories, 0, sizeof(histories));
+	assert_int_equal(
+		jit_timeline__histories(jit_code__timeline(code), addresses, to - from, histories),
+		0);
 	for (unsigned int i = from; i < to; i++) {
-		const char *found = name_at(s, file, 0x1000 + i * 16, M0 + 2 * S);
+		const char *found = name_in(code, &histories[i - from], M0 + 2 * S);
 
 		snprintf(name, sizeof(name), "name%u", i);
 		assert_true(!found || !strcmp(found, name));
@@ -561,10 +578,10 @@ static void recovery_test(void **state)
 	(void)state;
 	jit_sources__limit(s, 1 << 20, 1 << 20);
 	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	report_lines(s, 1, 20000);
+	report_lines(s, 1, MANY);
 	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_USER_LIMIT);
-	assert_in_range(named(s, 1, 0, 20000), 1000, 19000);
-	assert_int_equal(named(s, 1, 19990, 20000), 10);
+	assert_in_range(named(s, 1, 0, MANY), 1000, MANY - 1000);
+	assert_int_equal(named(s, 1, MANY - 10, MANY), 10);
 	/* all of it is overwritten */
 	snprintf(line, sizeof(line), "0 1000000 all\n");
 	report_line(s, 1, M0 + 2 * S, line);
