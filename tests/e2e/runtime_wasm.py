@@ -14,12 +14,12 @@ import re
 from libe2e import SYSPROF, Background, folded, long, main, need_root, record, run, scratch
 from libv8 import PerfMap
 from librecorded import TOP
-from runtime_v8_recorded import Hidden, all_nodes, recorded, version_of
+from runtime_v8_recorded import SAMPLES, Hidden, all_nodes, recorded, version_of
 
 PROGRAM = os.path.join(TOP, "tests/fixtures/v8/wasm.cjs")
-PROGRAMS = ["recursion", "mutual", "memory", "bounce", "indirect", "many", "mixed"]
+PROGRAMS = ["recursion", "mutual", "memory", "bounce", "indirect", "many"]
+SHORT = ["mixed"]
 ENTRY = re.compile(r"^(?:JS|Function):(.*)-(\d+)-(liftoff|turbofan)$")
-SAMPLES = int(os.environ.get("V8_SAMPLES", "1000"))  # of each program, in the long form
 SHOWN = int(os.environ.get("V8_SHOW", "0"))
 RECORDINGS_MAX = 16
 LABELS = ("[V8]", "[WebAssembly]", "[WebAssembly to JavaScript]", "[JavaScript to WebAssembly]")
@@ -105,11 +105,11 @@ def check_node(binary, programs, wanted):
 
 def test_functions():
     for binary in all_nodes():
-        check_node(os.path.realpath(binary), ["mixed"], 200)
+        check_node(os.path.realpath(binary), SHORT, SAMPLES)
 
 
 @long
-def test_all_functions():
+def test_functions_of_others():
     for binary in all_nodes():
         check_node(os.path.realpath(binary), os.environ.get("WASM_PROGRAMS", " ".join(PROGRAMS)).split(), SAMPLES)
 
