@@ -65,6 +65,7 @@ struct scratch {
 	__u16 in_system_call, is_fresh;	 /* as of the innermost frame */
 	__u32 runtimes;			 /* RUNTIME_*: which notes are made */
 	__u64 next_anchor;		 /* of an interpreter: frames below it run no loop of it */
+	__u64 probes;			 /* of its thread: probes_of() */
 	__u64 innermost[UNWIND_GENERAL]; /* its registers; the walk does not change them */
 	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
 #ifdef VISITOR

@@ -68,7 +68,7 @@ struct {
 	__u32 tid;	      /* in the initial pid namespace */
 	int begun;	      /* UNWIND_STEP_ON, or why there is no user stack */
 	bool has_our_numbers; /* thread numbers in its memory are those of the collector */
-	__u64 started, fsbase, probes, probes_page;
+	__u64 started, fsbase, probes_page;
 	__u64 changes; /* visitor.table_changes, when it began */
 	struct seen_thread as;
 } visited;
@@ -163,11 +163,6 @@ static __always_inline __u64 thread_base(void)
 	return visited.fsbase;
 }
 
-static __always_inline __u64 thread_probes(void)
-{
-	return visited.probes;
-}
-
 static __always_inline __u64 probes_page(void)
 {
 	return visited.probes_page;
@@ -184,11 +179,6 @@ static __always_inline long read_user(void *to, __u32 size, __u64 address)
 static __always_inline __u64 thread_base(void)
 {
 	return TASK_READ(current_task(), thread.fsbase);
-}
-
-static __always_inline __u64 thread_probes(void)
-{
-	return probes_of(current_task());
 }
 
 static __always_inline __u64 probes_page(void)

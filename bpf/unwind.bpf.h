@@ -625,13 +625,14 @@ __attribute__((noinline)) int read_replaced(__u32 first)
  */
 __attribute__((noinline)) int unwind_see_probes(int in_kernel)
 {
-	const struct uprobe_task *probes = (void *)thread_probes();
+	const struct uprobe_task *probes;
 	struct scratch *of = scratch();
 	struct unwind_state *s;
 	__u64 slot, page = probes_page();
 
 	if (!of)
 		return 0;
+	probes = (void *)of->probes;
 	s = &of->unwind;
 	s->replaced.next = (__u64)BPF_CORE_READ(probes, return_instances);
 	s->replaced.count = 0;
@@ -651,10 +652,10 @@ __attribute__((noinline)) int unwind_see_probes(int in_kernel)
 	return 0;
 }
 
-static __always_inline void see_probes(struct unwind_state *s, bool in_kernel)
+static __always_inline void see_probes(struct scratch *s, bool in_kernel)
 {
-	s->replaced.trampoline = 0;
-	if (thread_probes())
+	s->unwind.replaced.trampoline = 0;
+	if (s->probes)
 		unwind_see_probes(in_kernel);
 }
 
@@ -666,7 +667,7 @@ static __always_inline void begin_at_entry(struct scratch *scratch)
 	unwind_begin(s, is_behind_call(regs));
 	s->is_fresh = is_fresh(regs);
 	TAKE_REGISTERS(s, *regs);
-	see_probes(s, true);
+	see_probes(scratch, true);
 }
 
 /* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
@@ -684,7 +685,7 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 	}
 	unwind_begin(s, false);
 	TAKE_REGISTERS(s, ctx->regs);
-	see_probes(s, false);
+	see_probes(scratch, false);
 	return ctx->regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
 
@@ -931,13 +932,17 @@ static __always_inline bool is_apart(const struct mm_struct *mm, __u64 sp)
 	return top && pages && (sp < top - pages * STACK_PAGE || sp > top + ABOVE_STRINGS);
 }
 
+/* Ends that a stack of its own explains. */
+static __always_inline bool may_be_apart(int end)
+{
+	return end == STACK_END_NO_CALLER || end == STACK_END_NO_FRAME || end == STACK_END_FAULT;
+}
+
 /* The end of a cut stack that began on a stack of its own and did not leave it. */
 static __always_inline int explain_end(struct task_struct *task, const struct scratch *s, int end)
 {
 	const struct mm_struct *mm;
 
-	if (end != STACK_END_NO_CALLER && end != STACK_END_NO_FRAME && end != STACK_END_FAULT)
-		return end;
 	if (TASK_READ(task, pid) != TASK_READ(task, tgid) || TASK_READ(task, flags) & PF_FORKNOEXEC)
 		return end;
 	mm = TASK_READ(for_reading(task), mm);
@@ -949,7 +954,9 @@ static __always_inline int explain_end(struct task_struct *task, const struct sc
 static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct scratch *s,
 				       bool from_user)
 {
-	return explain_end(current_task(), s, walk_user(s, user_registers(ctx, s, from_user)));
+	int end = walk_user(s, user_registers(ctx, s, from_user));
+
+	return may_be_apart(end) ? explain_end(current_task(), s, end) : end;
 }
 
 #endif

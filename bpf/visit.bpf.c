@@ -522,8 +522,8 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	visited.tid = task->pid;
 	visited.started = task->start_time;
 	visited.fsbase = task->thread.fsbase;
-	visited.probes = probes_of(task);
-	visited.probes_page = visited.probes ? probes_page_of(task) : 0;
+	s->probes = probes_of(task);
+	visited.probes_page = s->probes ? probes_page_of(task) : 0;
 	visitor.visited_process = task->tgid;
 	visitor.visited_user = user_of(task);
 	visited.begun = entry_of(task, &s->regs);
@@ -705,7 +705,9 @@ static __always_inline void take_user_stack(struct task_struct *task, struct scr
 		if (bpf_ktime_get_ns() - s->sample.header.time > BUDGET_NS)
 			end = STACK_END_BUDGET;
 	}
-	s->sample.user_end = end == UNWIND_STEP_ON ? STACK_END_DEPTH : explain_end(task, s, end);
+	if (end == UNWIND_STEP_ON)
+		end = STACK_END_DEPTH;
+	s->sample.user_end = may_be_apart(end) ? explain_end(task, s, end) : end;
 	s->sample.header.time = s->visit.seen;
 }
 

@@ -93,20 +93,21 @@ def counts_of(*command):
     return reading.seen[-1]
 
 
-def assert_few(calls, helpers, command):
-    """`command`, by depth: at most so many for a frame more."""
+def assert_few(calls, helpers, command, whole=None):
+    """`command`, by depth: at most so many for a frame more; `whole`: helpers of a whole sample of the shallow one."""
     need_root()
     shallow, deep = counts_of(*command(SHALLOW)), counts_of(*command(DEEP))
     more = [(b - a) / (DEEP - SHALLOW) for a, b in zip(shallow, deep)]
     print(f"  {shallow[0]:.1f} calls and {shallow[1]:.1f} helpers in a sample; for a frame more {more[0]:.2f} and {more[1]:.2f}")
     assert more[0] <= calls and more[1] <= helpers, (shallow, deep)
+    assert whole is None or shallow[1] <= whole, shallow
     # and they are counted at all
     assert shallow[0] >= 4 and shallow[1] >= 3 and deep[0] - shallow[0] >= 5, (shallow, deep)
 
 
 def test_tables():
-    """0.26 calls: a run of four frames is one."""
-    assert_few(0.5, 0.2, lambda depth: (fixture("deep-no-fp"), depth, "60"))
+    """0.26 calls: a run of four frames is one. A whole sample has 7 helpers."""
+    assert_few(0.5, 0.2, lambda depth: (fixture("deep-no-fp"), depth, "60"), whole=8)
 
 
 def test_frame_pointers_and_notes_of_v8():
