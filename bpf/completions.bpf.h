@@ -42,7 +42,7 @@
 #define LISTED_MAX    1024u /* entries and heads of lists */
 #define MANY	      (1ll << 40)
 #define LINKED_MAX    8u /* operations that wait for the one before them */
-#define AIO_CONTEXTS  32u
+#define AIO_CONTEXTS  4096u
 #define XA_LEVELS     16u
 #define XA_ENTRY_KIND 3ull /* the low bits of an entry */
 #define XA_NODE	      2ull
@@ -142,6 +142,8 @@ static __always_inline void count_operation(void)
 		lists.count++;
 		operation = BPF_CORE_READ(operation, link);
 	}
+	if (operation)
+		lists.count += MANY;
 }
 
 static long count_entry(__u32 i __attribute__((unused)), void *unused __attribute__((unused)))
@@ -250,19 +252,32 @@ __attribute__((noinline)) int ring_has_pending(__u64 of)
 
 /* ---- libaio ---------------------------------------------------------------------------------- */
 
+/* The search for a context. As for numbers, in memory that is no stack. */
+struct {
+	__u64 table; /* of addresses */
+	__u64 id, found;
+} contexts;
+
+static long match_context(__u32 i, void *unused __attribute__((unused)))
+{
+	const struct kioctx *context = (const void *)word_at(contexts.table + i * sizeof(void *));
+
+	if (!context || BPF_CORE_READ(context, user_id) != contexts.id)
+		return 0;
+	contexts.found = (__u64)context;
+	return 1;
+}
+
 static __always_inline const struct kioctx *find_aio_context(const struct mm_struct *mm, __u64 id)
 {
 	const struct kioctx_table *table = BPF_CORE_READ(mm, ioctx_table);
 	__u32 count = BPF_CORE_READ(table, nr);
-	__u64 first = (__u64)table + bpf_core_field_offset(table->table);
 
-	for (__u32 i = 0; i < AIO_CONTEXTS && i < count; i++) {
-		const struct kioctx *context = (const void *)word_at(first + i * sizeof(void *));
-
-		if (context && BPF_CORE_READ(context, user_id) == id)
-			return context;
-	}
-	return NULL;
+	contexts.table = (__u64)table + bpf_core_field_offset(table->table);
+	contexts.id = id;
+	contexts.found = 0;
+	bpf_loop(count < AIO_CONTEXTS ? count : AIO_CONTEXTS, match_context, NULL, 0);
+	return (const void *)contexts.found;
 }
 
 /* What is neither available, nor has been completed. A global function, verified once. */
