@@ -22,7 +22,6 @@
 #include "base/vec.h"
 #include "base/quota.h"
 #include "live/parts/facts.h"
-#include "live/parts/parts.h"
 #include "procfs/command_line.h"
 #include "procfs/environment.h"
 #include "procfs/fact_reader.h"

@@ -18,7 +18,6 @@
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "live/parts/memory.h"
-#include "live/parts/parts.h"
 #include "procfs/process_facts.h"
 
 #define S	     1000000000ull

@@ -30,7 +30,6 @@
 #include "base/vec.h"
 #include "live/parts/reread.h"
 #include "procfs/proc_maps.h"
-#include "live/parts/parts.h"
 #include "procfs/proc_snapshot.h"
 #include "helpers/pool.h"
 #include "stream/event_decode.h"

@@ -17,7 +17,6 @@
 #include "live/parts/facts.h"
 #include "live/parts/jit.h"
 #include "live/parts/memory.h"
-#include "live/parts/parts.h"
 #include "live/parts/reread.h"
 #include "live/parts/wall.h"
 #include "live/targets.h"

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Images: what the mappings of all processes map. The table owns them. One thread. */
+/*
+ * Everything that processes have mapped, each file once. An image outlives the processes that
+ * mapped it, and the windows. In a profile it becomes a dso.
+ *
+ * Tenants decide how many files there are, so a live session admits them by user. All files that
+ * are not admitted are one image (EVENT_LEFT), whose code has addresses only.
+ *
+ * The table owns the images. One thread.
+ */
 #ifndef PROCESS_IMAGE_TABLE_H
 #define PROCESS_IMAGE_TABLE_H
 
@@ -7,12 +15,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sysprof/event.h>
 #include <sysprof/mapping.h>
+#include <sysprof/profile.h>
 
 #include "base/outside_books.h"
-#include "process/world.h"
 
+struct image_table;
 struct mmap_event;
+
+/* As struct profile_dso; the table owns the strings. */
+struct image {
+	enum dso_kind kind;
+	const char *path; /* as mapped, without " (deleted)" */
+	const char *name; /* last component of path */
+	bool is_library;
+	bool deleted;
+	enum file_state file_state;
+	uint8_t build_id_size;
+	uint8_t build_id[BUILD_ID_SIZE];
+	uint32_t major, minor;
+	uint64_t inode, inode_generation;
+	bool unshared; /* EVENT_UNSHARED */
+};
+
+typedef bool (*image_forget_fn)(void *context, struct image_id id, bool full);
 
 struct image_table *image_table__new(void); /* NULL: no memory */
 void image_table__free(struct image_table *t);

@@ -3,8 +3,6 @@
 
 #include <sysprof/event.h>
 
-#include "live/parts/parts.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,6 +16,7 @@
 #include "base/proc_task.h"
 #include "base/quota.h"
 #include "base/vec.h"
+#include "live/parts/memory.h"
 #include "procfs/environment.h"
 #include "procfs/fact_reader.h"
 #include "procfs/process_facts.h"

@@ -1,9 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The part that reads facts (program, control group, environment) of sampled processes, once per
+ * program. Facts that the process cannot block (program's path, control group) are reported at
+ * once; the rest comes from a reader process. OpenTelemetry's libraries publish their context after
+ * a program's start, so one that is sampled again later is read again, three times at most.
+ *
+ * Both rates are limited (base/quota.h): in a storm of new processes most end before their turn.
+ */
 #ifndef LIVE_PARTS_FACTS_H
 #define LIVE_PARTS_FACTS_H
 
-struct facts_options;
-struct live_part;
+#include <stddef.h>
+
+#include "base/outside_books.h"
+#include "helpers/pool.h"
+#include "live/part.h"
+#include "stream/event_queue.h"
+
+#define FACT_WAITING_MAX 4096u
+
+struct facts_options {
+	struct tasks *tasks;
+	struct helper_pool *readers;
+	unsigned int service; /* fact_reader__serve among theirs */
+	/* Variables to read beside environment_names; copied. */
+	const char *const *names;
+	size_t name_count;
+	struct outside_books *books; /* counts what limits leave out; or NULL */
+	event_push_fn push;	     /* for EVENT_FACTS and EVENT_CGROUP */
+	void *context;
+};
 
 /*
  * 0, -EINVAL: an invalid name, or too many; -ENOMEM, or the error of opening /proc. `tick` returns

@@ -9,7 +9,6 @@
 
 #include "base/order.h"
 #include "base/vec.h"
-#include "live/parts/parts.h"
 #include "procfs/process_facts.h"
 
 struct memory {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "live/parts/parts.h"
 
 #define REREAD_FIRST	  100000000ULL /* ns */
 #define REREAD_STEPS	  7u
