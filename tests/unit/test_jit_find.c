@@ -50,10 +50,13 @@ static int begin(void **state)
 	return jit_owner__read(getpid(), &me);
 }
 
+/* A former process of the number in its name may have left one. */
 static void write_text(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd;
 
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(write_full(fd, text, strlen(text)), 0);
 	close(fd);
@@ -530,9 +533,10 @@ static void own_number_test(void **state)
 	pid = start_child();
 	end_child(pid); /* of no process now */
 	owner.own_pid = pid;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	unlink(path);
 	write_text(map_path, "by our number");
 	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "by our number");
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
 	write_text(path, "by its own");
 	assert_int_equal(jit_find_map(&owner, &found), 0);
 	unlink(path);
