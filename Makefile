@@ -29,6 +29,8 @@ VERSION	  := 0.1.0
 PREFIX	  ?= /usr/local
 MANDIR	  ?= $(PREFIX)/share/man
 BUILD	  ?= $(if $(SANITIZE),build-asan,build)
+# Where the kernel side is, and all that is generated: no sanitizer reaches it, so that it is made once
+NATIVE	  := $(if $(SANITIZE),build,$(BUILD))
 CC	  ?= cc
 CLANG	  ?= clang
 # Often in a directory that is not in a user's PATH. In Ubuntu before 25.04 the one there is a script that finds the
@@ -50,7 +52,7 @@ SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sani
 # libcurl is loaded when it is needed, since it brings some thirty libraries
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) libcurl 2>/dev/null)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
-	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
+	      -Iinclude -Iuserspace -I$(NATIVE)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 # Functions are bound at load: the loader's lazy binding saves registers on the stack, and the agent's may have a credential.
 LDLIBS	  := -Wl,-z,relro,-z,now $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread -lm
 ifdef STATIC
@@ -83,9 +85,9 @@ CLI_SOURCES   := $(wildcard userspace/cli/*.c)
 BPF_SOURCES   := $(wildcard bpf/*.bpf.c)
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/%.o)
 CLI_OBJECTS   := $(CLI_SOURCES:%.c=$(BUILD)/%.o)
-PROTOS	      := $(patsubst proto/%.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.proto))
-BPF_OBJECTS   := $(BPF_SOURCES:%.c=$(BUILD)/%.o)
-SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
+PROTOS	      := $(patsubst proto/%.proto,gen/%.pb-c,$(wildcard proto/*.proto))
+BPF_OBJECTS   := $(BPF_SOURCES:%.c=$(NATIVE)/%.o)
+SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(NATIVE)/gen/%.skel.h)
 UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 # What the walks in the kernel do, written down a second time for programs that compare; a profile as text, look-ups in a table
 MODELS	      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/models/*.c))
@@ -95,14 +97,16 @@ FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wi
 		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c)) \
 		 $(BUILD)/tests/fixtures/chain-no-fp $(BUILD)/tests/fixtures/deep-no-fp
 E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
+# That of the tests that are repeated with the sanitizers
+SANITIZED_TOOLS := $(BUILD)/tests/e2e/push_windows
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 COUNTED	      := $(BUILD)/counted/sysprof
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the helpers and the runtimes
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
-# What fuzz targets are linked with: all that needs neither the kernel side nor a server
-FUZZ_SOURCES  := $(filter-out userspace/capture/% userspace/live/% userspace/serve/%,$(LIB_SOURCES)) $(wildcard tests/models/*.c)
+# What fuzz targets are linked with: all that needs neither the kernel side nor a server, and nothing of the watcher
+FUZZ_SOURCES  := $(filter-out userspace/capture/% userspace/jitwatch/% userspace/live/% userspace/serve/%,$(LIB_SOURCES)) $(wildcard tests/models/*.c)
 FUZZ_OBJECTS  := $(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/%.o)
 
 .PHONY: all quick-build tests-build test test-all test-servers quick-tests unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest distros bench soak install uninstall completions deb static check-deb check-static format clean
@@ -127,12 +131,12 @@ $(BUILD)/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(SKELETONS)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c Makefile | $(BUILD)/.deps
+$(NATIVE)/bpf/%.bpf.o: bpf/%.bpf.c Makefile | $(BUILD)/.deps
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -MMD -MP -c -o $@ $<
 
 # gen object drops the DWARF, which nothing reads once the BTF is there
-$(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
+$(NATIVE)/gen/%.skel.h: $(NATIVE)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $(<:.o=.linked) $< && \
 		$(BPFTOOL) gen skeleton $(<:.o=.linked) name $(subst -,_,$*)_bpf >$@
@@ -145,7 +149,7 @@ $(BUILD)/counted/gen/counted-helpers.h: Makefile | $(BUILD)/.deps
 
 $(BUILD)/counted/gen/sampler.skel.h: bpf/sampler.bpf.c tests/bench/counted_calls.bpf.h tests/bench/count-calls.awk \
 		$(BUILD)/counted/gen/counted-helpers.h \
-		$(BUILD)/gen/sampler.skel.h
+		$(NATIVE)/gen/sampler.skel.h
 	$(call say,COUNTED,$@)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -I$(@D) -include tests/bench/counted_calls.bpf.h -S -emit-llvm -o - $< | \
 		awk -f tests/bench/count-calls.awk >$(@D)/sampler.ll && \
@@ -161,41 +165,42 @@ $(COUNTED): $(patsubst userspace/%.c,$(BUILD)/counted/%.o,$(wildcard userspace/c
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(BUILD)/gen/%.pb-c.h $(BUILD)/gen/%.pb-c.c &: proto/%.proto | $(BUILD)/.deps
+$(NATIVE)/gen/%.pb-c.h $(NATIVE)/gen/%.pb-c.c &: proto/%.proto | $(BUILD)/.deps
 	$(call say,PROTO,$<)
-	$(Q)mkdir -p $(BUILD)/gen && protoc-c --proto_path=proto --c_out=$(BUILD)/gen $<
+	$(Q)mkdir -p $(@D) && protoc-c --proto_path=proto --c_out=$(@D) $<
 
-$(BUILD)/gen/%.pb-c.o: $(BUILD)/gen/%.pb-c.c
+$(BUILD)/gen/%.pb-c.o: $(NATIVE)/gen/%.pb-c.c
 	$(call say,CC,$<)
-	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Tables that are kept on disk are of use to the very sources that made them, and to no others.
-$(BUILD)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
+$(NATIVE)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && printf '#define TABLE_MAKER 0x%sull\n' \
 		"$$(cat $(TABLE_SOURCES) | sha256sum | cut -c 1-16)" >$@
 
 # The page of .html files: web/, put together into two arrays of bytes.
 WEB_SOURCES := $(wildcard web/*)
-$(BUILD)/gen/export/html_page.h: tools/bundle-page.sh $(WEB_SOURCES)
+$(NATIVE)/gen/export/html_page.h: tools/bundle-page.sh $(WEB_SOURCES)
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && tools/bundle-page.sh web >$@
 
-$(BUILD)/userspace/export/html.o $(BUILD)/fuzz/userspace/export/html.o: $(BUILD)/gen/export/html_page.h
+$(BUILD)/userspace/export/html.o $(BUILD)/fuzz/userspace/export/html.o: $(NATIVE)/gen/export/html_page.h
 
-$(BUILD)/userspace/unwind/table_cache.o $(BUILD)/fuzz/userspace/unwind/table_cache.o: $(BUILD)/gen/unwind/table_maker.h
+$(BUILD)/userspace/unwind/table_cache.o $(BUILD)/fuzz/userspace/unwind/table_cache.o: $(NATIVE)/gen/unwind/table_maker.h
 
 $(BUILD)/tests/models/%.o: tests/models/%.c Makefile | $(BUILD)/.deps
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/libmodels.a: $(MODELS) $(PROTOS:=.o)
+$(BUILD)/tests/libmodels.a: $(MODELS) $(PROTOS:%=$(BUILD)/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-# Tests: a cmocka program each against the library. After a change of the library they are only linked again.
-$(BUILD)/tests/unit/%.o: tests/unit/%.c Makefile | $(BUILD)/.deps $(SKELETONS) $(PROTOS:=.h)
+# Tests: a cmocka program each against the library. After a change of the library they are only linked again. Their own code
+# is compiled without optimization, in a third of the time.
+$(BUILD)/tests/unit/%.o: tests/unit/%.c Makefile | $(BUILD)/.deps $(SKELETONS) $(PROTOS:%=$(NATIVE)/%.h)
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(if $(SANITIZE),,-O0 -Wno-format-truncation) -Itests -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
@@ -259,7 +264,7 @@ $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 
 # Fuzz targets: clang's coverage and both sanitizers, in what they reach of the library as well. That
 # one warning clang gives for initializers which gcc accepts, some of them in others' headers.
-FUZZ_CFLAGS = $(ALL_CFLAGS) -Wno-missing-field-initializers -Wno-gnu-variable-sized-type-not-at-end -fsanitize=address,undefined \
+FUZZ_CFLAGS = $(ALL_CFLAGS) -gline-tables-only -Wno-missing-field-initializers -Wno-gnu-variable-sized-type-not-at-end -fsanitize=address,undefined \
 	      -fno-sanitize-recover=all
 
 $(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps
@@ -287,7 +292,7 @@ fuzz-build: $(FUZZERS) $(BUILD)/fuzz/seeds/.made
 # Of all tests only what `make test` runs.
 quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES)
 
-tests-build: quick-build $(E2E_TOOLS) $(if $(SANITIZE),,$(COUNTED) $(BUILD)/tests/bench/bpf_maps) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
+tests-build: quick-build $(if $(SANITIZE),$(SANITIZED_TOOLS),$(E2E_TOOLS) $(COUNTED) $(BUILD)/tests/bench/bpf_maps) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
 
 # The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
 # root; without a network the tests that want them say so.
