@@ -3,7 +3,7 @@
 #
 # run.sh [DIR:]SUITE[/TEST]…      DIR is the build that is tested (build); with a TEST, that test of the suite alone
 #
-#   unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (2)
+#   unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (3)
 #   golden     the built C programs of tests/golden        layers   tests/check-layers.sh
 #   house      tests/check-house.sh
 #   quick      the cases of e2e that are marked @quick     format   tests/check-format.sh
