@@ -20,7 +20,7 @@
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-boot_limit=${VMTEST_LIMIT:-480}
+boot_limit=${VMTEST_LIMIT:-600}
 memory=1G
 share_wanted=80 # percent of the samples that are in the innermost function
 samples_wanted=100
