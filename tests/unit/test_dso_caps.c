@@ -253,19 +253,24 @@ static void test_all_images_of_one_user(void **state)
 	struct dso_opener *o;
 	uint64_t time = monotonic_ns() + MINUTE;
 	struct mapping m;
+	int changed[2];
 	pid_t child;
+	char byte;
 
 	(void)state;
 	if (geteuid())
 		skip(); /* needs root */
+	assert_int_equal(pipe2(changed, O_CLOEXEC), 0);
 	child = fork();
 	if (!child) {
-		if (setgid(65534) || setuid(65534))
+		if (setgid(65534) || setuid(65534) || write(changed[1], "", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(0);
 	}
-	usleep(20000); /* it is somebody else by then */
+	close(changed[1]);
+	assert_int_equal(read(changed[0], &byte, 1), 1);
+	close(changed[0]);
 	o = open_capped((struct dso_opener_options){.images_max = FEW});
 	for (uint32_t i = 0; i < FEW; i++)
 		assert_int_equal(see_program_of(o, child, i, time), FILE_STATE_RIGHT);

@@ -434,15 +434,21 @@ static unsigned int find_watchers(pid_t *watchers, unsigned int max)
 /* A process of another user, which has a map with one line. */
 static pid_t other_user(char *map, size_t size, uid_t uid)
 {
-	pid_t child = fork();
-	int fd;
+	int changed[2], fd;
+	pid_t child;
+	char byte;
 
+	assert_int_equal(pipe2(changed, O_CLOEXEC), 0);
+	child = fork();
 	if (!child) {
-		if (setgid(uid) || setuid(uid))
+		if (setgid(uid) || setuid(uid) || write(changed[1], "", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(0);
 	}
+	close(changed[1]);
+	assert_int_equal(read(changed[0], &byte, 1), 1);
+	close(changed[0]);
 	snprintf(map, size, "/tmp/perf-%d.map", child);
 	unlink(map);
 	fd = open(map, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -466,7 +472,6 @@ static void users_test(void **state)
 		skip(); /* needs root */
 	append("1000 10 f\n");
 	child = other_user(map, sizeof(map), 65534);
-	usleep(20000); /* it is somebody else by then */
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	assert_int_equal(jit_tail__follow(t, getpid()), 0);
 	assert_true(jit_tail__settle(t, PATIENCE));
@@ -508,7 +513,6 @@ static void many_users_test(void **state)
 		skip(); /* needs root */
 	for (unsigned int i = 0; i < USERS; i++)
 		children[i] = other_user(maps[i], sizeof(maps[i]), 60000 + i);
-	usleep(20000); /* they are others by then */
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	for (unsigned int i = 0; i < USERS; i++) {
 		if (i == JIT_LINES_MAX)
