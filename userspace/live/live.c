@@ -91,17 +91,17 @@ int live_settle_readers(struct live *live, uint64_t patience)
 
 static void begin_slice(struct live *live)
 {
-	live->handled = 0;
-	live->slice_end = live->stopped ? UINT64_MAX : monotonic_ns() + SLICE;
+	live->slice.handled = 0;
+	live->slice.end = live->stopped ? UINT64_MAX : monotonic_ns() + SLICE;
 }
 
 /* Called before each event. The first ones of a slice always pass. */
 static bool slice_is_over(struct live *live)
 {
-	if (++live->handled % SLICE_EVENTS || monotonic_ns() <= live->slice_end)
+	if (++live->slice.handled % SLICE_EVENTS || monotonic_ns() <= live->slice.end)
 		return false;
-	live->handled--; /* so that it stays over */
-	live->unfinished = true;
+	live->slice.handled--; /* so that it stays over */
+	live->slice.unfinished = true;
 	return true;
 }
 
@@ -120,7 +120,7 @@ static int release_until(struct live *live, uint64_t until, event_sink_fn sink, 
 {
 	until = min_u64(until, dso_opener__pending_since(live->opener));
 	until = min_u64(until, proc_snapshot__pending_since(live->proc));
-	until = min_u64(until, event_queue__oldest(live->sideband));
+	until = min_u64(until, event_queue__oldest(live->sideband.queue));
 	begin_slice(live);
 	return event_queue__release(live->queue, until, sink, context);
 }
@@ -187,7 +187,7 @@ static int take_task(struct live *live, struct sample_event *sample)
 	struct task *task = tasks__need(live->tasks, (pid_t)sample->tgid);
 
 	if (!task) {
-		brief_lives__miss(&live->brief, sample->header.time);
+		brief_lives__miss(&live->sideband.brief, sample->header.time);
 		return 0;
 	}
 	task->slots.sampled = true;
@@ -226,8 +226,8 @@ static bool is_over_share(struct live *live, const struct mmap_event *mapping)
 	    !tasks__is_target(live->tasks, (pid_t)mapping->pid, mapping->header.time))
 		return false;
 	now = monotonic_ns();
-	if (quota__left(&live->map_records, program->maps_user, now) > 0) {
-		quota__take(&live->map_records, program->maps_user, 1, now);
+	if (quota__left(&live->sideband.map_records, program->maps_user, now) > 0) {
+		quota__take(&live->sideband.map_records, program->maps_user, 1, now);
 		return false;
 	}
 	outside_books__add(live->books, program->maps_user, OUTSIDE_MAPPINGS, OUTSIDE_BY_TOO_OFTEN,
@@ -252,16 +252,16 @@ static int push_from_rings(void *context, struct event_header *event)
 	case EVENT_MMAP:
 		if (is_over_share(live, (const struct mmap_event *)event))
 			return 0;
-		return event_queue__push(live->sideband, event);
+		return event_queue__push(live->sideband.queue, event);
 	case EVENT_FORK:
 	case EVENT_EXIT:
-		brief_lives__note(&live->brief, (const struct task_event *)event);
-		return event_queue__push(live->sideband, event);
+		brief_lives__note(&live->sideband.brief, (const struct task_event *)event);
+		return event_queue__push(live->sideband.queue, event);
 	case EVENT_COMM:
 	case EVENT_THREAD_CPU:
-		return event_queue__push(live->sideband, event);
+		return event_queue__push(live->sideband.queue, event);
 	case EVENT_LOST:
-		brief_lives__miss(&live->brief, event->time);
+		brief_lives__miss(&live->sideband.brief, event->time);
 		return event_queue__push(live->queue, event);
 	default:
 		return event_queue__push(live->queue, event);
@@ -297,7 +297,8 @@ static int push_gone(struct live *live, const struct task *task)
 		.ptid = (uint32_t)task->parent.pid,
 	};
 
-	return live->everyone || task->is_target ? event_queue__push(live->queue, &e.header) : 0;
+	return live->target.everyone || task->is_target ? event_queue__push(live->queue, &e.header)
+							: 0;
 }
 
 /* tasks_options.released: the parts' slots are about to be cleared. */
@@ -326,13 +327,13 @@ static bool is_needless(struct live *live, const struct event_header *event)
 	const struct task *task;
 
 	if (event->type != EVENT_FORK)
-		return brief_lives__dropped(&live->brief, (uint32_t)pid, event->time);
+		return brief_lives__dropped(&live->sideband.brief, (uint32_t)pid, event->time);
 	/* a visit may come after the side-band of its process */
 	if (live->wall)
 		return false;
 	task = tasks__find(live->tasks, pid);
 	return !(task && task->slots.sampled) &&
-	       brief_lives__drop(&live->brief, (uint32_t)pid, event->time, live->all_read);
+	       brief_lives__drop(&live->sideband.brief, (uint32_t)pid, event->time, live->all_read);
 }
 
 /* An event_sink_fn. The record is in the queue of the side-band, so it may be changed. */
@@ -360,7 +361,7 @@ static int take_sideband(void *context, const struct event_header *record)
 		err = see_and_push(live, event);
 	}
 	if (event->type == EVENT_EXIT) {
-		thread_targets__exit(&live->threads, task);
+		thread_targets__exit(&live->target.threads, task);
 		err = err ? err : tasks__exit(live->tasks, task);
 	} else if (is_exec && !err) {
 		err = tasks__exec(live->tasks, sideband_pid(event));
@@ -454,11 +455,12 @@ static int read_everything(struct live *live, uint64_t before)
 	err = bpf_session__drain(live->session, push_from_rings, live);
 	begin_slice(live);
 	if (!err)
-		err = event_queue__release(live->sideband, before, take_sideband, live);
+		err = event_queue__release(live->sideband.queue, before, take_sideband, live);
 	if (!err)
-		live->sideband_until = before;
-	before = min_u64(min_u64(before, monotonic_ns()), event_queue__oldest(live->sideband));
-	brief_lives__forget(&live->brief, before);
+		live->sideband.until = before;
+	before = min_u64(min_u64(before, monotonic_ns()),
+			 event_queue__oldest(live->sideband.queue));
+	brief_lives__forget(&live->sideband.brief, before);
 	if (!err)
 		err = tasks__sweep(live->tasks, before);
 	if (!err)
@@ -492,14 +494,14 @@ int live__announce(struct live *live, event_sink_fn sink, void *context)
 	uint64_t began = monotonic_ns();
 	int err;
 
-	live->unfinished = false;
+	live->slice.unfinished = false;
 	err = read_everything(live, began - WRITING_TIME);
 	return err ? err : release_until(live, began - WRITING_TIME, sink, context);
 }
 
 bool live__is_behind(const struct live *live)
 {
-	return live->unfinished || dso_opener__pending_since(live->opener) != UINT64_MAX ||
+	return live->slice.unfinished || dso_opener__pending_since(live->opener) != UINT64_MAX ||
 	       proc_snapshot__pending_since(live->proc) != UINT64_MAX;
 }
 
@@ -528,8 +530,8 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 	}
 	if (!err)
 		err = release_until(live, until, sink, context);
-	live->ticked = true;
-	live->ticked_early = began < live->on_timer;
+	live->pace.ticked = true;
+	live->pace.ticked_early = began < live->pace.on_timer;
 	return err;
 }
 
@@ -608,13 +610,13 @@ uint64_t live__target_cpu(const struct live *live)
 {
 	uint64_t sum = live_targets__cpu(live);
 
-	return sum > live->cpu_at_start ? sum - live->cpu_at_start : 0;
+	return sum > live->target.cpu_at_start ? sum - live->target.cpu_at_start : 0;
 }
 
 bool live__threads_ended(struct live *live)
 {
-	return thread_targets__ended(&live->threads, target_thread_runs, monotonic_ns(),
-				     live->sideband_until);
+	return thread_targets__ended(&live->target.threads, target_thread_runs, monotonic_ns(),
+				     live->sideband.until);
 }
 
 struct live_shared live__shared(const struct live *live)

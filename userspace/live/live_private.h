@@ -42,7 +42,53 @@ struct thread_targets {
 #define PARTS_MAX	    8
 #define LIVE_SIDEBAND_BYTES (64u << 20)
 
+/* What is recorded. */
+struct live_target {
+	enum target_mode mode;
+	bool everyone;		       /* there is no target list: -a, or a cgroup */
+	bool inherit;		       /* children are targets too */
+	struct pid_list roots;	       /* requested processes, or those of the requested threads */
+	struct thread_targets threads; /* -t: the requested threads */
+	char *text, *command_line;
+	uint64_t cpu_at_start;
+};
+
+/* When ticks are: pace.c. Times in ns. */
+struct live_pace {
+	int wakes;	     /* an epoll set: what ends live__wait() */
+	bool awaits_readers; /* readers are in the set now */
+	bool saves;	     /* early ticks are rarer */
+	bool ticked;	     /* since the last plan */
+	bool ticked_early;   /* … before on_timer */
+	uint64_t due;	     /* the next tick */
+	uint64_t on_timer;   /* a tick before this is early; 0: it has another reason */
+	/* of early ticks: CPU time since their wake, the next one; root's are charged to all */
+	struct meter early[WAKE_CAUSES];
+	uint64_t earliest[WAKE_CAUSES];
+	uint64_t wake_interval[WAKE_CAUSES];
+	uint64_t answers_at;	 /* the latest tick for a file or table that events wait for */
+	uint64_t for_root_until; /* until then ticks are for a process of root's */
+	uint64_t woken_cpu;	 /* CPU time of the thread at its last wake */
+	uint64_t soon;		 /* after an execve: to the next look at its libraries; 0: none */
+};
+
+/* Records that wait until all rings are read. */
+struct live_sideband {
+	struct event_queue *queue;
+	struct brief_lives brief; /* among them */
+	struct quota map_records; /* of users */
+	uint64_t until;		  /* all older records of it have been taken */
+};
+
+/* A tick's share of the rings. */
+struct live_slice {
+	uint64_t end;
+	unsigned int handled; /* events */
+	bool unfinished;      /* it was too short */
+};
+
 struct live {
+	struct live_target target;
 	struct bpf_session *session;
 	struct clock clock;
 	VEC(uint64_t) tsc_lags; /* by CPU: ns for which its TSC counter stood still */
@@ -60,52 +106,25 @@ struct live {
 	struct live_part *wall;	  /* NULL: threads are not visited */
 	struct event_source_requests requests;
 	struct jit_tail *jit;
-
-	enum target_mode mode;
-	bool everyone;		       /* there is no target list: -a, or a cgroup */
-	bool inherit;		       /* children are targets too */
-	struct pid_list roots;	       /* requested processes, or those of the requested threads */
-	struct thread_targets threads; /* -t: the requested threads */
-	char *target_text, *command_line;
-	uint64_t last_cpu_look;
-	uint64_t drained; /* when the rings were read, before the first tick; ns */
-	char *cpu_notes;  /* META_CPU_CHANGES so far; NULL: none came or went */
-	unsigned int hz;
-	unsigned int next_hz; /* from the next window on; 0: the same */
-	bool saves_ticks;     /* early ones */
-
-	struct event_queue *sideband; /* records that wait until all rings are read */
-	struct brief_lives brief;     /* among them */
+	struct live_pace pace;
+	struct live_sideband sideband;
+	struct live_slice slice;
 	struct interrupts interrupts;
 	bool marks_interrupts;
-	uint64_t all_read;	  /* all older samples and records have been read; ns */
-	struct quota map_records; /* of users */
-	uint64_t sideband_until;  /* all older records of it have been taken */
-	uint64_t slice_end;
-	unsigned int handled; /* events of this slice */
-	bool unfinished;      /* a slice was too short */
+
 	event_stage_fn stage; /* the caller's; NULL: none */
 	void *stage_context;
+	unsigned int hz;
+	unsigned int next_hz;	/* from the next window on; 0: the same */
+	char *cpu_notes;	/* META_CPU_CHANGES so far; NULL: none came or went */
+	uint64_t last_cpu_look; /* for CPUs that came or went */
+	uint64_t drained;	/* when the rings were read, before the first tick; ns */
+	uint64_t all_read;	/* all older samples and records have been read; ns */
 	uint64_t last_anchor;
-	int wakes;	     /* an epoll set: what ends live__wait() */
-	bool awaits_readers; /* readers are in the set now */
-	uint64_t due;	     /* the next tick; ns */
-	uint64_t on_timer;   /* a tick before this is early; 0: it has another reason; ns */
-	/* of early ticks: CPU time since their wake, the next one, ns; root's are charged to all */
-	struct meter early[WAKE_CAUSES];
-	uint64_t earliest[WAKE_CAUSES];
-	uint64_t answers_at;	 /* the latest tick for a file or table that events wait for */
-	uint64_t for_root_until; /* until then ticks are for a process of root's; ns */
-	uint64_t woken_cpu;	 /* CPU time of the thread at its last wake */
-	bool ticked;		 /* since the last plan */
-	bool ticked_early;	 /* … before on_timer */
-	uint64_t wake_interval[WAKE_CAUSES];
-	uint64_t soon;	  /* after an execve: ns to the next look at its libraries; 0: none */
-	bool changed;	  /* side-band of targets came since the last tick */
 	uint64_t seconds; /* anchors so far */
 	uint64_t start_time;
 	uint64_t samples;
-	uint64_t cpu_at_start;
+	bool changed; /* side-band of targets came since the last tick */
 	bool started, stopped;
 	int found_err; /* of a mapping whose file was found between two ticks */
 };

@@ -54,7 +54,7 @@ static int add_memory(struct live *live, const struct live_options *options, str
 {
 	const struct memory_options memory = {.tasks = live->tasks,
 					      .groups_only = options->no_memory,
-					      .always = &live->roots,
+					      .always = &live->target.roots,
 					      .push = event_queue__push,
 					      .context = live->queue};
 
@@ -229,32 +229,32 @@ static int init(struct live *live, const struct live_options *options)
 	const struct target *target = &options->session.target;
 	int err;
 
-	live->mode = target->mode;
-	live->everyone = target->mode == TARGET_ALL;
-	live->inherit = target->inherit;
+	live->target.mode = target->mode;
+	live->target.everyone = target->mode == TARGET_ALL;
+	live->target.inherit = target->inherit;
 	live->hz = options->session.hz;
 	live->marks_interrupts = options->interrupts;
-	live->target_text = strdup(options->target_text);
-	live->command_line = strdup(options->command_line);
+	live->target.text = strdup(options->target_text);
+	live->target.command_line = strdup(options->command_line);
 	live->books = outside_books__new();
 	live->queue = event_queue__new(options->queue_bytes);
 	if (live->queue)
 		event_queue__set_stage(live->queue, live_stage_event, live);
-	live->sideband = event_queue__new(LIVE_SIDEBAND_BYTES);
-	quota__init(&live->map_records, QUOTA_MAP_RECORDS);
-	if (live->sideband)
-		event_queue__set_stage(live->sideband, live_stage_sideband, live);
-	live->tasks = tasks__new(&(struct tasks_options){.everyone = live->everyone,
+	live->sideband.queue = event_queue__new(LIVE_SIDEBAND_BYTES);
+	quota__init(&live->sideband.map_records, QUOTA_MAP_RECORDS);
+	if (live->sideband.queue)
+		event_queue__set_stage(live->sideband.queue, live_stage_sideband, live);
+	live->tasks = tasks__new(&(struct tasks_options){.everyone = live->target.everyone,
 							 .inherit = target->inherit,
 							 .exists = process_exists,
 							 .released = live_release_task,
 							 .context = live});
 	live->idle = cpu_idle__new();
-	live->wakes = epoll_create1(EPOLL_CLOEXEC);
-	if (live->wakes < 0)
+	live->pace.wakes = epoll_create1(EPOLL_CLOEXEC);
+	if (live->pace.wakes < 0)
 		return -errno;
-	if (!live->target_text || !live->command_line || !live->books || !live->queue ||
-	    !live->sideband || !live->tasks || !live->idle)
+	if (!live->target.text || !live->target.command_line || !live->books || !live->queue ||
+	    !live->sideband.queue || !live->tasks || !live->idle)
 		return -ENOMEM;
 	/* helpers are forked while there is little memory and one thread */
 	err = session_readers__new(live->books, &live->readers);
@@ -281,7 +281,8 @@ int live__open(const struct live_options *options, struct live **result, struct 
 		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
 		goto err_out;
 	}
-	session.ends_of_sampled = live->everyone && !session.target.cgroup && !options->wall_hz;
+	session.ends_of_sampled = live->target.everyone && !session.target.cgroup &&
+				  !options->wall_hz;
 	err = bpf_session__open(&session, &live->session, failure);
 	if (err)
 		goto err_out;
@@ -309,8 +310,8 @@ void live__free(struct live *live)
 {
 	if (!live)
 		return;
-	if (live->wakes > 0)
-		close(live->wakes);
+	if (live->pace.wakes > 0)
+		close(live->pace.wakes);
 	if (live->wall && live->wall->object)
 		live->wall->free(steal_ptr(live->wall->object));
 	if (!wall_parts__still_use(live->session))
@@ -326,13 +327,13 @@ void live__free(struct live *live)
 	tasks__free(live->tasks);
 	event_queue__free(live->queue);
 	vec_free(&live->tsc_lags);
-	vec_free(&live->roots);
-	thread_targets__fini(&live->threads);
-	brief_lives__fini(&live->brief);
+	vec_free(&live->target.roots);
+	thread_targets__fini(&live->target.threads);
+	brief_lives__fini(&live->sideband.brief);
 	interrupts__fini(&live->interrupts);
-	event_queue__free(live->sideband);
-	free(live->target_text);
-	free(live->command_line);
+	event_queue__free(live->sideband.queue);
+	free(live->target.text);
+	free(live->target.command_line);
 	free(live->cpu_notes);
 	free(live);
 }
@@ -346,8 +347,8 @@ static int push_meta(struct live *live)
 	const struct {
 		const char *key, *value;
 	} facts[] = {
-		{META_COMMAND, live->command_line},
-		{META_TARGET, live->target_text},
+		{META_COMMAND, live->target.command_line},
+		{META_TARGET, live->target.text},
 		{META_EVENT, info->event},
 		{META_EVENT_UNIT, info->event_unit},
 		{META_CLOCK, info->tsc ? "tsc" : "monotonic"},
@@ -415,8 +416,8 @@ int live__begin(struct live *live, struct failure *failure)
 	err = bpf_session__enable_sideband(live->session, failure);
 	if (err)
 		return err;
-	thread_targets__begin(&live->threads, target_thread_runs);
-	if (live->inherit && live->mode == TARGET_PROCESSES) {
+	thread_targets__begin(&live->target.threads, target_thread_runs);
+	if (live->target.inherit && live->target.mode == TARGET_PROCESSES) {
 		err = live_targets__add_descendants(live, failure);
 		if (err)
 			return err;
@@ -447,7 +448,7 @@ int live__start(struct live *live, struct failure *failure)
 		err = call_parts(live->parts, second, monotonic_ns());
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
-	live->cpu_at_start = live_targets__cpu(live);
+	live->target.cpu_at_start = live_targets__cpu(live);
 	cpu_idle__start(live->idle);
 	live_pace__start(live, monotonic_ns());
 	err = bpf_session__enable_ticks(live->session, failure);

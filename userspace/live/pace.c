@@ -65,7 +65,7 @@ static bool is_calm(const struct live *live)
 /* Is a new program's sample unlikely to come before the next tick? */
 bool live_is_saving(const struct live *live)
 {
-	return is_calm(live) && live->everyone;
+	return is_calm(live) && live->target.everyone;
 }
 
 /* Is there an answer that a tick should not be late for? */
@@ -89,7 +89,7 @@ static struct quota_limit early_limit(const struct live *live)
 	struct quota_limit limit = quota_row(QUOTA_EARLY_TICKS)->all;
 	unsigned int hz = live->hz ? live->hz : 1;
 
-	if (live->saves_ticks)
+	if (live->pace.saves)
 		limit.period *= SAVED_PART;
 	if (live_is_saving(live))
 		limit.period *= 2;
@@ -101,20 +101,20 @@ static struct quota_limit early_limit(const struct live *live)
 /* The longest time between two early ticks, ns, whatever they have used. */
 static uint64_t wake_max(const struct live *live)
 {
-	if (live->saves_ticks)
+	if (live->pace.saves)
 		return SAVED_WAKE_MAX;
 	return live_is_saving(live) ? TICK : WAKE_MAX;
 }
 
 static enum wake_cause cause_of_ticks(const struct live *live, uint64_t now)
 {
-	return now < live->for_root_until ? WAKE_BY_ROOT : WAKE_BY_USERS;
+	return now < live->pace.for_root_until ? WAKE_BY_ROOT : WAKE_BY_USERS;
 }
 
 /* The next tick for a file or table that events wait for. */
 static uint64_t answers_earliest(const struct live *live, uint64_t now)
 {
-	return min_u64(live->earliest[cause_of_ticks(live, now)], live->answers_at);
+	return min_u64(live->pace.earliest[cause_of_ticks(live, now)], live->pace.answers_at);
 }
 
 /* Charges a tick that took `cpu` ns. The debt is limited to what is earned within wake_max(). */
@@ -123,7 +123,7 @@ static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
 	const struct quota_limit limit = early_limit(live);
 
 	for (int cause = cause_of_ticks(live, now); cause < WAKE_CAUSES; cause++) {
-		struct meter *early = &live->early[cause];
+		struct meter *early = &live->pace.early[cause];
 		int64_t most = meter__left(early, &limit, now) +
 			       (int64_t)(wake_max(live) * limit.limit / limit.period);
 
@@ -135,7 +135,7 @@ static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
 static uint64_t least_distance(const struct live *live, enum wake_cause cause, uint64_t now)
 {
 	const struct quota_limit limit = early_limit(live);
-	int64_t left = meter__left(&live->early[cause], &limit, now);
+	int64_t left = meter__left(&live->pace.early[cause], &limit, now);
 	uint64_t least = max_u64(WAKE_MIN, 1000000000ull / (live->hz ? live->hz : 1));
 
 	if (left < 0)
@@ -148,7 +148,7 @@ static uint64_t longest_distance(const struct live *live)
 {
 	uint64_t samples = JIT_SAMPLES * 1000000000ull / (live->hz ? live->hz : 1);
 
-	uint64_t most = live->saves_ticks ? SAVED_TICK : TICK;
+	uint64_t most = live->pace.saves ? SAVED_TICK : TICK;
 
 	return jit_tail__follows(live->jit) ? min_u64(most, max_u64(TICK_OF_JIT, samples)) : most;
 }
@@ -158,15 +158,15 @@ static uint64_t plan_early(struct live *live, uint64_t now)
 {
 	for (int cause = 0; cause < WAKE_CAUSES; cause++) {
 		uint64_t least = least_distance(live, cause, now);
-		uint64_t *interval = &live->wake_interval[cause];
+		uint64_t *interval = &live->pace.wake_interval[cause];
 
 		*interval = live->changed ? least : max_u64(least, 2 * *interval);
 		*interval = min_u64(*interval, wake_max(live));
 		bpf_session__set_wake_interval(live->session, cause, *interval);
-		live->earliest[cause] = now + least;
+		live->pace.earliest[cause] = now + least;
 	}
 	bpf_session__wake_on_exec(live->session, !live_is_saving(live));
-	live->answers_at = now + WAKE_MAX;
+	live->pace.answers_at = now + WAKE_MAX;
 	return answers_earliest(live, now) - now;
 }
 
@@ -175,41 +175,44 @@ static void plan_next(struct live *live, uint64_t now)
 {
 	uint64_t least;
 
-	if (live->ticked_early)
-		charge_early(live, thread_cpu_ns() - live->woken_cpu, now);
+	if (live->pace.ticked_early)
+		charge_early(live, thread_cpu_ns() - live->pace.woken_cpu, now);
 	least = plan_early(live, now);
-	live->due = live->on_timer = now + longest_distance(live);
-	if (live->soon) {
-		live->due = min_u64(live->due, now + max_u64(live->soon, least));
-		live->soon = live->soon < MAPS_LIBRARIES ? 2 * max_u64(live->soon, least) : 0;
+	live->pace.due = live->pace.on_timer = now + longest_distance(live);
+	if (live->pace.soon) {
+		live->pace.due = min_u64(live->pace.due, now + max_u64(live->pace.soon, least));
+		live->pace.soon = live->pace.soon < MAPS_LIBRARIES
+					  ? 2 * max_u64(live->pace.soon, least)
+					  : 0;
 	}
 	if (hurries(live) || expects_functions(live, now))
-		live->due = min_u64(live->due, now + max_u64(HELD_UP, least));
-	if (live->unfinished)
-		live->due = live->on_timer = now;
-	live->changed = live->ticked = live->ticked_early = live->unfinished = false;
+		live->pace.due = min_u64(live->pace.due, now + max_u64(HELD_UP, least));
+	if (live->slice.unfinished)
+		live->pace.due = live->pace.on_timer = now;
+	live->changed = live->pace.ticked = live->pace.ticked_early = live->slice.unfinished =
+		false;
 }
 
 void live_pace__start(struct live *live, uint64_t now)
 {
 	if (!live__is_behind(live))
-		live->due = live->on_timer = now + longest_distance(live);
+		live->pace.due = live->pace.on_timer = now + longest_distance(live);
 }
 
 void live__save_ticks(struct live *live, bool save)
 {
-	live->saves_ticks = save;
+	live->pace.saves = save;
 }
 
 void live_pace__exec(struct live *live)
 {
 	if (!live_is_saving(live))
-		live->soon = WAKE_MIN;
+		live->pace.soon = WAKE_MIN;
 }
 
 bool live__is_due(const struct live *live)
 {
-	return monotonic_ns() >= live->due;
+	return monotonic_ns() >= live->pace.due;
 }
 
 /* A record has come that the stream needs: the next tick may be early. */
@@ -218,14 +221,15 @@ static void hasten_for(struct live *live, enum wake_cause cause)
 	uint64_t now = monotonic_ns();
 
 	if (cause == WAKE_BY_ROOT)
-		live->for_root_until = now + ROOT_STARTS;
-	live->due = min_u64(live->due, max_u64(now + WAKE_SETTLES, live->earliest[cause]));
+		live->pace.for_root_until = now + ROOT_STARTS;
+	live->pace.due = min_u64(live->pace.due,
+				 max_u64(now + WAKE_SETTLES, live->pace.earliest[cause]));
 }
 
 /* The same for a file or table that events wait for: these are queued, so no record must settle. */
 static void hasten_for_answer(struct live *live)
 {
-	live->due = min_u64(live->due, answers_earliest(live, monotonic_ns()));
+	live->pace.due = min_u64(live->pace.due, answers_earliest(live, monotonic_ns()));
 }
 
 /* A ring that is half full is read at once. */
@@ -234,7 +238,7 @@ static void take_kernel_wake(struct live *live)
 	enum wake_cause cause;
 
 	if (bpf_session__take_wake(live->session, &cause))
-		live->due = live->on_timer = 0;
+		live->pace.due = live->pace.on_timer = 0;
 	else
 		hasten_for(live, cause);
 }
@@ -247,7 +251,7 @@ static void take_found_files(struct live *live)
 
 	live->found_err = live->found_err ? live->found_err : err;
 	if (live->found_err)
-		live->due = 0;
+		live->pace.due = 0;
 	else if (hurried && !hurries(live))
 		hasten_for_answer(live);
 }
@@ -268,7 +272,7 @@ static int control_wakes(struct live *live, int operation, int fd, uint32_t even
 {
 	struct epoll_event event = {.events = events, .data.u32 = wake};
 
-	return epoll_ctl(live->wakes, operation, fd, &event) ? -errno : 0;
+	return epoll_ctl(live->pace.wakes, operation, fd, &event) ? -errno : 0;
 }
 
 int live__watch(struct live *live, int fd, enum live_wake wake)
@@ -282,7 +286,7 @@ int live_pace__init(struct live *live)
 
 	if (!err)
 		err = live__watch(live, bpf_session__epoll_fd(live->session), LIVE_WAKE_RINGS);
-	live->awaits_readers = true;
+	live->pace.awaits_readers = true;
 	bpf_session__wake_on_exec(live->session, !live_is_saving(live));
 	return err ? err : live__watch(live, helper_pool__fd(live->readers), LIVE_WAKE_READERS);
 }
@@ -291,17 +295,17 @@ static void choose_readers(struct live *live)
 {
 	bool wanted = !can_readers_wait(live);
 
-	if (wanted != live->awaits_readers &&
+	if (wanted != live->pace.awaits_readers &&
 	    !control_wakes(live, EPOLL_CTL_MOD, helper_pool__fd(live->readers),
 			   wanted ? EPOLLIN : 0, LIVE_WAKE_READERS))
-		live->awaits_readers = wanted;
+		live->pace.awaits_readers = wanted;
 }
 
 /* True: a descriptor of the caller's is readable. */
 static bool take_wakes(struct live *live)
 {
 	struct epoll_event events[WAKES_AT_ONCE];
-	int count = epoll_wait(live->wakes, events, WAKES_AT_ONCE, 0);
+	int count = epoll_wait(live->pace.wakes, events, WAKES_AT_ONCE, 0);
 	bool others = false;
 
 	for (int i = 0; i < count; i++) {
@@ -310,7 +314,7 @@ static bool take_wakes(struct live *live)
 			take_kernel_wake(live);
 			break;
 		case LIVE_WAKE_RINGS:
-			live->due = live->on_timer = 0;
+			live->pace.due = live->pace.on_timer = 0;
 			break;
 		case LIVE_WAKE_READERS:
 			take_found_files(live);
@@ -328,15 +332,15 @@ static bool take_wakes(struct live *live)
 
 void live__wait(struct live *live, uint64_t until)
 {
-	struct pollfd wakes = {.fd = live->wakes, .events = POLLIN};
+	struct pollfd wakes = {.fd = live->pace.wakes, .events = POLLIN};
 	bool others = false;
 	int ready;
 
-	if (live->ticked)
+	if (live->pace.ticked)
 		plan_next(live, monotonic_ns());
 	do {
 		uint64_t now = monotonic_ns();
-		uint64_t end = min_u64(until, live->due);
+		uint64_t end = min_u64(until, live->pace.due);
 		uint64_t left = end > now ? end - now : 0;
 		struct timespec timeout = {left / 1000000000, left % 1000000000};
 
@@ -344,6 +348,7 @@ void live__wait(struct live *live, uint64_t until)
 		ready = ppoll(&wakes, 1, &timeout, NULL);
 		others = ready > 0 && take_wakes(live);
 	} while ((ready < 0 && errno == EINTR) ||
-		 (ready >= 0 && !others && monotonic_ns() < live->due && monotonic_ns() < until));
-	live->woken_cpu = thread_cpu_ns();
+		 (ready >= 0 && !others && monotonic_ns() < live->pace.due &&
+		  monotonic_ns() < until));
+	live->pace.woken_cpu = thread_cpu_ns();
 }

@@ -12,19 +12,21 @@
 
 static int add_root(struct live *live, uint32_t id)
 {
-	pid_t pid = live->mode == TARGET_THREADS ? target_process_of(id) : (pid_t)id;
+	pid_t pid = live->target.mode == TARGET_THREADS ? target_process_of(id) : (pid_t)id;
 	int err;
 
 	if (pid <= 0)
 		return pid < 0 ? pid : -ESRCH;
-	err = live->mode == TARGET_THREADS ? thread_targets__add(&live->threads, id, pid) : 0;
+	err = live->target.mode == TARGET_THREADS
+		      ? thread_targets__add(&live->target.threads, id, pid)
+		      : 0;
 	if (err)
 		return err;
-	for (size_t i = 0; i < live->roots.count; i++)
-		if (live->roots.data[i] == pid)
+	for (size_t i = 0; i < live->target.roots.count; i++)
+		if (live->target.roots.data[i] == pid)
 			return 0;
 	err = tasks__add_target(live->tasks, pid);
-	return err ? err : vec_push(&live->roots, pid);
+	return err ? err : vec_push(&live->target.roots, pid);
 }
 
 static int add_target(struct live *live, uint32_t id, bool held, struct failure *failure)
@@ -63,8 +65,8 @@ int live_targets__add_descendants(struct live *live, struct failure *failure)
 {
 	_cleanup_free_ pid_t *pids = NULL;
 	size_t count = 0;
-	int err = proc_snapshot__descendants(live->proc, live->roots.data, live->roots.count, &pids,
-					     &count);
+	int err = proc_snapshot__descendants(live->proc, live->target.roots.data,
+					     live->target.roots.count, &pids, &count);
 
 	for (size_t i = 0; i < count && !err; i++) {
 		err = bpf_session__add_target(live->session, pids[i]);
@@ -80,8 +82,8 @@ int live_targets__snapshot(struct live *live, bool first, event_push_fn push)
 {
 	_cleanup_free_ pid_t *pids = NULL;
 	size_t count = 0;
-	int err = live->everyone ? proc_snapshot__all(live->proc, first, push, live)
-				 : tasks__living_targets(live->tasks, &pids, &count);
+	int err = live->target.everyone ? proc_snapshot__all(live->proc, first, push, live)
+					: tasks__living_targets(live->tasks, &pids, &count);
 
 	for (size_t i = 0; i < count && !err; i++)
 		err = proc_snapshot__process(live->proc, pids[i], first, push, live);
@@ -107,7 +109,7 @@ int live_targets__read_cpu(struct live *live, uint64_t time)
 	struct cpu_reading reading = {.live = live, .time = time};
 	_cleanup_free_ pid_t *pids = NULL;
 	size_t count = 0;
-	int err = live->everyone
+	int err = live->target.everyone
 			  ? proc_snapshot__thread_cpu_all(live->proc, push_thread_cpu, &reading)
 			  : tasks__living_targets(live->tasks, &pids, &count);
 
@@ -125,8 +127,8 @@ static int sum_thread_cpu(void *context, struct event_header *event)
 {
 	const struct thread_cpu_event *thread = (const struct thread_cpu_event *)event;
 	struct cpu_sum *sum = context;
-	bool wanted = sum->live->mode != TARGET_THREADS ||
-		      thread_targets__has(&sum->live->threads, thread->tid);
+	bool wanted = sum->live->target.mode != TARGET_THREADS ||
+		      thread_targets__has(&sum->live->target.threads, thread->tid);
 
 	sum->sum += wanted ? thread->cpu_time : 0;
 	return 0;
@@ -136,7 +138,8 @@ uint64_t live_targets__cpu(const struct live *live)
 {
 	struct cpu_sum sum = {.live = live};
 
-	for (size_t i = 0; i < live->roots.count; i++)
-		proc_snapshot__thread_cpu(live->proc, live->roots.data[i], sum_thread_cpu, &sum);
+	for (size_t i = 0; i < live->target.roots.count; i++)
+		proc_snapshot__thread_cpu(live->proc, live->target.roots.data[i], sum_thread_cpu,
+					  &sum);
 	return sum.sum;
 }
