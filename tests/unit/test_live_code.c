@@ -57,6 +57,24 @@ static struct {
 	uint64_t now;
 } live;
 
+static struct live_expectation expectation(void)
+{
+	struct live_expectation e = {};
+
+	live.code.expect(live.code.object, &e);
+	return e;
+}
+
+static void report_map(pid_t pid)
+{
+	const struct jit_file_event file = {
+		.header = {.type = EVENT_JIT_FILE, .size = sizeof(file)},
+		.pid = (uint32_t)pid,
+		.state = JIT_FILE_STATE_FOLLOWED};
+
+	assert_int_equal(live.code.reported(live.code.object, &file.header), 0);
+}
+
 /* ---- the reader ------------------------------------------------------------------------------ */
 
 static void write_function(int fd, uint32_t pid, uint32_t kind, uint64_t function, uint64_t check)
@@ -342,13 +360,13 @@ static void test_a_process_is_looked_at_with_its_first_sample(void **state)
 	run();
 	assert_int_equal(reading->looks, 0);
 	sample(FRAME_IP, &interpreted);
-	assert_false(code_part__looks(&live.code));
+	assert_false(expectation().looks);
 	assert_int_equal(live.code.tick(live.code.object, live.now), 0);
-	assert_true(code_part__looks(&live.code));
+	assert_true(expectation().looks);
 	assert_true(helper_pool__settle(live.pool, 5 * S));
-	assert_false(code_part__looks(&live.code));
+	assert_false(expectation().looks);
 	assert_int_equal(reading->looks, 1);
-	assert_true(code_part__begun(&live.code) >= live.now); /* a function was asked about */
+	assert_true(expectation().begun >= live.now); /* a function was asked about */
 }
 
 /* What a look has found is older than the mapping. */
@@ -501,15 +519,15 @@ static void test_methods_are_read_at_the_end(void **state)
 	(void)state;
 	sample(FRAME_IP, &interpreted);
 	run();
-	assert_int_equal(code_part__close(&live.code, live.now), 0);
+	assert_int_equal(live.code.close(live.code.object, live.now), 0);
 	run();
 	assert_int_equal(reading->methods, 1); /* not sampled since */
 	live.now += S / 10;
 	sample(FRAME_IP, &interpreted);
 	run();
 	assert_int_equal(reading->methods, 1);
-	assert_int_equal(code_part__close(&live.code, live.now), 0);
-	assert_true(code_part__waits(&live.code));
+	assert_int_equal(live.code.close(live.code.object, live.now), 0);
+	assert_true(live.code.waits(live.code.object));
 	run();
 	assert_int_equal(reading->methods, 2);
 }
@@ -542,7 +560,7 @@ static void test_what_was_not_sampled_for_some_windows(void **state)
 	for (int window = 0; window < 4; window++) {
 		sample(FRAME_IP, &always);
 		run();
-		assert_int_equal(code_part__close(&live.code, live.now), 0);
+		assert_int_equal(live.code.close(live.code.object, live.now), 0);
 	}
 	assert_int_equal(reading->methods, 2);
 	assert_int_equal(live.functions, 2);
@@ -554,11 +572,11 @@ static void test_what_was_not_sampled_for_some_windows(void **state)
 	/* what waits keeps its place */
 	sample(FRAME_IP, &interpreted);
 	for (int window = 0; window < 4; window++)
-		assert_int_equal(code_part__close(&live.code, live.now), 0);
+		assert_int_equal(live.code.close(live.code.object, live.now), 0);
 	run();
 	assert_int_equal(reading->methods, 4);
 	assert_int_equal(live.functions, 4);
-	assert_false(code_part__waits(&live.code));
+	assert_false(live.code.waits(live.code.object));
 }
 
 /* ---- children of fork ------------------------------------------------------------------------ */
@@ -672,8 +690,8 @@ static void test_functions_of_v8_with_a_number(void **state)
 	assert_int_equal(live.functions, 1);
 	/* it was sampled since it was read, but that does not matter */
 	live.now -= S;
-	assert_int_equal(code_part__close(&live.code, live.now), 0);
-	assert_false(code_part__waits(&live.code));
+	assert_int_equal(live.code.close(live.code.object, live.now), 0);
+	assert_false(live.code.waits(live.code.object));
 	/* another one at its address is a question of its own */
 	sample(FRAME_IP, &next);
 	run();
@@ -734,13 +752,13 @@ static void test_perf_maps(void **state)
 	sample(FRAME_IP, &interpreted);
 	run();
 	assert_int_equal(live.has, reading->has);
-	code_part__pause_maps(&live.code, true);
+	live.code.pause_jit(live.code.object, true);
 	assert_int_equal(live.has, reading->has);
-	code_part__reports(&live.code, getpid());
+	report_map(getpid());
 	assert_int_equal(live.has, BESIDE | RUNTIME_V8);
-	code_part__pause_maps(&live.code, false);
+	live.code.pause_jit(live.code.object, false);
 	assert_int_equal(live.has, BESIDE);
-	code_part__pause_maps(&live.code, true);
+	live.code.pause_jit(live.code.object, true);
 	assert_int_equal(live.has, BESIDE | RUNTIME_V8);
 	/* what is noted is requested */
 	sample(FRAME_TABLE, &compiled);
@@ -753,12 +771,12 @@ static void test_maps_of_node(void **state)
 	(void)state;
 	reading->has = RUNTIME_V8;
 	sample(FRAME_IP, &interpreted);
-	code_part__reports(&live.code, getpid());
+	report_map(getpid());
 	run();
 	assert_int_equal(live.has, 0);
-	code_part__pause_maps(&live.code, true);
+	live.code.pause_jit(live.code.object, true);
 	assert_int_equal(live.has, RUNTIME_V8);
-	code_part__pause_maps(&live.code, false);
+	live.code.pause_jit(live.code.object, false);
 	assert_int_equal(live.has, 0);
 }
 
@@ -769,7 +787,7 @@ static void test_pieces_are_listed(void **state)
 	sample(FRAME_IP, &interpreted);
 	run();
 	assert_int_equal(reading->lists, 0);
-	assert_int_equal(code_part__close(&live.code, live.now), 0);
+	assert_int_equal(live.code.close(live.code.object, live.now), 0);
 	run();
 	assert_int_equal(reading->lists, 0);
 	reading->has = BESIDE;
@@ -780,7 +798,7 @@ static void test_pieces_are_listed(void **state)
 	run();
 	assert_int_equal(reading->lists, 1);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(code_part__close(&live.code, live.now), 0);
+		assert_int_equal(live.code.close(live.code.object, live.now), 0);
 		run();
 		run();
 	}

@@ -163,11 +163,11 @@ static void tick_until_refused(const struct live_part *part)
 {
 	uint64_t until = monotonic_ns() + PATIENCE;
 
-	while (!wall_part__refused(part) && monotonic_ns() < until) {
+	while (!part->refused(part->object) && monotonic_ns() < until) {
 		assert_int_equal(part->tick(part->object, monotonic_ns()), 0);
 		usleep(10000);
 	}
-	assert_non_null(wall_part__refused(part));
+	assert_non_null(part->refused(part->object));
 	assert_int_equal(part->tick(part->object, monotonic_ns()), 0);
 }
 
@@ -194,14 +194,14 @@ static void visits_are_made(void **state)
 	uint64_t until = monotonic_ns() + PATIENCE;
 
 	(void)state;
-	wall_part__start(&part);
+	part.started(part.object);
 	while (!made && monotonic_ns() < until) {
 		assert_int_equal(part.tick(part.object, monotonic_ns()), 0);
 		usleep(10000);
 		part.finish(part.object, monotonic_ns()); /* books */
 	}
 	assert_true(made > 0);
-	assert_null(wall_part__refused(&part));
+	assert_null(part.refused(part.object));
 	end(&part);
 }
 
@@ -213,10 +213,10 @@ static void an_early_end(void **state)
 	(void)state;
 	wrong.kill_at_open = true;
 	part = new_part(false);
-	assert_null(wall_part__refused(&part));
-	wall_part__start(&part);
-	assert_non_null(wall_part__refused(&part));
-	assert_non_null(strstr(wall_part__refused(&part), "does not answer"));
+	assert_null(part.refused(part.object));
+	part.started(part.object);
+	assert_non_null(part.refused(part.object));
+	assert_non_null(strstr(part.refused(part.object), "does not answer"));
 	tick_until_refused(&part);
 	end(&part);
 }
@@ -229,13 +229,13 @@ static void no_second_visitor(void **state)
 	(void)state;
 	wrong.hang = true;
 	part = new_part(false);
-	wall_part__start(&part);
-	assert_null(wall_part__refused(&part));
+	part.started(part.object);
+	assert_null(part.refused(part.object));
 	wrong.pass_programs = true;
 	tick_until_refused(&part);
 	assert_int_equal(wrong.opened, 2);
-	assert_int_equal(strncmp(wall_part__refused(&part), "after ", 6), 0);
-	assert_non_null(strstr(wall_part__refused(&part), "does not answer"));
+	assert_int_equal(strncmp(part.refused(part.object), "after ", 6), 0);
+	assert_non_null(strstr(part.refused(part.object), "does not answer"));
 	end(&part);
 }
 
@@ -247,10 +247,10 @@ static void no_second_programs(void **state)
 	(void)state;
 	wrong.hang = true;
 	part = new_part(false);
-	wall_part__start(&part);
+	part.started(part.object);
 	wrong.open = true;
 	tick_until_refused(&part);
-	assert_non_null(strstr(wall_part__refused(&part), ": no programs today"));
+	assert_non_null(strstr(part.refused(part.object), ": no programs today"));
 	end(&part);
 }
 
@@ -262,10 +262,10 @@ static void too_many_hang(void **state)
 	(void)state;
 	wrong.hang = true;
 	part = new_part(false);
-	wall_part__start(&part);
+	part.started(part.object);
 	tick_until_refused(&part);
 	assert_int_equal(wrong.opened, 1 + VISIT_BANNED_MAX);
-	assert_non_null(strstr(wall_part__refused(&part), "too many processes"));
+	assert_non_null(strstr(part.refused(part.object), "too many processes"));
 	end(&part);
 }
 
@@ -281,9 +281,9 @@ static void no_visitor(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	part = new_part(true);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	wall_part__start(&part);
+	part.started(part.object);
 	tick_until_refused(&part);
-	assert_non_null(strstr(wall_part__refused(&part), "cannot start the process"));
+	assert_non_null(strstr(part.refused(part.object), "cannot start the process"));
 	assert_int_equal(wrong.opened, 0);
 	end(&part);
 }
@@ -297,9 +297,9 @@ static void no_programs(void **state)
 	(void)state;
 	wrong.open = true;
 	part = new_part(true);
-	wall_part__start(&part);
+	part.started(part.object);
 	tick_until_refused(&part);
-	assert_string_equal(wall_part__refused(&part), "no programs today");
+	assert_string_equal(part.refused(part.object), "no programs today");
 	end(&part);
 	assert_int_equal(wall_part__new(&options, NULL, &part, &failure), -EPERM);
 	assert_string_equal(failure.what, "no programs today");

@@ -329,7 +329,7 @@ static bool is_needless(struct live *live, const struct event_header *event)
 	if (event->type != EVENT_FORK)
 		return brief_lives__dropped(&live->sideband.brief, (uint32_t)pid, event->time);
 	/* a visit may come after the side-band of its process */
-	if (live->wall)
+	if (live->visits)
 		return false;
 	task = tasks__find(live->tasks, pid);
 	return !(task && task->slots.sampled) &&
@@ -473,13 +473,23 @@ int live_read_rings(struct live *live)
 	return read_everything(live, monotonic_ns() - WRITING_TIME);
 }
 
+static const struct live_part *part_that_waits(const struct live *live)
+{
+	each_part_with (live->parts, part, waits)
+		if (part->waits(part->object))
+			return part;
+	return NULL;
+}
+
 int live_settle_code(struct live *live)
 {
 	uint64_t now = monotonic_ns(), until = now + CODE_AT_END;
-	int err = code_part__close(live->code, now);
+	int err = call_parts(live->parts, close, now);
 
-	while (!err && code_part__waits(live->code) && now < until) {
-		err = live->code->tick(live->code->object, now);
+	while (!err && now < until && part_that_waits(live)) {
+		const struct live_part *part = part_that_waits(live);
+
+		err = part->tick(part->object, now);
 		if (!err)
 			helper_pool__settle(live->readers, until - now);
 		now = monotonic_ns();
@@ -591,13 +601,13 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 
 int live__judge_groups(struct live *live)
 {
-	return live->groups ? groups_part__judge_again(live->groups) : 0;
+	return call_parts(live->parts, judge_groups);
 }
 
 void live__pause_jit(struct live *live, bool pause)
 {
-	jit_tail__pause(live->jit, pause);
-	code_part__pause_maps(live->code, pause);
+	each_part_with (live->parts, part, pause_jit)
+		part->pause_jit(part->object, pause);
 }
 
 void live__set_stage(struct live *live, event_stage_fn stage, void *context)
@@ -636,8 +646,9 @@ void live__stats(const struct live *live, struct live_stats *stats)
 	*stats = (struct live_stats){
 		.samples = live->samples,
 		.memory = bpf_session__memory(live->session),
-		.wall_refused = live->wall ? wall_part__refused(live->wall) : NULL,
 	};
+	each_part_with (live->parts, part, refused)
+		stats->wall_refused = part->refused(part->object);
 	event_queue__stats(live->queue, &stats->queue);
 	stats->memory += stats->queue.memory_peak;
 }

@@ -101,9 +101,6 @@ struct live {
 	struct cpu_idle *idle;
 	struct proc_snapshot *proc;
 	struct kernel_modules modules;
-	struct live_part *code;	  /* names of runtimes' functions */
-	struct live_part *groups; /* NULL: the kernel side does not report them */
-	struct live_part *wall;	  /* NULL: threads are not visited */
 	struct event_source_requests requests;
 	struct jit_tail *jit;
 	struct live_pace pace;
@@ -111,6 +108,7 @@ struct live {
 	struct live_slice slice;
 	struct interrupts interrupts;
 	bool marks_interrupts;
+	bool visits; /* of threads that wait are requested */
 
 	event_stage_fn stage; /* the caller's; NULL: none */
 	void *stage_context;

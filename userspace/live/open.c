@@ -46,7 +46,6 @@ static int add_groups(struct live *live, const struct live_options *options, str
 
 	if (!options->session.follow_groups)
 		return 0;
-	live->groups = part;
 	return groups_part__new(&groups, part);
 }
 
@@ -81,11 +80,9 @@ static int add_reread(struct live *live, const struct live_options *options, str
 static int push_jit_event(void *context, struct event_header *event)
 {
 	struct live *live = context;
-	const struct jit_file_event *file = (const struct jit_file_event *)event;
+	int err = event->type == EVENT_JIT_FILE ? call_parts(live->parts, reported, event) : 0;
 
-	if (event->type == EVENT_JIT_FILE && jit_file_state_is_followed(file->state))
-		code_part__reports(live->code, (pid_t)file->pid);
-	return event_queue__push(live->queue, event);
+	return err ? err : event_queue__push(live->queue, event);
 }
 
 static int add_jit(struct live *live, const struct live_options *options, struct live_part *part)
@@ -160,7 +157,6 @@ static int add_code(struct live *live, const struct live_options *options, struc
 					  .runtime_context = live};
 
 	(void)options;
-	live->code = part;
 	return code_part__new(&code, part);
 }
 
@@ -212,7 +208,6 @@ static int add_wall(struct live *live, const struct live_options *options, struc
 		return 0;
 	while (part->object)
 		part++;
-	live->wall = part;
 	return wall_part__new(&wall, live->session, part, failure);
 }
 
@@ -234,6 +229,7 @@ static int init(struct live *live, const struct live_options *options)
 	live->target.inherit = target->inherit;
 	live->hz = options->session.hz;
 	live->marks_interrupts = options->interrupts;
+	live->visits = options->wall_hz > 0;
 	live->target.text = strdup(options->target_text);
 	live->target.command_line = strdup(options->command_line);
 	live->books = outside_books__new();
@@ -286,8 +282,8 @@ int live__open(const struct live_options *options, struct live **result, struct 
 	err = bpf_session__open(&session, &live->session, failure);
 	if (err)
 		goto err_out;
-	if (live->groups)
-		groups_part__attach(live->groups, live->session);
+	each_part_with (live->parts, part, opened)
+		part->opened(part->object, live->session);
 	err = add_wall(live, options, failure);
 	if (err)
 		goto err_out;
@@ -306,22 +302,26 @@ err_out:
 	return err;
 }
 
+static void free_parts(const struct live *live, bool uses_kernel)
+{
+	each_part_with (live->parts, part, free)
+		if (part->uses_kernel == uses_kernel)
+			part->free(part->object);
+}
+
 void live__free(struct live *live)
 {
 	if (!live)
 		return;
 	if (live->pace.wakes > 0)
 		close(live->pace.wakes);
-	if (live->wall && live->wall->object)
-		live->wall->free(steal_ptr(live->wall->object));
+	free_parts(live, true);
 	if (!wall_parts__still_use(live->session))
 		bpf_session__free(live->session);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
 	helper_pool__free(live->readers);
-	for (const struct live_part *part = live->parts; part->object; part++)
-		if (part->free)
-			part->free(part->object);
+	free_parts(live, false);
 	outside_books__free(live->books);
 	cpu_idle__free(live->idle);
 	tasks__free(live->tasks);
@@ -456,8 +456,8 @@ int live__start(struct live *live, struct failure *failure)
 		return err;
 	live->start_time = bpf_session__info(live->session)->started;
 	live->started = true;
-	if (live->wall)
-		wall_part__start(live->wall);
+	each_part_with (live->parts, part, started)
+		part->started(part->object);
 	err = live_push_number(live, META_SAMPLING_START, live->start_time, live->start_time);
 	return err ? fail(failure, err, "cannot start: %s", strerror(-err)) : 0;
 }

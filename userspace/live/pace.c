@@ -74,11 +74,20 @@ static bool hurries(const struct live *live)
 	return is_calm(live) ? is_held_up(live) : helper_pool__waiting(live->readers) > 0;
 }
 
+static struct live_expectation expectation(const struct live *live)
+{
+	struct live_expectation e = {};
+
+	each_part_with (live->parts, part, expect)
+		part->expect(part->object, &e);
+	return e;
+}
+
 /* Functions that may be freed soon, or whose process may end soon, have to be read before. */
 static bool expects_functions(const struct live *live, uint64_t now)
 {
-	uint64_t met = max_u64(code_part__begun(live->code),
-			       is_calm(live) ? 0 : code_part__met(live->code));
+	struct live_expectation e = expectation(live);
+	uint64_t met = max_u64(e.begun, is_calm(live) ? 0 : e.met);
 
 	return met && now < met + FUNCTIONS_COME;
 }
@@ -265,7 +274,7 @@ int live_pace__use_readers(struct live *live)
 static bool can_readers_wait(const struct live *live)
 {
 	return is_calm(live) && !is_held_up(live) && !helper_pool__queues(live->readers) &&
-	       !code_part__looks(live->code);
+	       !expectation(live).looks;
 }
 
 static int control_wakes(struct live *live, int operation, int fd, uint32_t events, uint32_t wake)

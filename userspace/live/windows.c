@@ -72,14 +72,14 @@ unsigned int live__hz(const struct live *live)
 
 void live__look_at_waits(struct live *live)
 {
-	if (live->wall && live->wall->object)
-		wall_part__begin_round(live->wall);
+	each_part_with (live->parts, part, look_at_waits)
+		part->look_at_waits(part->object);
 }
 
 void live__set_visits(struct live *live, unsigned int hz, unsigned int budget)
 {
-	if (live->wall && live->wall->object)
-		wall_part__set_rate(live->wall, hz, budget);
+	each_part_with (live->parts, part, set_visits)
+		part->set_visits(part->object, hz, budget);
 }
 
 /* Books read between pause and resume are of one rate. CPUs that refuse the new one keep theirs. */
@@ -124,8 +124,8 @@ int live__end_window(struct live *live)
 					    window.time);
 	if (!err)
 		err = event_queue__push(live->queue, &window);
-	if (live->wall && live->wall->object)
-		wall_part__begin_window(live->wall);
+	each_part_with (live->parts, part, window_ended)
+		part->window_ended(part->object);
 	if (!err)
 		err = kernel_modules__look(&live->modules, window.time, event_queue__push,
 					   live->queue);

@@ -245,9 +245,12 @@ static void publish_wanted(struct code_part *c, struct code_process *process,
 		withdraw(c, process);
 }
 
-void code_part__reports(const struct live_part *part, pid_t pid)
+/*
+ * The process's functions are in a map or dump that is followed: its frames get no notes any more,
+ * except in a JVM, whose map lacks interpreted methods and those compiled after it was written.
+ */
+static void take_over(struct code_part *c, pid_t pid)
 {
-	struct code_part *c = part->object;
 	struct code_process *process = code_find(c, pid);
 	struct runtime_info info;
 
@@ -259,9 +262,21 @@ void code_part__reports(const struct live_part *part, pid_t pid)
 		publish_wanted(c, process, &info);
 }
 
-void code_part__pause_maps(const struct live_part *part, bool pause)
+static int code__reported(void *code, const struct event_header *event)
 {
-	struct code_part *c = part->object;
+	const struct jit_file_event *file = (const struct jit_file_event *)event;
+
+	if (event->type != EVENT_JIT_FILE)
+		return code_reported(code, event);
+	if (jit_file_state_is_followed(file->state))
+		take_over(code, (pid_t)file->pid);
+	return 0;
+}
+
+/* Frames of processes with a map get notes like others while maps are not read. */
+static void code__pause_jit(void *code, bool pause)
+{
+	struct code_part *c = code;
 
 	if (c->maps_pause == pause)
 		return;
@@ -504,9 +519,13 @@ static int code__begin(void *code)
 	return err;
 }
 
-int code_part__close(const struct live_part *part, uint64_t now)
+/*
+ * Functions that were sampled since their last reading are requested again, because their words may
+ * have been another function's then.
+ */
+static int code__close(void *code, uint64_t now)
 {
-	struct code_part *c = part->object;
+	struct code_part *c = code;
 	int err = 0;
 
 	c->window++;
@@ -520,9 +539,9 @@ int code_part__close(const struct live_part *part, uint64_t now)
 	return err;
 }
 
-bool code_part__waits(const struct live_part *part)
+static bool code__waits(const void *code)
 {
-	const struct code_part *c = part->object;
+	const struct code_part *c = code;
 
 	for (size_t i = 0; i < c->processes.count; i++)
 		if (c->processes.data[i]->waiting.count || c->processes.data[i]->has_request)
@@ -530,19 +549,13 @@ bool code_part__waits(const struct live_part *part)
 	return false;
 }
 
-bool code_part__looks(const struct live_part *part)
+static void code__expect(const void *code, struct live_expectation *e)
 {
-	return ((const struct code_part *)part->object)->looking > 0;
-}
+	const struct code_part *c = code;
 
-uint64_t code_part__begun(const struct live_part *part)
-{
-	return ((const struct code_part *)part->object)->begun;
-}
-
-uint64_t code_part__met(const struct live_part *part)
-{
-	return ((const struct code_part *)part->object)->met;
+	e->looks |= c->looking > 0;
+	e->begun = max_u64(e->begun, c->begun);
+	e->met = max_u64(e->met, c->met);
 }
 
 static int code__tick(void *code, uint64_t now)
@@ -587,13 +600,17 @@ int code_part__new(const struct code_options *options, struct live_part *part)
 	note_table__init(&c->notes);
 	*part = (struct live_part){.object = c,
 				   .sampled = code__sampled,
-				   .reported = code_reported,
+				   .reported = code__reported,
 				   .forked = code__forked,
 				   .mapped = code__mapped,
 				   .execed = code__ended,
 				   .exited = code__ended,
 				   .begin = code__begin,
 				   .tick = code__tick,
+				   .close = code__close,
+				   .waits = code__waits,
+				   .expect = code__expect,
+				   .pause_jit = code__pause_jit,
 				   .free = code__free};
 	return 0;
 }

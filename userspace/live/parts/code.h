@@ -42,30 +42,6 @@ struct code_options {
  */
 int code_part__new(const struct code_options *options, struct live_part *part);
 
-/*
- * The process's functions are in a map or dump that is followed: its frames get no notes any more,
- * except in a JVM, whose map lacks interpreted methods and those compiled after it was written.
- */
-void code_part__reports(const struct live_part *part, pid_t pid);
-/* Perf maps are not read while paused: frames of processes with a map get notes like others. */
-void code_part__pause_maps(const struct live_part *part, bool pause);
-/*
- * A profile is about to end: requests functions again that were sampled since their last reading,
- * because their words may have been another function's then. 0 or -ENOMEM.
- */
-int code_part__close(const struct live_part *part, uint64_t now);
-/* Does a live process have a request that is due or unanswered? */
-bool code_part__waits(const struct live_part *part);
-/* Is a look at a process under way? Until its answer, samples of it have no names. */
-bool code_part__looks(const struct live_part *part);
-/*
- * When a function of a script was last requested for the first time, CLOCK_MONOTONIC ns; 0: never.
- * Such requests come in series.
- */
-uint64_t code_part__met(const struct live_part *part);
-/* When a runtime or function was last met in a process that had just begun: it may be gone soon. */
-uint64_t code_part__begun(const struct live_part *part);
-
 /* Does HotSpot's code keep frame pointers (-XX:+PreserveFramePointer)? False until that is read. */
 bool code_keeps_frame_pointers(const struct tasks *tasks, pid_t pid);
 

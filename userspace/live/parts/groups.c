@@ -35,9 +35,9 @@ static void groups__free(void *groups)
 	free(g);
 }
 
-void groups_part__attach(const struct live_part *part, struct bpf_session *session)
+static void groups__opened(void *groups, struct bpf_session *session)
 {
-	struct groups *g = part->object;
+	struct groups *g = groups;
 
 	g->session = session;
 }
@@ -171,9 +171,9 @@ static int start_anew(struct groups *g, const char *path)
 	return err;
 }
 
-int groups_part__judge_again(const struct live_part *part)
+static int groups__judge_again(void *groups)
 {
-	struct groups *g = part->object;
+	struct groups *g = groups;
 	struct known_group *all;
 	size_t count;
 	int err = 0;
@@ -208,6 +208,8 @@ int groups_part__new(const struct groups_options *options, struct live_part *par
 	g->root_counts = root && !strcmp(root, CGROUP_ROOT);
 	*part = (struct live_part){.object = g,
 				   .reported = groups__reported,
+				   .opened = groups__opened,
+				   .judge_groups = groups__judge_again,
 				   .tick = groups__tick,
 				   .free = groups__free};
 	return 0;

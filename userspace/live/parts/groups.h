@@ -30,12 +30,7 @@ struct groups_options {
 	void *context;
 };
 
-/* 0 or -ENOMEM. */
+/* 0 or -ENOMEM. Before `opened` no group is excluded in the kernel. */
 int groups_part__new(const struct groups_options *options, struct live_part *part);
-/* Sets the kernel side, which excludes groups; without it none is excluded. */
-void groups_part__attach(const struct live_part *part, struct bpf_session *session);
-
-/* `wanted` may answer differently from now on. 0, -ENOMEM, or the result of `push`. */
-int groups_part__judge_again(const struct live_part *part);
 
 #endif

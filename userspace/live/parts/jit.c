@@ -65,6 +65,13 @@ static int jit__finish(void *jit, uint64_t time)
 	return jit__tick(jit, time);
 }
 
+static void jit__pause(void *jit, bool pause)
+{
+	const struct jit_options *j = jit;
+
+	jit_tail__pause(j->tail, pause);
+}
+
 static void jit__free(void *jit)
 {
 	const struct jit_options *j = jit;
@@ -87,6 +94,7 @@ int jit_part__new(const struct jit_options *options, struct live_part *part)
 				   .begin = jit__begin,
 				   .tick = jit__tick,
 				   .finish = jit__finish,
+				   .pause_jit = jit__pause,
 				   .free = jit__free};
 	return 0;
 }

@@ -537,6 +537,55 @@ static void wall__free(void *wall)
 	free(w);
 }
 
+static void wall__started(void *wall)
+{
+	struct wall *w = wall;
+
+	if (w->options.if_possible)
+		start_loader(w);
+	else
+		begin_visits(w);
+}
+
+static void wall__window_ended(void *wall)
+{
+	struct wall *w = wall;
+
+	w->window++;
+	if (w->shared)
+		__atomic_store_n(&w->shared->window, w->window, __ATOMIC_RELAXED);
+}
+
+static void wall__look_at_waits(void *wall)
+{
+	struct wall *w = wall;
+
+	w->round++;
+	if (w->shared)
+		__atomic_store_n(&w->shared->round, w->round, __ATOMIC_RELAXED);
+}
+
+static void wall__set_visits(void *wall, unsigned int hz, unsigned int budget)
+{
+	struct wall *w = wall;
+
+	if (w->started && w->socket >= 0)
+		w->due_until = monotonic_ns();
+	w->due = due_until_now(w);
+	w->hz_since = w->due_until;
+	w->options.hz = hz;
+	w->options.budget = budget;
+	if (w->shared)
+		set_rate(w);
+}
+
+static const char *wall__refused(const void *wall)
+{
+	const struct wall *w = wall;
+
+	return w->why[0] ? w->why : NULL;
+}
+
 int wall_part__new(const struct wall_options *options, struct bpf_session *session,
 		   struct live_part *part, struct failure *failure)
 {
@@ -560,63 +609,20 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 	if (err)
 		visit_no_more(w, "%s", why.what);
 	*part = (struct live_part){.object = w,
+				   .started = wall__started,
 				   .tick = wall__tick,
+				   .window_ended = wall__window_ended,
+				   .look_at_waits = wall__look_at_waits,
+				   .set_visits = wall__set_visits,
+				   .refused = wall__refused,
 				   .stop = wall__stop,
 				   .finish = wall__finish,
-				   .free = wall__free};
+				   .free = wall__free,
+				   .uses_kernel = true};
 	return 0;
-}
-
-void wall_part__start(const struct live_part *part)
-{
-	struct wall *w = part->object;
-
-	if (w->options.if_possible)
-		start_loader(w);
-	else
-		begin_visits(w);
-}
-
-void wall_part__begin_window(const struct live_part *part)
-{
-	struct wall *w = part->object;
-
-	w->window++;
-	if (w->shared)
-		__atomic_store_n(&w->shared->window, w->window, __ATOMIC_RELAXED);
-}
-
-void wall_part__begin_round(const struct live_part *part)
-{
-	struct wall *w = part->object;
-
-	w->round++;
-	if (w->shared)
-		__atomic_store_n(&w->shared->round, w->round, __ATOMIC_RELAXED);
-}
-
-void wall_part__set_rate(const struct live_part *part, unsigned int hz, unsigned int budget)
-{
-	struct wall *w = part->object;
-
-	if (w->started && w->socket >= 0)
-		w->due_until = monotonic_ns();
-	w->due = due_until_now(w);
-	w->hz_since = w->due_until;
-	w->options.hz = hz;
-	w->options.budget = budget;
-	if (w->shared)
-		set_rate(w);
 }
 
 bool wall_parts__still_use(const struct bpf_session *session)
 {
 	return still_loading && still_loading->session == session;
-}
-
-const char *wall_part__refused(const struct live_part *part)
-{
-	const struct wall *w = part->object;
-
-	return w->why[0] ? w->why : NULL;
 }

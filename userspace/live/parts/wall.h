@@ -29,20 +29,9 @@ struct wall_options {
 /* 0 or negative errno with `failure` set. The part has to be freed before the session. */
 int wall_part__new(const struct wall_options *options, struct bpf_session *session,
 		   struct live_part *part, struct failure *failure);
-/* Sampling begins: first visit now, or if_possible once the kernel has verified the programs. */
-void wall_part__start(const struct live_part *part);
-/* Later events are of the next window: the places of waiting threads are visited once more. */
-void wall_part__begin_window(const struct live_part *part);
-/* The next visit also accounts for threads that have not run: they have waited until then. */
-void wall_part__begin_round(const struct live_part *part);
-/* From now on. Both are > 0. */
-void wall_part__set_rate(const struct live_part *part, unsigned int hz, unsigned int budget);
 /*
  * Does the thread of the part that was freed last still load programs of this session (if_possible;
  * takes long without a free CPU)? Then the session must not be freed.
  */
 bool wall_parts__still_use(const struct bpf_session *session);
-/* Why there are no visits, or no more of them; NULL: there are, or will be. */
-const char *wall_part__refused(const struct live_part *part);
-
 #endif
