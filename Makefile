@@ -106,7 +106,7 @@ FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz
 # What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the helpers and the runtimes
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
 # What fuzz targets are linked with: all that needs neither the kernel side nor a server, and nothing of the watcher
-FUZZ_SOURCES  := $(filter-out userspace/capture/% userspace/jitwatch/% userspace/live/% userspace/serve/%,$(LIB_SOURCES)) $(wildcard tests/models/*.c)
+FUZZ_SOURCES  := $(filter-out userspace/capture/% userspace/jit/follow/% userspace/runtimes/ask/% userspace/live/% userspace/serve/%,$(LIB_SOURCES)) $(wildcard tests/models/*.c)
 FUZZ_OBJECTS  := $(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/%.o)
 
 .PHONY: all quick-build tests-build test test-all test-servers quick-tests unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest distros bench soak install uninstall completions deb static check-deb check-static format clean
@@ -181,11 +181,11 @@ $(NATIVE)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
 
 # The page of .html files: web/, put together into two arrays of bytes.
 WEB_SOURCES := $(wildcard web/*)
-$(NATIVE)/gen/export/html_page.h: tools/bundle-page.sh $(WEB_SOURCES)
+$(NATIVE)/gen/formats/out/html_page.h: tools/bundle-page.sh $(WEB_SOURCES)
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && tools/bundle-page.sh web >$@
 
-$(BUILD)/userspace/export/html.o $(BUILD)/fuzz/userspace/export/html.o: $(NATIVE)/gen/export/html_page.h
+$(BUILD)/userspace/formats/out/html.o $(BUILD)/fuzz/userspace/formats/out/html.o: $(NATIVE)/gen/formats/out/html_page.h
 
 $(BUILD)/userspace/unwind/table_cache.o $(BUILD)/fuzz/userspace/unwind/table_cache.o: $(NATIVE)/gen/unwind/table_maker.h
 

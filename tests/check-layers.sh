@@ -13,31 +13,35 @@ set -euo pipefail
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
-# layer: directories of userspace/ it may include | headers of include/sysprof/ | its contents, for ARCHITECTURE's table
+# layer: a directory of userspace/, or one in it that has a row of its own; those that it may include | headers of include/sysprof/ | its contents, for ARCHITECTURE's table
 layers='
-base      : base                                        | | containers, strings, files, clocks, JSON, zip directories, caches on disk, the log, quotas of users; `/proc` parsers that several rooms use
-elf       : base elf                                    | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go
-helpers   : base helpers                                | | child processes of the collector; classes, confinement, keepers, messages, pools, ending those that hang
-profile   : base profile                                | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
-stream    : base stream                                 | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
-capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
-runtimes  : base elf runtimes                           | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
-procfs    : base elf stream helpers procfs                      | event.h event_handler.h meta_keys.h | snapshots of `/proc`, kallsyms, machine facts, mapped files
-jitwatch  : base elf stream helpers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow; requests to JVMs; requests about memory of runtimes
-unwind    : base elf helpers runtimes unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
-jit       : base jit                                    | profile.h | perf map and jitdump formats, timeline of JIT code, names of runtimes
-process   : base stream process profile jit runtimes     | event.h event_handler.h mapping.h profile.h profile_builder.h | the world at time t; the recorder; names of JIT code
-symbolize : base elf helpers stream symbolize           | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
-export    : base profile export                         | exporter.h profile.h | one file per format, and the report
-import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
-compare   : base profile compare                        | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
-serve     : base serve                                  | | the web server on the loopback interface, its routes
-live      : base stream capture procfs jitwatch helpers runtimes live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, functions of runtimes, waits)
-session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
-agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
-cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session export import compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
-bpf       :                                             | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
-sysprof   :                                             | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
+base           : base |  | containers, strings, files, clocks, JSON, caches on disk, the log: no policy, and nothing of one room alone
+tenants        : base tenants |  | what the users of this host may make the collector do: helper processes (classes, confinement, keepers, pools), quotas, the books of what was left out, how their files are opened
+elf            : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86
+profile        : base tenants profile | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
+stream         : base tenants stream | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
+capture        : base stream capture | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
+runtimes       : base tenants elf runtimes | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
+runtimes/ask   : base tenants stream live runtimes runtimes/ask | event.h event_handler.h made_frames.h runtime_info.h | requests about the memory of runtimes while they run, and the reader that answers them
+runtimes/place : base world runtimes runtimes/place | event.h profile.h profile_builder.h | what was answered, and where in a stack a function of a runtime belongs
+files          : base tenants elf stream files | event.h event_handler.h | mapped files: found, opened, kept open, looked up by their identity
+proc           : base tenants stream proc | event.h event_handler.h meta_keys.h | snapshots of `/proc`: processes and their mappings, facts, control groups; kallsyms
+jit            : base jit | profile.h | formats of perf maps and jitdumps, code over time, names of JIT compilers
+jit/follow     : base tenants stream jit/follow | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow, by a watcher of each user; requests to JVMs
+jit/names      : base tenants stream jit runtimes world jit/names | event.h profile.h profile_builder.h | what a recording has of the JIT code of a process, and its names
+unwind         : base tenants elf runtimes unwind | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
+world          : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h | processes, threads, mappings and images at time t; the recorder
+symbolize      : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
+formats/out    : base tenants profile formats/out | exporter.h profile.h | one file per format, and the report
+formats/in     : base formats/in | importer.h profile.h profile_builder.h | one reader per format of profiles
+compare        : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
+serve          : base tenants serve |  | the web server on the loopback interface, its routes
+live           : base tenants stream capture files proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
+session        : base tenants elf stream capture files proc unwind jit jit/follow jit/names world symbolize runtimes runtimes/ask live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
+agent          : base proc session formats/out formats/in serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
+cli            : base tenants elf stream capture proc jit session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
+bpf            :  | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
+sysprof        :  | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
@@ -50,22 +54,22 @@ gelf        : userspace/elf/elf_private.h
 elfutils/   : userspace/symbolize/dwarf_private.h
 dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_lines.c userspace/symbolize/dwarf_sources.c userspace/unwind/cfi.c userspace/unwind/cfi_machine.c
 zlib        : userspace/base/gzip.c
-cjson/      : userspace/import/json.c userspace/serve/source_api.c
-cJSON       : userspace/import/json.c
+cjson/      : userspace/formats/in/json.c userspace/serve/source_api.c
+cJSON       : userspace/formats/in/json.c
 microhttpd  : userspace/serve/server_private.h
 curl/       : userspace/agent/http.c
 ini.h       : userspace/agent/settings.c
 lzma        : userspace/symbolize/minidebug.c
 dlfcn       : userspace/symbolize/debuginfod.c userspace/agent/http.c
 libiberty   : userspace/symbolize/demangle.c
-seccomp.h   : userspace/helpers/filter.c
+seccomp.h   : userspace/tenants/filter.c
 demangle.h  : userspace/symbolize/demangle.c
 '
 
 # function that registers a callback : the only layers that may call it. A callback is at or below the layer of its
 # caller, or it is an observer that session/ registers.
 registrars='
-process_table__observe : process session
+process_table__observe : world session
 event_queue__set_stage : live
 live__set_stage        : session
 windows__set_forgetting : session
@@ -141,7 +145,7 @@ BEGIN {
 FNR == 1 {
 	in_comment = 0
 	split(FILENAME, path, "/")
-	layer = path[1] == "bpf" ? "bpf" : path[2]
+	layer = path[1] == "bpf" ? "bpf" : room_of(path[2], path[3])
 	if (!(layer in directories))
 		complain("directory " layer "/ is in no layer")
 	may_print = layer == "bpf"
@@ -152,6 +156,11 @@ FNR == 1 {
 	license = dual ? "GPL-2.0-only OR BSD-2-Clause" : "BSD-2-Clause"
 	if ($0 != "/* SPDX-License-Identifier: " license " */")
 		complain("the first line is not the SPDX line of " license)
+}
+
+# The room of a file: the directory in a directory, if that has a row of its own.
+function room_of(outer, inner) {
+	return (outer "/" inner) in directories ? outer "/" inner : outer
 }
 
 # The line without comments, and with its strings and characters emptied.
@@ -187,15 +196,17 @@ function code_of(line,    out, c, two) {
 # The layer whose function it is: where its header says so, by the name of its file.
 function owner_of(name) {
 	if (name ~ /^(process_table|world)__/)
-		return "process"
+		return "world"
 	if (name ~ /^(event_queue__|recording_)/)
 		return "stream"
 	if (name ~ /^dso_opener__/)
-		return "procfs"
+		return "files"
 	if (name ~ /^live__/)
 		return "live"
-	if (name ~ /^(runtime_reader|jit_tail)__/)
-		return "jitwatch"
+	if (name ~ /^runtime_reader__/)
+		return "runtimes/ask"
+	if (name ~ /^jit_tail__/)
+		return "jit/follow"
 	return name ~ /^unwind_feed__/ ? "unwind" : "session"
 }
 
@@ -205,9 +216,10 @@ function folder_of(header) {
 	return header
 }
 
-function check_quoted(header,    slash, directory) {
+function check_quoted(header,    slash, directory, part) {
 	slash = index(header, "/")
-	directory = substr(header, 1, slash - 1)
+	split(header, part, "/")
+	directory = room_of(part[1], part[2])
 	if (layer == "bpf") {
 		if (slash)
 			complain("bpf/ may not include \"" header "\"")
@@ -218,7 +230,7 @@ function check_quoted(header,    slash, directory) {
 		complain("\"" header "\" is not named with its directory")
 	} else if (!has(directories[layer], directory)) {
 		complain(layer "/ may not include \"" header "\"")
-	} else if (header ~ /^runtimes\/.*\// && !begins(FILENAME, "userspace/" folder_of(header))) {
+	} else if (directory == "runtimes" && header ~ /^runtimes\/.*\// && !begins(FILENAME, "userspace/" folder_of(header))) {
 		complain("\"" header "\" is private to its runtime")
 	} else if (header ~ /_private\.h$/ && directory != layer) {
 		complain("\"" header "\" is private to " directory "/")
@@ -280,13 +292,13 @@ dual='/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */'
 
 make_good_tree() { # directory
 	mkdir -p "$1"/{bpf,include/sysprof}
-	for layer in base elf profile stream capture procfs jitwatch session process symbolize export cli; do
+	for layer in base elf profile stream capture files jit/follow session world symbolize formats/out cli; do
 		mkdir -p "$1/userspace/$layer"
 		printf '%s\n#include "base/vec.h"\n' "$bsd" >"$1/userspace/$layer/good.c"
 	done
 	printf '%s\n#include <linux/types.h>\n' "$dual" >"$1/include/sysprof/event.h"
 	printf '%s\n#include <bpf/bpf_helpers.h>\n#include <sysprof/event.h>\n' "$dual" >"$1/bpf/a.bpf.c"
-	cat >"$1/userspace/export/quiet.c" <<-SOURCE
+	cat >"$1/userspace/formats/out/quiet.c" <<-SOURCE
 	$bsd
 	/* strcpy(a, b) in a comment,
 	 * and printf() on its second line */
@@ -322,45 +334,45 @@ userspace/base      | #include "elf/elf_file.h"
 userspace/base      | #include <sysprof/event.h>
 userspace/elf       | #include "profile/profile.h"
 userspace/profile   | #include <sysprof/symbolizer.h>
-userspace/capture   | #include "export/folded.h"
+userspace/capture   | #include "formats/out/folded.h"
 userspace/capture   | #include "symbolize/symbolize.h"
 userspace/capture   | #include <sysprof/profile.h>
-userspace/capture   | #include "procfs/proc_snapshot.h"
-userspace/procfs    | #include "jitwatch/jit_find.h"
+userspace/capture   | #include "proc/proc_snapshot.h"
+userspace/files     | #include "jit/follow/jit_find.h"
 userspace/session   | #include "runtimes/python/cpython.h"
 userspace/runtimes  | #include "runtimes/python/cpython.h"
 userspace/runtimes/v8 | #include "runtimes/python/cpython.h"
-userspace/jitwatch  | #include "capture/target.h"
-userspace/stream    | #include "process/recorder.h"
-userspace/session   | #include "export/folded.h"
-userspace/process   | #include "capture/cpu_visit.h"
-userspace/symbolize | #include "process/recorder.h"
+userspace/jit/follow  | #include "capture/target.h"
+userspace/stream    | #include "world/recorder.h"
+userspace/session   | #include "formats/out/folded.h"
+userspace/world     | #include "capture/cpu_visit.h"
+userspace/symbolize | #include "world/recorder.h"
 userspace/symbolize | #include "elf/elf_private.h"
-userspace/export    | #include "stream/clock.h"
-userspace/export    | #  include <sysprof/event_handler.h>
-userspace/export    | #include <sysprof/profile_builder.h>
-userspace/export    | #include "profile/profile_builder_private.h"
-userspace/export    | #include "folded.h"
-userspace/export    | #include "../base/vec.h"
+userspace/formats/out  | #include "stream/clock.h"
+userspace/formats/out  | #  include <sysprof/event_handler.h>
+userspace/formats/out  | #include <sysprof/profile_builder.h>
+userspace/formats/out  | #include "profile/profile_builder_private.h"
+userspace/formats/out  | #include "folded.h"
+userspace/formats/out  | #include "../base/vec.h"
 userspace/newlayer  | int x;
 bpf                 | #include "base/vec.h"
 bpf                 | #include <sysprof/profile.h>
 bpf                 | #include <stdio.h>
-userspace/process   | #include <bpf/libbpf.h>
+userspace/world     | #include <bpf/libbpf.h>
 userspace/capture   | #include "sampler.skel.h"
 userspace/symbolize | #include <libelf.h>
-userspace/export    | #include <zlib.h>
-userspace/export    | #include <cjson/cJSON.h>
+userspace/formats/out  | #include <zlib.h>
+userspace/formats/out  | #include <cjson/cJSON.h>
 userspace/cli       | #include <libiberty/demangle.h>
-userspace/export    | void f(void) { printf("x"); }
+userspace/formats/out  | void f(void) { printf("x"); }
 userspace/capture   | void f(void) { fprintf(stderr, "x"); }
 userspace/base      | void f(void) { perror("x"); }
 userspace/cli       | void f(char *a, char *b) { strcpy (a, b); }
 userspace/cli       | int f(char *a) { return atoi(a); }
 userspace/cli       | void f(void) { if (1) system("x"); }
-userspace/procfs    | int f(void) { return process_table__observe(t, o); }
+userspace/files     | int f(void) { return process_table__observe(t, o); }
 userspace/cli       | void f(void) { event_queue__set_stage(q, s, c); }
-userspace/export    | int f(void) { return dso_opener__request (o, i, a, c); }
+userspace/formats/out  | int f(void) { return dso_opener__request (o, i, a, c); }
 userspace/base      | /* comment */ char *f(char *a) { return strtok(a, "/*"); }
 userspace/base      | char c = 0x27; /* FIX''ME: later */
 '

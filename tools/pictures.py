@@ -53,7 +53,7 @@ while (Date.now() < end) render(sortRows(makeRows(3000)));
 """
 
 COMPILE = ("for f in firefox cpuprofile folded report; do clang -O2 -g -std=gnu11 -D_GNU_SOURCE -Iinclude -Iuserspace "
-           "-c userspace/export/$f.c -o /dev/null; done")
+           "-c userspace/formats/out/$f.c -o /dev/null; done")
 
 WORKLOAD = f"""
 python3 service.py &

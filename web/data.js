@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The profile, out of the page: base64, gzip, then columns as export/html_data.c writes them.
+// The profile, out of the page: base64, gzip, then columns as formats/out/html_data.c writes them.
 
 import { shown, foldedField, plural, count, interval } from './text.js';
 

@@ -54,7 +54,7 @@ export function shown(bytes) {
   return text.trim() ? text : '[unknown]';
 }
 
-// A field of a line of folded stacks, as export/folded.c writes it.
+// A field of a line of folded stacks, as formats/out/folded.c writes it.
 export function foldedField(bytes, mark) {
   const plain = bytes.map((b) => (b === 0x3b ? 0x3a : b === 0x0a || b === 0x0d ? 0x20 : b));
   const text = sanitize(plain).replace(/ +$/, '');

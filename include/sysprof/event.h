@@ -291,7 +291,7 @@ struct meta_event {
 
 /*
  * Input that limits left out or deferred since `since` and since the last event with the same user,
- * thing and reason: counts add up. userspace/base/outside_books.h defines the numbers.
+ * thing and reason: counts add up. userspace/tenants/outside_books.h defines the numbers.
  */
 struct outside_event {
 	struct event_header header;

@@ -40,7 +40,7 @@ enum event_type {
 	EVENT_KALLSYMS = 27,
 	EVENT_END = 28,	    /* sampling stopped; time is that of the stop */
 	EVENT_WINDOW = 29,  /* a window ends and the next one begins, at header.time */
-	EVENT_OUTSIDE = 30, /* counts of what limits left out; a row of base/outside_books.h */
+	EVENT_OUTSIDE = 30, /* counts of what limits left out; a row of tenants/outside_books.h */
 	EVENT_VISIT_BOOKS = 31,
 	EVENT_CPU_TIMES = 35, /* what the kernel accounts for as no task's, of one CPU */
 	/* the symbols chunk, appended by a normal stop */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of JIT code that keeps no frame pointers: jitwatch/ reads them from the process's memory,
+ * Frames of JIT code that keeps no frame pointers: runtimes/ask reads them from the process's memory,
  * unwind/ compiles them to an unwind table.
  */
 #ifndef SYSPROF_MADE_FRAMES_H

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A mapped object: an ELF file, the vDSO, or memory with code; see process/image_table. 0: none. */
+/* A mapped object: an ELF file, the vDSO, or memory with code; see world/image_table. 0: none. */
 struct image_id {
 	uint32_t v;
 };

@@ -462,7 +462,7 @@ struct profile_lost_range {
 	uint64_t since, until;
 };
 
-/* Input that a limit left out or deferred: see userspace/base/outside_books.h. */
+/* Input that a limit left out or deferred: see userspace/tenants/outside_books.h. */
 struct profile_outside {
 	uint32_t user; /* a uid, or one of the OUTSIDE_USER_… */
 	uint8_t thing, reason;

@@ -2,7 +2,7 @@
 /*
  * The write side of the profile.
  *
- * A profile is built in three steps. process/recorder adds processes, threads and samples in time
+ * A profile is built in three steps. world/recorder adds processes, threads and samples in time
  * order. Then symbols are added, location by location. Then profile_builder__finish() names the
  * remaining locations, checks every invariant and returns the finished const struct profile.
  */

@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/gzip.h"
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 
 #define PERIOD	  1001001u
 #define FUNCTIONS 5000u

@@ -25,7 +25,7 @@
 #include <sysprof/profile_builder.h>
 
 #include "base/gzip.h"
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 
 #define PROGRAMS	     8
 #define PROCESSES	     5	   /* of each program */

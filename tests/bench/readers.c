@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
-#include "procfs/file_search.h"
-#include "procfs/proc_maps.h"
-#include "helpers/pool.h"
+#include "files/file_search.h"
+#include "proc/proc_maps.h"
+#include "tenants/pool.h"
 
 #define PATIENCE  60000000000ull /* ns */
 #define TURNS	  9

@@ -22,9 +22,9 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/json_writer.h"
-#include "base/outside_books.h"
 #include "base/parse.h"
 #include "session/session.h"
+#include "tenants/outside_books.h"
 
 #define TEXTS_MAX 16
 

@@ -9,7 +9,7 @@ A child of no class fails the test, one that has worked without being what its c
 longer; so does a class of which no child was seen.
 
 It is of no use with the sanitizers. A build with them has no system call filters and its limits of memory are above what the
-sanitizer reserves; its helpers keep standard error for the reports (helpers/child.c), and the sanitizer searches leaks in a
+sanitizer reserves; its helpers keep standard error for the reports (tenants/child.c), and the sanitizer searches leaks in a
 process of its own.
 """
 import os

@@ -15,17 +15,17 @@
 #include <sysprof/profile_builder.h>
 
 #include "base/clocks.h"
-#include "process/managed_frames.h"
+#include "models/hotspot_walk.h"
 #include "runtimes/hotspot/answers.h"
 #include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
-#include "process/code_functions.h"
 #include "runtimes/hotspot/layout.h"
 #include "runtimes/hotspot/names.h"
+#include "runtimes/place/code_functions.h"
+#include "runtimes/place/managed_frames.h"
 #include "runtimes/runtime.h"
-#include "process/recorder.h"
-#include "models/hotspot_walk.h"
 #include "stream/event_decode.h"
+#include "world/recorder.h"
 
 #define NOTED_FRAMES 512
 #define ANSWER_LIMIT (2u << 20)
@@ -148,7 +148,7 @@ static inline void naming__sample(struct naming *n, struct target_memory *memory
 	memcpy(n->frames, frames.frames, frames.count * sizeof(n->frames[0]));
 }
 
-/* As live/parts/code asks. */
+/* As runtimes/ask/code asks. */
 static inline struct code_question question_of_note(const struct sample_event *e,
 						    const struct frame_note *note)
 {
@@ -175,7 +175,7 @@ static inline void report(struct naming *n, struct event_header *event)
 		return;
 	}
 	n->stale += f->state == CODE_STATE_STALE;
-	/* as live/parts/code reports it: that something is gone counts where it had been there */
+	/* as runtimes/ask/code reports it: that something is gone counts where it had been there */
 	if (f->state == CODE_STATE_CONFIRMED ||
 	    (f->state == CODE_STATE_STALE && code_functions__versions(n->functions, &words)))
 		code_functions__add(n->functions, 1, f);

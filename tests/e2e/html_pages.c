@@ -6,8 +6,8 @@
 #include "../golden/profiles.h"
 
 #include "base/cleanup.h"
-#include "export/exporters.h"
-#include "export/report.h"
+#include "formats/out/exporters.h"
+#include "formats/out/report.h"
 
 #define LONG_NAME 10000
 #define DEEP	  500

@@ -7,8 +7,8 @@
 
 #include "agent/sink_format.h"
 #include "agent/validate.h"
+#include "formats/in/import.h"
 #include "fuzz.h"
-#include "import/import.h"
 
 #define SERVICES_MAX 7
 #define REQUEST_MAX  (2u << 20)

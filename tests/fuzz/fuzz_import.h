@@ -11,10 +11,10 @@
 #include "compare/compare.h"
 #include "compare/output_json.h"
 #include "compare/output_text.h"
-#include "export/exporters.h"
-#include "export/html_data.h"
+#include "formats/in/import.h"
+#include "formats/out/exporters.h"
+#include "formats/out/html_data.h"
 #include "fuzz.h"
-#include "import/import.h"
 #include "models/profile_dump.h"
 
 /* Both sides as one profile keep all invariants, have all samples, and have a page. */

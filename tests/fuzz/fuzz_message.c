@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "helpers/message.h"
+#include "tenants/message.h"
 #include "unit/raw_packet.h"
 
 #define CONTROL	      8

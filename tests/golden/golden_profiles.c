@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 #include "golden/bytes.h"
 #include "golden/profiles.h"
 

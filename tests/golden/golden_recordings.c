@@ -11,7 +11,7 @@
 #include <glob.h>
 
 #include "base/cleanup.h"
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 #include "golden/bytes.h"
 #include "models/profile_dump.h"
 #include "session/session.h"

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/x86_code.h"
+#include "elf/x86_code.h"
 #include "models/hotspot_rows.h"
 
 #define RBX 3

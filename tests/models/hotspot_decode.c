@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/x86_code.h"
+#include "elf/x86_code.h"
 #include "models/hotspot_rows.h"
 
 #define DEPTH_MAX      (1 << 20)

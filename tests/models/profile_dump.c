@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The profile as text: one line an element, strings in quotes with their odd bytes escaped. */
-#include "models/profile_dump.h"
-#include "base/outside_books.h"
 #include "base/utf8.h"
-#include "export/describe.h"
+#include "formats/out/describe.h"
+#include "models/profile_dump.h"
+#include "tenants/outside_books.h"
 
 #include <inttypes.h>
 

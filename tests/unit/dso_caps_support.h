@@ -8,7 +8,7 @@
 #include <dirent.h>
 #include <elf.h>
 
-#include "procfs/dso_opener_private.h"
+#include "files/dso_opener_private.h"
 
 enum { FEW = 10, MANY = 40 };
 

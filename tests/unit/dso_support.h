@@ -25,8 +25,8 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
-#include "procfs/dso_opener.h"
-#include "procfs/proc_snapshot.h"
+#include "files/dso_opener.h"
+#include "proc/proc_snapshot.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define PROGRAM	     "/bin/sleep"

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "process/profile_symbols.h"
-#include "process/recorder.h"
-#include "process/recording_facts.h"
+#include "world/profile_symbols.h"
+#include "world/recorder.h"
+#include "world/recording_facts.h"
 
 #define S	    1000000000ull
 #define MS	    1000000ull

@@ -12,7 +12,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 #include "golden/profiles.h"
 
 static inline const struct profile *finish(struct fixture *f)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "export_support.h"
-#include "import/import.h"
+#include "formats/in/import.h"
 
 struct imported {
 	struct profile_builder *b;

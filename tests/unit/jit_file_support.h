@@ -16,8 +16,8 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "jitwatch/jit_file.h"
-#include "jitwatch/jit_follower.h"
+#include "jit/follow/jit_file.h"
+#include "jit/follow/jit_follower.h"
 
 #define NUMBER	  7
 #define PATIENCE  50000000ull

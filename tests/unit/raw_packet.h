@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A packet that need not be a message of helpers/message.h, with more descriptors than one may have. */
+/* A packet that need not be a message of tenants/message.h, with more descriptors than one may have. */
 #ifndef TESTS_UNIT_RAW_PACKET_H
 #define TESTS_UNIT_RAW_PACKET_H
 

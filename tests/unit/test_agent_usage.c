@@ -17,8 +17,8 @@
 
 #include "agent/usage.h"
 #include "base/clocks.h"
-#include "base/descendants.h"
 #include "base/minmax.h"
+#include "proc/descendants.h"
 
 #define MS 1000000ull
 

@@ -6,7 +6,7 @@
 #include "agent_support.h"
 
 #include "agent/series.h"
-#include "export/waits.h"
+#include "formats/out/waits.h"
 
 #define HZ	 10
 #define SERVICES 2

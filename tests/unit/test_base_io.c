@@ -2,7 +2,7 @@
 /* io and gzip: whole reads, result files that appear whole or not at all, deterministic gzip. */
 #include "output_support.h"
 
-#include "base/file_system.h"
+#include "tenants/file_system.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/tenant_open.h"
+#include "tenants/tenant_open.h"
 
 #define LIMIT 4096
 

@@ -17,8 +17,8 @@
 #include "base/json_writer.h"
 #include "base/parse.h"
 #include "base/suffix.h"
-#include "base/time_span.h"
 #include "base/utf8.h"
+#include "cli/time_span.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -22,10 +22,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/outside_books.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
 #include "elf/elf_symbols.h"
+#include "tenants/outside_books.h"
 #include "tools.h"
 
 #define ADDRESSES	 400

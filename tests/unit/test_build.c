@@ -26,7 +26,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
-#include "base/quota.h"
+#include "tenants/quota.h"
 #include "unwind/build.h"
 #include "unwind/table_builder.h"
 #include "unwind/unwind_table_check.h"

@@ -21,8 +21,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "helpers/classes.h"
-#include "helpers/confine.h"
+#include "tenants/classes.h"
+#include "tenants/confine.h"
 
 #define BEGIN  "<!-- table: build/tests/unit/test_classes --print -->\n"
 #define END    "<!-- end of table -->\n"
@@ -148,7 +148,7 @@ static void document_test(void **state)
 	assert_int_equal(read_file_at(-100, "docs/SECURITY.md", 1 << 20, &text, &size), 0);
 	if (!strstr(text, table))
 		fail_msg("the classes in docs/SECURITY.md are not those of "
-			 "userspace/helpers/classes.c: make format");
+			 "userspace/tenants/classes.c: make format");
 }
 
 /* System call `number` fails from now on. */

@@ -12,9 +12,9 @@
 #include "runtimes/hotspot/answers.h"
 #include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
-#include "process/code_functions.h"
 #include "runtimes/hotspot/known.h"
 #include "runtimes/hotspot/layout.h"
+#include "runtimes/place/code_functions.h"
 #include "stream/event_decode.h"
 
 #define LIMIT	     (1u << 20)

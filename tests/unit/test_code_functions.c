@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "process/code_functions.h"
+#include "runtimes/place/code_functions.h"
 
 #define LIFE  7
 #define OTHER 8

@@ -4,7 +4,7 @@
 
 #include <elf.h>
 
-#include "base/outside_books.h"
+#include "tenants/outside_books.h"
 
 #include "forge_zip.h"
 

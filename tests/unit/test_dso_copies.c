@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/clocks.h"
-#include "base/outside_books.h"
+#include "tenants/outside_books.h"
 
 #define MB (1ull << 20)
 

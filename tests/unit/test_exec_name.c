@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "procfs/exec_name.h"
+#include "proc/exec_name.h"
 
 struct named {
 	const char *exe, *comm, *words; /* the words end with '|' */

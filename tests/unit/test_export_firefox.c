@@ -7,7 +7,7 @@
 #include "export_support.h"
 
 #include "base/file_url.h"
-#include "export/firefox.h"
+#include "formats/out/firefox.h"
 #include "profile/timeline.h"
 
 struct columns {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What all exporters have in common: how they are found, full disks, and equal output. */
-#include "export/html_data.h"
 #include "export_support.h"
+#include "formats/out/html_data.h"
 
 #include <errno.h>
 
-#include "export/describe.h"
-#include "export/exporters.h"
-#include "export/report.h"
-#include "profile/figures.h"
+#include "formats/out/describe.h"
+#include "formats/out/exporters.h"
+#include "formats/out/report.h"
 #include "models/profile_dump.h"
+#include "profile/figures.h"
 
 static void test_suffixes(void **state)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The page as bytes: what surrounds the profile, and that the profile in it is whole. */
-#include "export/html_data.h"
 #include "export_support.h"
+#include "formats/out/html_data.h"
 
 #include "base/base64.h"
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 
 static char *data_of(const struct profile *p, size_t *size)
 {

@@ -3,7 +3,7 @@
 #include "export_support.h"
 
 #include "base/utf8.h"
-#include "export/report.h"
+#include "formats/out/report.h"
 
 #define NAME_SIZE 4000
 #define DEPTH	  1000

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/utf8.h"
-#include "export/report.h"
+#include "formats/out/report.h"
 
 static char *report_text(const struct profile *p, enum report_by by, unsigned int top, bool json)
 {

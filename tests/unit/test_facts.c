@@ -20,13 +20,13 @@
 
 #include "base/clocks.h"
 #include "base/vec.h"
-#include "base/quota.h"
 #include "live/parts/facts.h"
-#include "procfs/command_line.h"
-#include "procfs/environment.h"
-#include "procfs/fact_reader.h"
-#include "procfs/otel_context.h"
+#include "proc/command_line.h"
+#include "proc/environment.h"
+#include "proc/fact_reader.h"
+#include "proc/otel_context.h"
 #include "stream/event_decode.h"
+#include "tenants/quota.h"
 
 #define S	     1000000000ull
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

@@ -16,8 +16,8 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "helpers/watch.h"
 #include "symbolize/file_finder.h"
+#include "tenants/watch.h"
 
 #include "unit/debug_file_support.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/json_writer.h"
-#include "export/gil.h"
+#include "formats/out/gil.h"
 #include "profile/profile.h"
 
 static const char *const strings[] = {"", "server", "worker", "batch"};

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "capture/target.h"
-#include "procfs/group_paths.h"
+#include "proc/group_paths.h"
 
 static struct group_paths *paths_of(const char *root)
 {

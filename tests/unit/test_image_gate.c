@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "base/quota.h"
-#include "process/image_table.h"
 #include "session/image_gate.h"
+#include "tenants/quota.h"
+#include "world/image_table.h"
 
 struct space {
 	union {

@@ -5,7 +5,7 @@
 #include <zlib.h>
 
 #include "base/gzip.h"
-#include "import/json.h"
+#include "formats/in/json.h"
 
 /* ---- recognizing ----------------------------------------------------------------------------- */
 

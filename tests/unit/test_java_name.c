@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/java_name.h"
+#include "runtimes/java_name.h"
 
 static const struct {
 	const char *text, *brief, *full; /* full NULL: as the text */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "jitwatch/jit_file.h"
+#include "jit/follow/jit_file.h"
 #include "unit/jit_file_support.h"
 
 /* ---- it is found ----------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "jitwatch/jit_file.h"
+#include "jit/follow/jit_file.h"
 #include "unit/jit_file_support.h"
 
 /* ---- it is written anew ---------------------------------------------------------------------- */

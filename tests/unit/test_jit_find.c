@@ -22,8 +22,8 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
-#include "jitwatch/jit_find.h"
-#include "jitwatch/jit_owner.h"
+#include "jit/follow/jit_find.h"
+#include "jit/follow/jit_owner.h"
 
 #define NOBODY 65534
 #define SECOND 1000000000ll

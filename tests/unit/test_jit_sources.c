@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/outside_books.h"
 #include "jit/jitdump.h"
-#include "process/jit_names.h"
-#include "process/jit_sources.h"
+#include "jit/names/jit_names.h"
+#include "jit/names/jit_sources.h"
+#include "tenants/outside_books.h"
 
 #include "unit/forge_jitdump.h"
 

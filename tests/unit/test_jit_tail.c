@@ -17,13 +17,13 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
-#include "base/outside_books.h"
 #include "base/vec.h"
 #include "failing_call.h"
-#include "jitwatch/jit_channel.h"
-#include "jitwatch/jit_follower.h"
-#include "jitwatch/jit_owner.h"
-#include "jitwatch/jit_tail.h"
+#include "jit/follow/jit_channel.h"
+#include "jit/follow/jit_follower.h"
+#include "jit/follow/jit_owner.h"
+#include "jit/follow/jit_tail.h"
+#include "tenants/outside_books.h"
 
 #define SECOND	 1000000000ull
 #define PATIENCE (20 * SECOND)

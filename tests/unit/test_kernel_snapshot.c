@@ -17,8 +17,8 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
-#include "procfs/kernel_snapshot.h"
-#include "procfs/process_facts.h"
+#include "proc/kernel_snapshot.h"
+#include "proc/process_facts.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 

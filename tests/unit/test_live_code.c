@@ -12,8 +12,8 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
-#include "jitwatch/runtime_reader.h"
-#include "live/parts/code.h"
+#include "runtimes/ask/code.h"
+#include "runtimes/ask/runtime_reader.h"
 
 #define S     1000000000ull
 #define BLOB  0x7f0000001000

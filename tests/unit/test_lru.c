@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "procfs/lru.h"
+#include "files/lru.h"
 
 #define SECOND 1000000000ull
 

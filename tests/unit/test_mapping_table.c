@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "process/mapping_table.h"
-#include "process/world.h"
+#include "world/mapping_table.h"
+#include "world/world.h"
 
 static int map(struct mapping_table **table, uint64_t start, uint64_t end, uint64_t offset,
 	       uint32_t dso)

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "helpers/message.h"
+#include "tenants/message.h"
 #include "unit/raw_packet.h"
 
 static int ends[2];

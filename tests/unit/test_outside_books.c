@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
-#include "base/outside_books.h"
-#include "export/describe.h"
-#include "export/report.h"
-#include "process/profile_symbols.h"
-#include "process/recorder.h"
+#include "formats/out/describe.h"
+#include "formats/out/report.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
+#include "tenants/outside_books.h"
+#include "world/profile_symbols.h"
+#include "world/recorder.h"
 
 /* ---- the books ------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /* Which threads are parked: one of a profile with waits of each kind. */
 #include "export_support.h"
 
-#include "export/waits.h"
+#include "formats/out/waits.h"
 
 #define WAITS_MAX 8
 #define HELD	  16u /* the holder of the lock is known */

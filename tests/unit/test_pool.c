@@ -20,7 +20,7 @@
 
 #include "base/clocks.h"
 #include "failing_call.h"
-#include "helpers/pool.h"
+#include "tenants/pool.h"
 
 #define DEADLINE 100000000ull /* ns */
 #define LONG	 20000000000ull

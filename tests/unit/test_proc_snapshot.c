@@ -29,10 +29,10 @@
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "live/parts/reread.h"
-#include "procfs/proc_maps.h"
-#include "procfs/proc_snapshot.h"
-#include "helpers/pool.h"
+#include "proc/proc_maps.h"
+#include "proc/proc_snapshot.h"
 #include "stream/event_decode.h"
+#include "tenants/pool.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define MS	     1000000ULL

@@ -15,19 +15,19 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/outside_books.h"
-#include "base/quota.h"
 #include "capture/tick_rings.h"
-#include "jitwatch/jit_file.h"
-#include "jitwatch/jit_follower.h"
+#include "jit/follow/jit_file.h"
+#include "jit/follow/jit_follower.h"
 #include "live/live_private.h"
-#include "live/parts/code_private.h"
-#include "process/code_functions.h"
-#include "process/managed_frames.h"
-#include "process/recorder.h"
-#include "procfs/group_paths.h"
+#include "proc/group_paths.h"
+#include "runtimes/ask/code_private.h"
+#include "runtimes/place/code_functions.h"
+#include "runtimes/place/managed_frames.h"
+#include "tenants/outside_books.h"
+#include "tenants/quota.h"
 #include "unwind/build_budget.h"
 #include "unwind/made_code.h"
+#include "world/recorder.h"
 
 #include <cmocka.h> /* its fail() is a macro */
 
@@ -576,8 +576,9 @@ static void document_test(void **state)
 	fclose(out);
 	assert_int_equal(read_file_at(-100, "docs/SECURITY.md", 1 << 20, &text, &size), 0);
 	if (!strstr(text, table))
-		fail_msg("the limits in docs/SECURITY.md are not those of userspace/base/quota.h: "
-			 "make format");
+		fail_msg(
+			"the limits in docs/SECURITY.md are not those of userspace/tenants/quota.h: "
+			"make format");
 }
 
 int main(int argc, char **argv)

@@ -16,9 +16,9 @@
 #include "base/minmax.h"
 #include "models/profile_dump.h"
 
-#include "process/mapping_table.h"
-#include "process/process_table.h"
 #include "unit/event_story.h"
+#include "world/mapping_table.h"
+#include "world/process_table.h"
 
 /* ---- events that are no clock ---------------------------------------------------------------- */
 

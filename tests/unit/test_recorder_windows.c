@@ -12,8 +12,8 @@
 
 #include "base/vec.h"
 
-#include "process/image_table.h"
 #include "unit/event_story.h"
+#include "world/image_table.h"
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 

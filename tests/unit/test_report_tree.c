@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Trees of a report: what adds up, what is cut, what fits into a terminal; and confidence intervals. */
-#include "export/report_paint.h"
-#include "export/report_rows.h"
-#include "export/report_tree.h"
 #include "export_support.h"
+#include "formats/out/report_paint.h"
+#include "formats/out/report_rows.h"
+#include "formats/out/report_tree.h"
 
 #include <errno.h>
 #include <math.h>
 
-#include "export/report.h"
-#include "export/report_private.h"
+#include "formats/out/report.h"
+#include "formats/out/report_private.h"
 
 static char *report(const struct profile *p, const struct report_options *options, unsigned int top)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clocks.h"
-#include "helpers/requests.h"
+#include "tenants/requests.h"
 
 #define SECOND 1000000000ull
 #define USER   1000

@@ -21,8 +21,8 @@
 
 #include "base/clocks.h"
 #include "elf/elf_file.h"
-#include "jitwatch/runtime_reader.h"
-#include "live/parts/code.h"
+#include "runtimes/ask/code.h"
+#include "runtimes/ask/runtime_reader.h"
 #include "runtimes/table.h"
 #include "session/process_survey.h"
 

@@ -17,9 +17,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "jitwatch/runtime_reader.h"
-#include "helpers/pool.h"
+#include "runtimes/ask/runtime_reader.h"
 #include "runtimes/table.h"
+#include "tenants/pool.h"
 #include "unit/luajit_state.h"
 
 static int read_frames(struct made_runtime *runtime, const uint64_t *registers,

@@ -29,10 +29,10 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "base/quota.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_index.h"
+#include "tenants/quota.h"
 #include "unit/sealed_support.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -19,11 +19,11 @@
 #include <cmocka.h>
 
 #include "elf/elf_file.h"
-#include "base/quota.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_child.h"
 #include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_index.h"
+#include "tenants/quota.h"
 
 #define ADDRESSES 3
 #define ENOUGH	  ((size_t)1 << 30)

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/clocks.h"
-#include "base/quota.h"
 #include "symbolize/sealed.h"
+#include "tenants/quota.h"
 
 #define SECOND	  1000000000ull
 #define ADDRESSES 3

@@ -10,14 +10,14 @@
 #include <cmocka.h>
 #undef fail /* a function of ours */
 
+#include "runtimes/ask/code_private.h"
 #include "runtimes/hotspot/answers.h"
+#include "runtimes/hotspot/hotspot.h"
 #include "runtimes/hotspot/layout.h"
 #include "runtimes/python/cpython.h"
-#include "runtimes/hotspot/hotspot.h"
 #include "runtimes/python/layout.h"
 #include "runtimes/table.h"
 #include "runtimes/v8/v8.h"
-#include "live/parts/code_private.h"
 #include "session/process_survey.h"
 
 static struct process_survey s;

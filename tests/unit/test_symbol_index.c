@@ -19,11 +19,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/radix.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
 #include "symbolize/module.h"
 #include "symbolize/module_index.h"
+#include "symbolize/radix.h"
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbol_index_private.h"
 #include "symbolize/symbol_index_writer.h"

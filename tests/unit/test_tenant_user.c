@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/tenant_user.h"
+#include "tenants/tenant_user.h"
 
 #define NOBODY 65534
 

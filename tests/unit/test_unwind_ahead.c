@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "base/x86_code.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
+#include "elf/x86_code.h"
 #include "unwind/cfi.h"
 
 #include "unwind/unwind.c" /* its steps, one at a time */

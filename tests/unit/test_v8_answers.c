@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "runtimes/place/code_functions.h"
 #include "runtimes/v8/function.h"
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/layout.h"
 #include "runtimes/v8/runtime.h"
 #include "runtimes/v8/v8.h"
-#include "process/code_functions.h"
 #include "stream/event_decode.h"
 #include "unit/v8_support.h"
 

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <sys/syscall.h>
 
-#include "process/recorder.h"
+#include "world/recorder.h"
 
 #include "event_story.h"
-#include "process/wall_states.h"
+#include "world/wall_states.h"
 
 #define KERNEL 0xffffffff81000000ull
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/x86_code.h"
+#include "elf/x86_code.h"
 
 #define RAX 0
 #define RBX 3

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "base/zip.h"
+#include "files/zip.h"
 #include "forge_zip.h"
 
 #define STORED	 0

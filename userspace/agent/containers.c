@@ -18,7 +18,7 @@
 #include "base/io.h"
 #include "base/map.h"
 #include "base/order.h"
-#include "import/json.h"
+#include "formats/in/json.h"
 
 #define S	       1000000000ull
 #define INDEX_INTERVAL (10 * S)

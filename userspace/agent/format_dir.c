@@ -14,11 +14,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/sink_format.h"
 #include "agent/service_samples.h"
+#include "agent/sink_format.h"
 #include "base/cleanup.h"
 #include "base/json_writer.h"
-#include "export/pprof_writer.h"
+#include "formats/out/pprof_writer.h"
 
 #define NAME_SIZE 96
 #define SECOND	  UINT64_C(1000000000)

@@ -10,7 +10,7 @@
 
 #include <sysprof/profile.h>
 
-#include "export/code_tables.h"
+#include "formats/out/code_tables.h"
 
 /* The first equal one, by id. Frames that differ only in their address stay separate. */
 struct merged_code {

@@ -19,7 +19,7 @@
 #include "agent/budget.h"
 #include "agent/sink.h"
 #include "agent/usage.h"
-#include "export/describe.h"
+#include "formats/out/describe.h"
 
 #define METRICS_TYPE	  "text/plain; version=0.0.4; charset=utf-8"
 

@@ -17,7 +17,7 @@
 #include "agent/sink_format.h"
 #include "agent/sink_list.h"
 #include "base/clocks.h"
-#include "export/waits.h"
+#include "formats/out/waits.h"
 
 #define HOST_NAME_MOST 256
 #define NO_SERVICE     UINT32_MAX /* no service */

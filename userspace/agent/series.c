@@ -14,7 +14,7 @@
 #include "base/minmax.h"
 #include "base/strtab.h"
 #include "base/vec.h"
-#include "export/pprof_writer.h"
+#include "formats/out/pprof_writer.h"
 
 #define TEXT_MAX   4096 /* bytes of a name: what is longer is not read by anyone */
 #define VALUES_MAX 2

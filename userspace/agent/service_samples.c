@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/order.h"
-#include "export/waits.h"
+#include "formats/out/waits.h"
 
 /* Where the sample of a stack, a state and a context is. */
 struct stack_slot {

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/wire.h"
 #include "agent/series.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
-#include "import/json.h"
+#include "base/wire.h"
+#include "formats/in/json.h"
 
 #define UNPACKED_MAX (UINT64_C(64) << 20)
 

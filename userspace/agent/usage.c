@@ -13,12 +13,12 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/descendants.h"
 #include "base/io.h"
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/proc_task.h"
 #include "base/vec.h"
+#include "proc/descendants.h"
 #include "session/session.h"
 
 #define STATISTICS_FOR 1000000000ull /* ns of an interval in which programs are measured */

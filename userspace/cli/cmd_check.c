@@ -19,7 +19,7 @@
 #include "cli/commands.h"
 #include "cli/record_options.h"
 #include "cli/summary.h"
-#include "export/describe.h"
+#include "formats/out/describe.h"
 #include "session/process_survey.h"
 #include "session/session.h"
 

@@ -19,7 +19,6 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/descendants.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -29,6 +28,7 @@
 #include "cli/record_options.h"
 #include "cli/serving.h"
 #include "cli/summary.h"
+#include "proc/descendants.h"
 #include "session/session.h"
 #include "stream/recording_file.h"
 

@@ -15,8 +15,8 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/summary.h"
-#include "export/report.h"
-#include "export/report_wall.h"
+#include "formats/out/report.h"
+#include "formats/out/report_wall.h"
 #include "session/session.h"
 
 #define TOP_MAX	      1000000

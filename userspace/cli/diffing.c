@@ -17,7 +17,7 @@
 #include "compare/output_text.h"
 #include "compare/rules.h"
 #include "compare/tests.h"
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 
 #include <signal.h>
 
-#include "base/time_span.h"
 #include "cli/commands.h"
+#include "cli/time_span.h"
 #include "compare/compare.h"
 
 #define DIFFING_RULES_MAX   64

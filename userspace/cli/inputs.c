@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Recordings are replayed, everything else is read by import/. */
+/* Recordings are replayed, everything else is read by formats/in/. */
 #include "cli/inputs.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "base/outside_books.h"
 #include "cli/summary.h"
-#include "export/describe.h"
-#include "import/import.h"
+#include "formats/in/import.h"
+#include "formats/out/describe.h"
 #include "stream/recording_file.h"
+#include "tenants/outside_books.h"
 
 #define READ_STEP (64u << 20)
 

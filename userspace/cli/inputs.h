@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The input of commands: a recording, or a profile in any format of import/, by the first bytes of
+ * The input of commands: a recording, or a profile in any format of formats/in/, by the first bytes of
  * the file.
  */
 #ifndef CLI_INPUTS_H
@@ -24,7 +24,7 @@ struct input {
  */
 int input__open(const char *path, const struct replay_options *options, bool waits,
 		struct input *input);
-/* The bytes of a file in any format of import/; `name` is for messages. */
+/* The bytes of a file in any format of formats/in/; `name` is for messages. */
 int input__read(const char *name, const void *bytes, size_t size, struct input *input);
 void input__close(struct input *input); /* an all-zero one is fine */
 

@@ -19,7 +19,7 @@
 #include "base/vec.h"
 #include "cli/give_up.h"
 #include "cli/inputs.h"
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 
 #define RECORDING_NAME	 "sysprof"
 #define RECORDING_SUFFIX ".sysprof"

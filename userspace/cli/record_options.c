@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "capture/tick_source.h"
 #include "cli/commands.h"
-#include "export/describe.h"
+#include "formats/out/describe.h"
 
 #define HZ_DEFAULT	  999
 #define HZ_DEFAULT_SYSTEM 99

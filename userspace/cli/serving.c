@@ -29,10 +29,10 @@
 #include "cli/give_up.h"
 #include "cli/serving_files.h"
 #include "cli/summary.h"
-#include "helpers/child.h"
-#include "helpers/confine.h"
 #include "serve/server.h"
 #include "serve/source_api.h"
+#include "tenants/child.h"
+#include "tenants/confine.h"
 
 #define PROFILER_DEFAULT "https://profiler.firefox.com"
 #define URL_SIZE	 1024

@@ -16,7 +16,7 @@
 #include "base/suffix.h"
 #include "base/utf8.h"
 #include "cli/outputs.h"
-#include "export/exporters.h"
+#include "formats/out/exporters.h"
 #include "serve/server.h"
 #include "serve/server_request.h"
 #include "serve/source_api.h"

@@ -10,10 +10,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/order.h"
-#include "base/outside_books.h"
 #include "base/utf8.h"
-#include "export/describe.h"
-#include "export/gil.h"
+#include "formats/out/describe.h"
+#include "formats/out/gil.h"
+#include "tenants/outside_books.h"
 
 #define LINES_LOST_SHOWN 2048
 #define CPUS_SHOWN	 2048

@@ -32,12 +32,11 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "base/tenant_user.h"
 #include "capture/bpf_session_cpus.h"
 #include "capture/bpf_session_hotplug.h"
-#include "capture/cpu_visit.h"
 #include "capture/cpu_idle.h"
-#include "jitwatch/jit_tail.h"
+#include "capture/cpu_visit.h"
+#include "jit/follow/jit_tail.h"
 #include "live/live_private.h"
 #include "live/pace.h"
 #include "live/parts/wall.h"
@@ -45,6 +44,7 @@
 #include "live/thread_targets.h"
 #include "live/windows.h"
 #include "stream/meta.h"
+#include "tenants/tenant_user.h"
 
 #define ANCHOR_INTERVAL	  1000000000ull /* ns */
 #define BOOKS_SELDOM	  4		/* anchors, if a low rate is to cost little */

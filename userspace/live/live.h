@@ -23,11 +23,11 @@
 #include <sysprof/event_handler.h>
 
 #include "base/log.h"
-#include "base/outside_books.h"
 #include "capture/bpf_session.h"
-#include "procfs/dso_opener.h"
+#include "files/dso_opener.h"
 #include "live/parts/groups.h"
 #include "stream/event_queue.h"
+#include "tenants/outside_books.h"
 
 struct helper_pool;
 struct live;

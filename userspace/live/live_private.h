@@ -7,17 +7,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/quota.h"
 #include "base/vec.h"
 #include "live/brief_lives.h"
 #include "live/interrupts.h"
-#include "live/parts/code.h"
+#include "live/live.h"
 #include "live/part.h"
 #include "live/parts/memory.h"
-#include "procfs/kernel_snapshot.h"
-#include "procfs/proc_snapshot.h"
-#include "live/live.h"
+#include "proc/kernel_snapshot.h"
+#include "proc/proc_snapshot.h"
+#include "runtimes/ask/code.h"
 #include "stream/clock.h"
+#include "tenants/quota.h"
 
 #include <sysprof/event.h>
 

@@ -29,7 +29,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "capture/bpf_session_cpus.h"
-#include "jitwatch/jit_tail.h"
+#include "jit/follow/jit_tail.h"
 #include "live/live_private.h"
 
 #define TICK	       200000000ull /* ns from one to the next, at most */

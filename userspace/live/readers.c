@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "live/readers.h"
 
-#include "jitwatch/runtime_reader.h"
-#include "procfs/fact_reader.h"
-#include "procfs/file_search.h"
-#include "procfs/proc_maps.h"
+#include "files/file_search.h"
+#include "proc/fact_reader.h"
+#include "proc/proc_maps.h"
+#include "runtimes/ask/runtime_reader.h"
 
 int session_readers__new(struct outside_books *books, struct helper_pool **pool)
 {

@@ -3,7 +3,7 @@
 #ifndef LIVE_READERS_H
 #define LIVE_READERS_H
 
-#include "helpers/pool.h"
+#include "tenants/pool.h"
 
 enum session_service {
 	SERVICE_FILES,	  /* file_search__serve */

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "base/minmax.h"
-#include "helpers/owner.h"
+#include "tenants/owner.h"
 
 #define SWEEP_INTERVAL 1000000000ull /* ns */
 #define FREE_AFTER     2000000000ull /* ns from the exit of a leader until its entry is freed */

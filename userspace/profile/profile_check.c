@@ -6,8 +6,8 @@
 #include "profile/profile_check.h"
 
 #include "base/cleanup.h"
-#include "base/outside_books.h"
 #include "profile/profile.h"
+#include "tenants/outside_books.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -7,9 +7,9 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/outside_books.h"
 #include "profile/profile.h"
 #include "profile/profile_builder_private.h"
+#include "tenants/outside_books.h"
 
 #define EPOCHS_MAX 65536
 

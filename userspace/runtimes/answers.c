@@ -15,10 +15,10 @@
 #include "base/cleanup.h"
 #include "base/proc_task.h"
 #include "base/suffix.h"
-#include "base/tenant_user.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "runtimes/table.h"
+#include "tenants/tenant_user.h"
 
 _Static_assert(MANAGED_NAME_MAX <= CODE_NAME_MAX && MANAGED_FILE_MAX <= EVENT_PATH_MAX,
 	       "what is read fits into an event");

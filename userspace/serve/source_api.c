@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "base/json_writer.h"
 #include "base/order.h"
-#include "base/tenant_open.h"
+#include "tenants/tenant_open.h"
 
 #define SOURCE_REQUEST "source/v1"
 

@@ -20,12 +20,12 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/thread.h"
-#include "process/jit_names.h"
-#include "process/jit_sources.h"
-#include "process/wall_states.h"
+#include "jit/names/jit_names.h"
+#include "jit/names/jit_sources.h"
 #include "session/symbols.h"
 #include "session/window.h"
 #include "stream/event_decode.h"
+#include "world/wall_states.h"
 
 #define PENDING_MAX  (256u << 20)
 #define LATE_SAMPLES 1000000000ull /* ns */

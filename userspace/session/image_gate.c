@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "process/image_table.h"
-#include "process/process_table.h"
+#include "world/image_table.h"
+#include "world/process_table.h"
 
 /* For a process that is gone, its parent's user is the best guess. */
 static uint32_t user_of(struct image_gate *g, uint32_t pid)

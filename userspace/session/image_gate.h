@@ -9,8 +9,8 @@
 
 #include <sysprof/event.h>
 
-#include "base/outside_books.h"
-#include "process/world.h"
+#include "tenants/outside_books.h"
+#include "world/world.h"
 
 struct image_gate {
 	struct world *world; /* not owned, as the next one */

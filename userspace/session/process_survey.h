@@ -18,8 +18,8 @@
 
 #include "base/log.h"
 #include "base/vec.h"
-#include "helpers/pool.h"
 #include "runtimes/runtime.h"
+#include "tenants/pool.h"
 
 #define SURVEY_FILES_MAX 512u /* of one process; others are counted */
 #define SURVEY_MAPS_MAX	 8u

@@ -14,14 +14,14 @@
 #include "live/pace.h"
 #include "live/targets.h"
 #include "live/windows.h"
-#include "process/image_table.h"
-#include "process/process_table.h"
 #include "session/image_gate.h"
 #include "session/settling.h"
 #include "session/unwinding.h"
 #include "session/windows.h"
 #include "unwind/build.h"
 #include "unwind/unwind_feed_files.h"
+#include "world/image_table.h"
+#include "world/process_table.h"
 
 #define BACKLOG_NS	2000000000ull /* the first tick waits for events from /proc at most */
 #define ANNOUNCE_MS	5	      /* between two steps while waiting */

@@ -19,7 +19,7 @@
  *                     window, the recording file, mapped files, unwind tables and their cache
  *   finisher          session/finisher: closed windows, the contents of JIT files, the symbolizer;
  *                     calls options.finished
- *   children          helpers (helpers/classes.h): readers, builders, JIT watchers, readers of ELF
+ *   children          helpers (tenants/classes.h): readers, builders, JIT watchers, readers of ELF
  *                     and DWARF; COMMAND is the caller's
  *
  * Threads exchange closed windows and copies of events, never an object that both change. The
@@ -35,8 +35,8 @@
 #include <sysprof/symbolizer.h>
 
 #include "base/log.h"
-#include "session/finisher.h"
 #include "live/live.h"
+#include "session/finisher.h"
 #include "stream/recording_file.h"
 #include "unwind/unwind_feed.h"
 

@@ -8,13 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "process/mapping_table.h"
-#include "process/process_table.h"
 #include "runtimes/runtime.h"
 #include "session/unwinding.h"
 #include "stream/event_decode.h"
 #include "stream/event_queue.h"
 #include "unwind/unwind_feed_files.h"
+#include "world/mapping_table.h"
+#include "world/process_table.h"
 
 /* A frame in JIT code stays, because it was unwound by frame pointer. */
 static bool same_place(const struct unwinding *u, const struct mapping *then,

@@ -11,11 +11,11 @@
 
 #include "base/cleanup.h"
 #include "base/order.h"
-#include "process/profile_symbols.h"
 #include "session/window.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 #include "stream/symbol_blob.h"
+#include "world/profile_symbols.h"
 
 #define LOSSES_SIZE 4096
 

@@ -19,19 +19,19 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/tenant_user.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
-#include "jitwatch/runtime_reader.h"
-#include "live/parts/code.h"
 #include "live/readers.h"
-#include "process/image_table.h"
-#include "process/mapping_table.h"
-#include "process/process_table.h"
+#include "runtimes/ask/code.h"
+#include "runtimes/ask/runtime_reader.h"
 #include "runtimes/table.h"
+#include "tenants/tenant_user.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind_feed_files.h"
 #include "unwind/unwind_table.h"
+#include "world/image_table.h"
+#include "world/mapping_table.h"
+#include "world/process_table.h"
 
 /* A published process whose samples come without places is published again this often at most. */
 #define REPUBLISH_NS 50000000ull

@@ -11,11 +11,11 @@
 
 #include <sysprof/unwind_memory.h>
 
-#include "base/quota.h"
 #include "base/vec.h"
-#include "process/world.h"
-#include "procfs/dso_opener.h"
+#include "files/dso_opener.h"
+#include "tenants/quota.h"
 #include "unwind/unwind_feed.h"
+#include "world/world.h"
 
 struct tasks;
 
@@ -88,7 +88,7 @@ struct unwinding_options {
 	struct helper_pool *builders;	    /* of unwind tables */
 	bool small;			    /* table_store_options.old_first */
 	_Atomic int64_t *large_children;    /* as in unwind_feed_options */
-	const struct tasks *tasks;	    /* live/parts/code: the memory of JVMs; outlives it */
+	const struct tasks *tasks;	    /* runtimes/ask/code: the memory of JVMs; outlives it */
 	struct outside_books *books;	    /* NULL, or must outlive it */
 };
 

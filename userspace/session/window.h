@@ -12,9 +12,9 @@
 #include <sysprof/symbolizer.h>
 
 #include "base/vec.h"
-#include "process/recorder.h"
-#include "procfs/dso_opener.h"
+#include "files/dso_opener.h"
 #include "stream/event_queue.h"
+#include "world/recorder.h"
 
 #define KERNEL_RELEASE_SIZE 128
 

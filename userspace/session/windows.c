@@ -10,10 +10,10 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
-#include "process/profile_symbols.h"
-#include "process/recorder.h"
-#include "process/recording_facts.h"
 #include "stream/event_decode.h"
+#include "world/profile_symbols.h"
+#include "world/recorder.h"
+#include "world/recording_facts.h"
 
 #define JIT_LATE_NS    200000000ull
 #define FILES_PATIENCE 2000000000ull /* ns of waiting for files at the end */

@@ -7,8 +7,8 @@
 
 #include <sysprof/meta_keys.h>
 
-#include "base/outside_books.h"
 #include "stream/event_queue.h"
+#include "tenants/outside_books.h"
 
 #define META_KEY_MAX   256u	    /* with NUL */
 #define META_VALUE_MAX (16u * 1024) /* with NUL; cut between characters */

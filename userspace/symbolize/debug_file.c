@@ -37,12 +37,12 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "base/tenant_open.h"
 #include "elf/elf_build_id.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/link_crc.h"
+#include "tenants/tenant_open.h"
 
 #define DEBUG_DIRECTORY	    "/usr/lib/debug"
 #define FILE_SIZE_MAX	    (16ULL << 30)

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/io.h"
-#include "base/quota.h"
+#include "tenants/quota.h"
 
 /*
  * The CRC of a debug file that .gnu_debuglink names: all its bytes must be read to verify it.

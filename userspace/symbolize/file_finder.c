@@ -31,17 +31,17 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/file_system.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/minmax.h"
-#include "base/quota.h"
-#include "base/tenant_open.h"
-#include "helpers/child.h"
-#include "helpers/message.h"
-#include "helpers/watch.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/link_crc.h"
+#include "tenants/child.h"
+#include "tenants/file_system.h"
+#include "tenants/message.h"
+#include "tenants/quota.h"
+#include "tenants/tenant_open.h"
+#include "tenants/watch.h"
 
 #define SECOND_NS    UINT64_C(1000000000)
 #define MS_NS	     UINT64_C(1000000)
@@ -63,7 +63,7 @@ enum finder_question { FINDER_FIND, FINDER_OPEN };
 struct finder_request {
 	struct debug_file_request of; /* its pointers and descriptors say what there is */
 	uint64_t size_limit;
-	uint64_t copy_max; /* bytes of copies in memory (base/file_system.h) */
+	uint64_t copy_max; /* bytes of copies in memory (tenants/file_system.h) */
 	uint8_t build_id[ID_MAX];
 	char release[RELEASE_SIZE];
 	char path[PATH_MAX];

@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/outside_books.h"
 #include "symbolize/debug_file.h"
+#include "tenants/outside_books.h"
 
 struct file_finder;
 

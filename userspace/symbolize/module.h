@@ -15,7 +15,7 @@
 
 #include <sysprof/symbolizer.h>
 
-#include "base/outside_books.h"
+#include "tenants/outside_books.h"
 
 struct module_files {
 	enum dso_kind kind;

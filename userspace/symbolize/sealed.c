@@ -37,12 +37,12 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/proc_task.h"
-#include "base/quota.h"
-#include "helpers/watch.h"
 #include "symbolize/sealed_child.h"
 #include "symbolize/sealed_files.h"
 #include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_index.h"
+#include "tenants/quota.h"
+#include "tenants/watch.h"
 
 #define CHILDREN_MAX	 64
 #define POLL_MS		 100

@@ -17,14 +17,14 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "base/outside_books.h"
 #include "base/vec.h"
-#include "helpers/child.h"
-#include "helpers/message.h"
 #include "stream/symbol_blob.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/module.h"
 #include "symbolize/symbol_answers.h"
+#include "tenants/child.h"
+#include "tenants/message.h"
+#include "tenants/outside_books.h"
 
 /* The work of a child: module_resolve(), but for tests. */
 typedef int (*sealed_resolve_fn)(const struct module_files *files, const uint64_t *addresses,
@@ -82,7 +82,7 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
 /* ---- the parts: what a child and its parent send --------------------------------------------- */
 
 /*
- * A child's answers to its parent, in messages of helpers/message.h: pieces of a blob of
+ * A child's answers to its parent, in messages of tenants/message.h: pieces of a blob of
  * stream/symbol_blob.h with an answer for each address in turn, then a report (MESSAGE_DONE). The
  * parent checks answers as they come and keeps their bytes; one that our code cannot have sent ends
  * the child. A requested index follows in pieces, the last with MESSAGE_DONE; no bytes: no index.

@@ -23,13 +23,13 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
-#include "helpers/filter.h"
-#include "helpers/keeper.h"
-#include "helpers/message.h"
-#include "helpers/watch.h"
 #include "symbolize/module_index.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_protocol.h"
+#include "tenants/filter.h"
+#include "tenants/keeper.h"
+#include "tenants/message.h"
+#include "tenants/watch.h"
 
 #define MEMORY_BASE (256ull << 20)
 #define KEPT_MAX    16

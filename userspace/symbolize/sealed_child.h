@@ -20,7 +20,7 @@ struct symbol_key;
 int sealed_child__request(int socket, const uint64_t *addresses, size_t count, bool wants_index);
 
 /*
- * Has a keeper (helpers/keeper.h), if one can be started, that forks children from now on. They end
+ * Has a keeper (tenants/keeper.h), if one can be started, that forks children from now on. They end
  * with the calling thread, so it must outlive them. NULL: no memory.
  */
 struct sealed_pool *sealed_pool__new(size_t bytes);

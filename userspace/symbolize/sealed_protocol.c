@@ -7,9 +7,9 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "helpers/child.h"
 #include "symbolize/sealed.h"
 #include "symbolize/symbol_index.h"
+#include "tenants/child.h"
 
 struct sealed_report {
 	int64_t error;

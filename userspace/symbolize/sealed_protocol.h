@@ -8,8 +8,8 @@
 
 #include <sysprof/symbolizer.h>
 
-#include "helpers/message.h"
 #include "stream/symbol_blob.h"
+#include "tenants/message.h"
 
 struct module_report;
 struct sealed_answers;

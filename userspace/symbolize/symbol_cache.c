@@ -21,8 +21,8 @@
 #include "base/map.h"
 #include "base/minmax.h"
 #include "base/parse.h"
-#include "base/quota.h"
 #include "symbolize/symbol_index.h"
+#include "tenants/quota.h"
 
 #define SUFFIX		  ".symbols"
 #define INDEX_SUFFIX	  ".index"

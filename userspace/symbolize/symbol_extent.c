@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "base/x86_code.h"
 #include "elf/elf_file.h"
 #include "elf/elf_frames.h"
+#include "elf/x86_code.h"
 #include "symbolize/module_private.h"
 
 #define UNSIZED_EXTENT (64 << 10)

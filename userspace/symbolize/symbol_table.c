@@ -36,11 +36,11 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/radix.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/elf_symbols.h"
 #include "symbolize/module_private.h"
+#include "symbolize/radix.h"
 #include "symbolize/symbol_extent.h"
 
 #define RANGES_MAX	(1u << 20) /* of a file of which all are kept */

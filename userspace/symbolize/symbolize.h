@@ -9,7 +9,7 @@
 
 #include <sysprof/symbolizer.h>
 
-#include "base/quota.h"
+#include "tenants/quota.h"
 
 struct symbolizer {
 	struct kallsyms *kallsyms; /* the first reading */

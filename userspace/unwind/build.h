@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Builds a table in a helper process (helpers/pool.h) and checks the result.
+ * Builds a table in a helper process (tenants/pool.h) and checks the result.
  *
  * A builder serves one request, so a file that takes it over gets no other file. It has no
  * capabilities, no file system, its own uid, a seccomp filter, and three descriptors: socket, file,
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "helpers/pool.h"
+#include "tenants/pool.h"
 #include "unwind/unwind_table.h"
 
 enum build_kind {

@@ -7,7 +7,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/vec.h"
-#include "base/x86_code.h"
+#include "elf/x86_code.h"
 #include "unwind/undescribed.h"
 
 #define WORD		   8

@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/quota.h"
-#include "base/tenant_user.h"
 #include "base/vec.h"
+#include "tenants/quota.h"
+#include "tenants/tenant_user.h"
 #include "unwind/table_store.h"
 
 #define ROOM		  (UNWIND_PLACES_SIZE - UNWIND_PLACES_ALIGN)

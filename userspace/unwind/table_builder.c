@@ -20,7 +20,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "base/quota.h"
+#include "tenants/quota.h"
 #include "unwind/table_cache.h"
 
 #define AHEAD	      2 /* requests in the pool, so that the next starts when one is answered */

@@ -33,8 +33,8 @@
 #include "base/clocks.h"
 #include "base/disk_cache.h"
 #include "base/log.h"
-#include "base/quota.h"
 #include "base/vec.h"
+#include "tenants/quota.h"
 #include "unwind/table_maker.h"
 #include "unwind/unwind_table_check.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/minmax.h"
-#include "base/quota.h"
 #include "base/vec.h"
+#include "tenants/quota.h"
 #include "unwind/place_store.h"
 
 #define EPOCH_NS       100000000ull /* uses within an epoch count as simultaneous */

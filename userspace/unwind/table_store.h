@@ -16,7 +16,7 @@
 
 #include <sysprof/unwind_memory.h>
 
-#include "base/outside_books.h"
+#include "tenants/outside_books.h"
 #include "unwind/place_store.h"
 #include "unwind/unwind_table.h"
 

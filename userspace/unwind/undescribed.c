@@ -10,10 +10,10 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/x86_code.h"
 #include "elf/elf_exports.h"
 #include "elf/elf_sections.h"
 #include "elf/elf_symbols.h"
+#include "elf/x86_code.h"
 #include "unwind/code_flow.h"
 
 #define PLT_ENTRY_SIZE 16

@@ -4,9 +4,9 @@
 #define UNWIND_UNWIND_FEED_PRIVATE_H
 
 #include "base/map.h"
-#include "base/quota.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "tenants/quota.h"
 #include "unwind/table_builder.h"
 #include "unwind/unwind_feed.h"
 

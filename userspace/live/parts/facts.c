@@ -14,12 +14,12 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/proc_task.h"
-#include "base/quota.h"
 #include "base/vec.h"
 #include "live/parts/memory.h"
-#include "procfs/environment.h"
-#include "procfs/fact_reader.h"
-#include "procfs/process_facts.h"
+#include "proc/environment.h"
+#include "proc/fact_reader.h"
+#include "proc/process_facts.h"
+#include "tenants/quota.h"
 
 #define S 1000000000ull
 

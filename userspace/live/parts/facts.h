@@ -5,17 +5,17 @@
  * once; the rest comes from a reader process. OpenTelemetry's libraries publish their context after
  * a program's start, so one that is sampled again later is read again, three times at most.
  *
- * Both rates are limited (base/quota.h): in a storm of new processes most end before their turn.
+ * Both rates are limited (tenants/quota.h): in a storm of new processes most end before their turn.
  */
 #ifndef LIVE_PARTS_FACTS_H
 #define LIVE_PARTS_FACTS_H
 
 #include <stddef.h>
 
-#include "base/outside_books.h"
-#include "helpers/pool.h"
 #include "live/part.h"
 #include "stream/event_queue.h"
+#include "tenants/outside_books.h"
+#include "tenants/pool.h"
 
 #define FACT_WAITING_MAX 4096u
 

@@ -13,7 +13,7 @@
 #include "base/parse.h"
 #include "base/vec.h"
 #include "capture/target.h"
-#include "procfs/group_paths.h"
+#include "proc/group_paths.h"
 
 #define ENTERED_MAX 65536u /* that wait until all rings are read; more do not wait */
 

@@ -16,7 +16,7 @@
 
 #include "capture/bpf_session.h"
 #include "live/part.h"
-#include "procfs/proc_snapshot.h"
+#include "proc/proc_snapshot.h"
 #include "stream/event_queue.h"
 
 /* Are samples in the group of this path wanted? */

@@ -6,7 +6,7 @@
 
 #include "base/clocks.h"
 #include "base/proc_task.h"
-#include "jitwatch/jit_find.h"
+#include "jit/follow/jit_find.h"
 
 #define START_PATIENCE 100000000ull  /* ns: to read what there is before sampling begins */
 #define STOP_PATIENCE  1000000000ull /* ns: to read all once more */

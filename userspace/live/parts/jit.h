@@ -3,7 +3,7 @@
 #ifndef LIVE_PARTS_JIT_H
 #define LIVE_PARTS_JIT_H
 
-#include "jitwatch/jit_tail.h"
+#include "jit/follow/jit_tail.h"
 #include "live/part.h"
 #include "stream/event_queue.h"
 

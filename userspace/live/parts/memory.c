@@ -9,7 +9,7 @@
 
 #include "base/order.h"
 #include "base/vec.h"
-#include "procfs/process_facts.h"
+#include "proc/process_facts.h"
 
 struct memory {
 	struct memory_options options;

@@ -24,9 +24,9 @@
 #include "base/minmax.h"
 #include "base/thread.h"
 #include "capture/bpf_visits.h"
-#include "helpers/child.h"
-#include "helpers/message.h"
-#include "helpers/watch.h"
+#include "tenants/child.h"
+#include "tenants/message.h"
+#include "tenants/watch.h"
 
 #define LAST_VISIT 500 /* ms for the last visit */
 #define RESTARTS   VISIT_BANNED_MAX

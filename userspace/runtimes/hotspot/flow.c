@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/x86_code.h"
+#include "elf/x86_code.h"
 #include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
 

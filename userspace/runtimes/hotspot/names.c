@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/java_name.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/utf8.h"
 #include "runtimes/hotspot/hotspot.h"
 #include "runtimes/hotspot/layout.h"
+#include "runtimes/java_name.h"
 
 #define HAS_LINES      1u
 #define LINE_TABLE_MAX (256u << 10)

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/tenant_open.h"
 #include "elf/elf_exports.h"
 #include "elf/elf_file.h"
 #include "runtimes/hotspot/answers.h"
@@ -18,6 +17,7 @@
 #include "runtimes/hotspot/layout.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"
+#include "tenants/tenant_open.h"
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/tenant_user.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"
 #include "runtimes/v8/answers.h"
@@ -15,6 +14,7 @@
 #include "runtimes/v8/script.h"
 #include "runtimes/v8/v8.h"
 #include "runtimes/v8/wasm.h"
+#include "tenants/tenant_user.h"
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/x86_code.h"
+#include "elf/x86_code.h"
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/wasm_bytes.h"
 #include "runtimes/v8/wasm_find.h"

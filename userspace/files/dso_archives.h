@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Libraries mapped from a zip archive that stores them uncompressed: Android's packages.
+ *
+ * The directory of an archive is untrusted and may be large, so only the first mapping of a library
+ * reads it, with limits of reads per minute for each archive and of CPU time for all.
+ */
+#ifndef FILES_DSO_ARCHIVES_H
+#define FILES_DSO_ARCHIVES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/event.h>
+
+#include "base/vec.h"
+#include "files/file_search.h"
+#include "files/lru.h"
+#include "tenants/outside_books.h"
+#include "tenants/quota.h"
+
+#define ARCHIVE_MARK "!/" /* between an archive's path and a name in there */
+
+/* A library that lies in an archive, and is mapped from there. */
+struct dso_member {
+	uint32_t archive; /* number of the file */
+	uint64_t offset, size;
+	struct build_id build_id;
+	struct file_numbers numbers; /* of the archive, from its mapping */
+	char *path; /* the archive's, and "!/" and the name in there; NULL: a free place */
+};
+
+struct dso_archives {
+	VEC(struct dso_member) members;
+	struct lru order;
+	struct meter cpu;
+	struct outside_books *books;
+};
+
+/* An archive that is open. */
+struct open_archive {
+	uint32_t file;
+	int fd;
+	struct meter *readings; /* of its directory */
+};
+
+/* Room for an event with any path. */
+struct mmap_event_space {
+	union {
+		struct mmap_event event;
+		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
+	};
+};
+
+/* `books` may be NULL. */
+void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max,
+			struct outside_books *books);
+void dso_archives__fini(struct dso_archives *a);
+/* A mapping of the archive: 1 and the event of the library in there; 0: it is of none; -ENOMEM. */
+int dso_archives__enter(struct dso_archives *a, const struct open_archive *archive,
+			const struct mmap_event *event, struct mmap_event_space *inner);
+/* The library of this name becomes a member if there is room. `w`: the archive. 0 or -errno. */
+int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive *archive,
+			      const struct wanted *w, const char *name);
+/* The next member from *at on that is the file looked for, which is a use. NULL: there is none. */
+const struct dso_member *dso_archives__next(struct dso_archives *a, const struct wanted *w,
+					    uint32_t *at);
+void dso_archives__forget_file(struct dso_archives *a, uint32_t archive);
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Opens the file of a mapping, as early as possible.
+ *
+ * *Roots* are root directories of processes, which differ from ours for containers and for services
+ * with their own mounts (dso_roots.h). *Files* are known by identity, open or not (dso_files.h). A
+ * mapping with a known build-id needs one table lookup, so a thousand execs of one program open it
+ * once. A mapping without a build-id is looked up in the sightings: device, inode and path of
+ * earlier mappings (dso_sightings.h). A library in a zip archive counts as a file (dso_archives.h).
+ * *Waits* are mappings of files that are unknown or closed, searched for below the root of their
+ * process (dso_waits.h). Waits use files and roots; files use roots.
+ *
+ * Every table has a cap and an order of last use (lru.h); a mapping of a file or a request for it
+ * is a use. At a cap the least recently used entry is evicted, so a long session does not run out.
+ * If all entries were used in the last half minute, none is evicted: the new file's build-id is
+ * reported, the file is closed, and a request opens it again. Times are those of the events.
+ */
+#include "files/dso_opener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "base/proc_task.h"
+#include "files/dso_events.h"
+#include "files/dso_opener_private.h"
+#include "tenants/pool.h"
+#include "tenants/quota.h"
+
+#define SIGHTINGS_MAX 32768u
+#define MEMBERS_MAX   4096u
+#define IDLE	      30000000000ull /* ns */
+#define FD_LIMIT_MAX  (1u << 20)     /* the kernel's own default maximum */
+#define FD_RESERVE    256u	     /* for the rest of this process */
+#define FD_RESERVED   16384u	     /* files, and those of requests that wait */
+
+/* ---- new and free ---------------------------------------------------------------------------- */
+
+/*
+ * The kernel enlarges a full descriptor table, and a process with threads then waits for all CPUs:
+ * a second on a busy machine. So the table gets its final size here.
+ */
+static void reserve_descriptors(size_t count)
+{
+	_cleanup_close_ int any = eventfd(0, EFD_CLOEXEC);
+	_cleanup_close_ int last = -1;
+
+	if (any >= 0)
+		last = fcntl(any, F_DUPFD_CLOEXEC, (int)count - 1);
+}
+
+/* Descriptors that the opener may use. */
+static size_t raise_fd_limit(void)
+{
+	struct rlimit limit = {1024, 1024};
+	rlim_t most;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	most = limit.rlim_max > FD_LIMIT_MAX ? FD_LIMIT_MAX : limit.rlim_max;
+	if (most > limit.rlim_cur) {
+		struct rlimit raised = {most, limit.rlim_max};
+
+		if (!setrlimit(RLIMIT_NOFILE, &raised))
+			limit.rlim_cur = most;
+	}
+	if (limit.rlim_cur > FD_LIMIT_MAX)
+		limit.rlim_cur = FD_LIMIT_MAX;
+	reserve_descriptors(min_u64(limit.rlim_cur, FD_RESERVED));
+	return limit.rlim_cur > 2 * FD_RESERVE ? limit.rlim_cur - FD_RESERVE : limit.rlim_cur / 2;
+}
+
+static struct dso_opener_options caps_of(const struct dso_opener_options *options, size_t fds)
+{
+	struct dso_opener_options caps = options ? *options : (struct dso_opener_options){};
+
+	caps.images_max = caps.images_max ? caps.images_max : quota_row(QUOTA_FILES)->all.limit;
+	caps.fds_max = caps.fds_max ? caps.fds_max : quota_row(QUOTA_DESCRIPTORS)->all.limit;
+	caps.fds_max = caps.fds_max < fds ? caps.fds_max : fds;
+	caps.roots_max = caps.roots_max ? caps.roots_max : quota_row(QUOTA_ROOTS)->all.limit;
+	caps.sightings_max = caps.sightings_max ? caps.sightings_max : SIGHTINGS_MAX;
+	caps.members_max = caps.members_max ? caps.members_max : MEMBERS_MAX;
+	caps.idle = caps.idle ? caps.idle : IDLE;
+	return caps;
+}
+
+int dso_opener__new(const struct dso_opener_options *options, struct dso_opener **opener)
+{
+	struct dso_opener *o = calloc(1, sizeof(*o));
+	struct dso_opener_options caps;
+
+	if (!o)
+		return -ENOMEM;
+	caps = caps_of(options, raise_fd_limit());
+	o->clock.idle = caps.idle;
+	dso_files__init(&o->files, &caps, &o->clock, &o->roots);
+	dso_roots__init(&o->roots, &o->clock, caps.roots_max, dso_files__make_fd_room, &o->files);
+	dso_waits__init(&o->waits, &o->files, &o->roots, caps.readers, caps.service);
+	*opener = o;
+	return 0;
+}
+
+void dso_opener__free(struct dso_opener *o)
+{
+	if (!o)
+		return;
+	dso_waits__fini(&o->waits);
+	dso_files__fini(&o->files);
+	dso_roots__fini(&o->roots);
+	free(o);
+}
+
+/* Events are nearly in time order; a late one counts as current. */
+static void advance_time(struct dso_opener *o, uint64_t time)
+{
+	o->clock.now = max_u64(o->clock.now, time);
+	dso_roots__tick(&o->roots);
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+/* Mappings without an answer here wait. */
+static int see(struct dso_opener *o, struct mmap_event *event, struct wanted *w,
+	       mapping_answer_fn answer, void *context)
+{
+	struct root_id root;
+	uint32_t file;
+
+	w->anonymous = dso_waits__may_search_moved(&o->waits, event);
+	if (w->anonymous)
+		return dso_waits__add_mapping(&o->waits, event, w,
+					      dso_roots__of_event(&o->roots, event), answer,
+					      context);
+	if (dso_files__complete_memory(&o->files, event, w))
+		return answer(context, event);
+	root = dso_roots__of_event(&o->roots, event);
+	if (!dso_files__complete_known(&o->files, event, w, root, &file))
+		return dso_waits__add_mapping(&o->waits, event, w, root, answer, context);
+	return dso_files__answer_event(&o->files, event, file, answer, context);
+}
+
+int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
+		    mapping_answer_fn answer, void *context)
+{
+	struct wanted w = wanted_by_event(event, parent);
+	int err;
+
+	o->events++;
+	advance_time(o, event->header.time);
+	err = see(o, event, &w, answer, context);
+	return err ? err : dso_waits__take_error(&o->waits);
+}
+
+int dso_opener__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,
+		     void *context)
+{
+	return dso_waits__pass(&o->waits, event, push, context);
+}
+
+uint64_t dso_opener__pending_since(const struct dso_opener *o)
+{
+	return dso_waits__since(&o->waits);
+}
+
+/* ---- readers --------------------------------------------------------------------------------- */
+
+static int pass_on(struct dso_opener *o)
+{
+	dso_waits__pass_on(&o->waits);
+	return dso_waits__take_error(&o->waits);
+}
+
+int dso_opener__step(struct dso_opener *o)
+{
+	if (o->waits.readers)
+		helper_pool__step(o->waits.readers);
+	return pass_on(o);
+}
+
+int dso_opener__settle(struct dso_opener *o, uint64_t patience)
+{
+	if (o->waits.readers && helper_pool__waiting(o->waits.readers))
+		helper_pool__settle(o->waits.readers, patience);
+	return pass_on(o);
+}
+
+int dso_opener__finish(struct dso_opener *o, uint64_t patience)
+{
+	int err = dso_opener__settle(o, patience), later;
+
+	if (o->waits.readers)
+		helper_pool__end(o->waits.readers);
+	later = pass_on(o);
+	return err ? err : later;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static struct wanted wanted_by_identity(const struct dso_identity *identity)
+{
+	struct wanted w = {
+		.path = identity->path ? identity->path : "",
+		.numbers = {identity->major, identity->minor, identity->inode,
+			    identity->inode_generation},
+		.unshared = identity->unshared,
+	};
+
+	w.path_length = mapping_path_length(w.path);
+	build_id_set(&w.build_id, identity->build_id, identity->build_id_size);
+	return w;
+}
+
+/* The file is opened again if it was closed. */
+static int answer_located(struct dso_opener *o, struct located *located, file_answer_fn answer,
+			  void *context)
+{
+	int err;
+
+	if (located->fd == -EAGAIN) {
+		err = dso_waits__add_request(&o->waits, located, answer, context);
+		if (err != -ENOENT)
+			return err ? err : dso_waits__take_error(&o->waits);
+		located->fd = -ENOENT;
+	}
+	return dso_files__answer(&o->files, located, answer, context);
+}
+
+int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
+			file_answer_fn answer, void *context)
+{
+	struct wanted w = wanted_by_identity(identity);
+	struct located located;
+
+	advance_time(o, monotonic_ns());
+	located = dso_files__find(&o->files, &w);
+	return answer_located(o, &located, answer, context);
+}
+
+/* ---- files of a replay ----------------------------------------------------------------------- */
+
+/* Below our own root: the owner does not matter, because the user named the recording. */
+static int adopt_own(struct dso_opener *o, const struct wanted *w, uint32_t *file)
+{
+	struct found found;
+	int err = dso_waits__search_own_root(&o->waits, w, &found);
+
+	return err ? err : dso_files__adopt(&o->files, &found, file);
+}
+
+/* A library by a name like "/x/app.apk!/lib/libx.so". */
+static int open_in_archive(struct dso_opener *o, const struct wanted *w)
+{
+	const char *mark = strstr(w->path, ARCHIVE_MARK);
+	_cleanup_free_ char *path = mark ? strndup(w->path, mark - w->path) : NULL;
+	struct wanted outer = *w;
+	struct dso_file *archive;
+	uint32_t file;
+	int err;
+
+	if (!path)
+		return mark ? -ENOMEM : -ENOENT;
+	outer.path = path;
+	outer.path_length = strlen(path);
+	outer.build_id.size = 0;
+	err = adopt_own(o, &outer, &file);
+	if (err)
+		return err;
+	archive = &o->files.files.data[file];
+	if (!archive->archive || archive->fd < 0)
+		return -ENOENT;
+	return dso_archives__add_by_name(
+		&o->files.archives, &(struct open_archive){file, archive->fd, &archive->readings},
+		&outer, mark + strlen(ARCHIVE_MARK));
+}
+
+static int open_by_identity(struct dso_opener *o, const struct wanted *w, struct located *located)
+{
+	uint32_t file;
+	int err;
+
+	if (file_search__is_hopeless(w->path) || file_search__is_nameless(w->path) ||
+	    (w->build_id.size == 0 && w->numbers.inode == 0))
+		return -ENOENT;
+	err = adopt_own(o, w, &file);
+	if (err == -ENOENT || err == -ENOTDIR) {
+		err = open_in_archive(o, w);
+		if (!err)
+			*located = dso_files__find(&o->files, w);
+		return err;
+	}
+	if (!err && w->build_id.size == 0)
+		err = dso_sightings__add(&o->files.sightings, w, o->roots.own, file);
+	if (!err)
+		*located = dso_files__located(&o->files, file);
+	return err;
+}
+
+int dso_opener__request_by_identity(struct dso_opener *o, const struct dso_identity *identity,
+				    file_answer_fn answer, void *context)
+{
+	struct wanted w = wanted_by_identity(identity);
+	struct located located;
+	int err;
+
+	advance_time(o, monotonic_ns());
+	if (!strcmp(w.path, VDSO_NAME))
+		dso_files__vdso(&o->files);
+	located = dso_files__find(&o->files, &w);
+	if (located.fd < 0 && located.fd != -EAGAIN) {
+		err = open_by_identity(o, &w, &located);
+		if (err == -ENOMEM)
+			return err;
+		if (err)
+			located.fd = err;
+	}
+	return answer_located(o, &located, answer, context);
+}
+
+/* ---- files that are open --------------------------------------------------------------------- */
+
+static uint32_t open_file(struct dso_opener *o, const struct dso_identity *identity)
+{
+	struct wanted w = wanted_by_identity(identity);
+	uint32_t file = dso_files__of_identity(&o->files, &w);
+
+	return file != HASHMAP_NONE && o->files.files.data[file].fd >= 0 ? file : HASHMAP_NONE;
+}
+
+bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *identity)
+{
+	uint32_t file = open_file(o, identity);
+	struct statx st;
+
+	/* what is known already: its file system need not answer */
+	return file != HASHMAP_NONE &&
+	       !statx(o->files.files.data[file].fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		      STATX_NLINK, &st) &&
+	       st.stx_nlink == 0;
+}
+
+void dso_opener__release(struct dso_opener *o, const struct dso_identity *identity)
+{
+	uint32_t file = open_file(o, identity);
+
+	if (file != HASHMAP_NONE)
+		dso_files__close(&o->files, file);
+}
+
+void dso_opener__stats(const struct dso_opener *o, struct dso_opener_stats *stats)
+{
+	*stats = (struct dso_opener_stats){
+		.files = o->files.order.count,
+		.fds = o->files.open.count + o->roots.order.count,
+		.fd_limit = o->files.open.max,
+		.roots = o->roots.order.count,
+		.opens = o->waits.opens,
+		.evicted = o->files.evicted,
+		.forgotten = o->files.forgotten,
+		.events = o->events,
+	};
+}

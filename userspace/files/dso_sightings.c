@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "files/dso_sightings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Without the root and the generation, which rarely differ: they are compared afterwards. */
+static uint64_t hash_numbers(const char *path, size_t path_length, const struct build_id *build_id,
+			     const struct file_numbers *n)
+{
+	uint64_t hash = hash_combine(hash_bytes(path, path_length),
+				     hash_bytes(build_id->bytes, build_id->size));
+
+	return hash_combine(hash,
+			    hash_combine(hash_u64(n->inode), (uint64_t)n->major << 32 | n->minor));
+}
+
+static uint64_t hash_wanted(const struct wanted *w)
+{
+	return hash_numbers(w->path, w->path_length, &w->build_id, &w->numbers);
+}
+
+static uint64_t hash_sighting(const struct sighting *s)
+{
+	return hash_numbers(s->path, strlen(s->path), &s->build_id, &s->numbers);
+}
+
+static bool has_numbers(const struct sighting *s, const struct wanted *w)
+{
+	return same_inode(&s->numbers, &w->numbers) && build_id_equal(&s->build_id, &w->build_id) &&
+	       wanted_has_path(w, s->path);
+}
+
+static bool may_be_generation(uint64_t a, uint64_t b)
+{
+	return a == b || !a || !b;
+}
+
+static uint32_t find(const struct dso_sightings *s, const struct wanted *w, struct root_id root)
+{
+	uint32_t i;
+
+	hashmap_each (&s->by_numbers, hash_wanted(w), i) {
+		const struct sighting *known = &s->sightings.data[i];
+
+		if (known->root.v == root.v && has_numbers(known, w) &&
+		    may_be_generation(known->numbers.generation, w->numbers.generation))
+			break;
+	}
+	return i;
+}
+
+void dso_sightings__init(struct dso_sightings *s, const struct lru_clock *clock, size_t max)
+{
+	*s = (struct dso_sightings){};
+	lru__init(&s->order, clock, max);
+}
+
+void dso_sightings__fini(struct dso_sightings *s)
+{
+	for (size_t i = 0; i < s->sightings.count; i++)
+		free(s->sightings.data[i].path);
+	vec_free(&s->sightings);
+	hashmap__fini(&s->by_numbers);
+	hashmap__fini(&s->by_file);
+	lru__fini(&s->order);
+}
+
+/* ---- coming and going ------------------------------------------------------------------------ */
+
+static void forget(void *sightings, uint32_t i)
+{
+	struct dso_sightings *s = sightings;
+	struct sighting *known = &s->sightings.data[i];
+
+	hashmap__erase(&s->by_numbers, hash_sighting(known), i);
+	hashmap__erase(&s->by_file, hash_u64(known->file), i);
+	free(known->path);
+	known->path = NULL;
+	lru__release(&s->order, i);
+}
+
+static uint32_t sighting_of(const struct dso_sightings *s, uint32_t file)
+{
+	uint32_t i;
+
+	hashmap_each (&s->by_file, hash_u64(file), i)
+		if (s->sightings.data[i].file == file)
+			break;
+	return i;
+}
+
+void dso_sightings__forget_file(struct dso_sightings *s, uint32_t file)
+{
+	uint32_t i;
+
+	while ((i = sighting_of(s, file)) != HASHMAP_NONE)
+		forget(s, i);
+}
+
+/* Takes its path on success. */
+static int add(struct dso_sightings *s, const struct sighting *sighting)
+{
+	uint32_t i;
+	int err = lru__take_in(&s->order, &s->sightings, 0, &i);
+
+	if (err)
+		return err;
+	s->sightings.data[i] = *sighting;
+	err = hashmap__add(&s->by_numbers, hash_sighting(sighting), i);
+	if (!err) {
+		err = hashmap__add(&s->by_file, hash_u64(sighting->file), i);
+		if (err)
+			hashmap__erase(&s->by_numbers, hash_sighting(sighting), i);
+	}
+	if (err) {
+		s->sightings.data[i].path = NULL;
+		lru__release(&s->order, i);
+		return err;
+	}
+	lru__use(&s->order, i);
+	return 0;
+}
+
+int dso_sightings__add(struct dso_sightings *s, const struct wanted *w, struct root_id root,
+		       uint32_t file)
+{
+	struct sighting sighting = {
+		.root = root, .build_id = w->build_id, .numbers = w->numbers, .file = file};
+	uint32_t known = find(s, w, root);
+	int err;
+
+	if (known != HASHMAP_NONE) { /* the file was overwritten, or closed meanwhile */
+		sighting.numbers = s->sightings.data[known].numbers;
+		forget(s, known);
+	}
+	if (!lru__make_room(&s->order, 0, forget, s))
+		return 0;
+	sighting.path = strndup(w->path, w->path_length);
+	err = sighting.path ? add(s, &sighting) : -ENOMEM;
+	if (err)
+		free(sighting.path);
+	return err;
+}
+
+/* ---- look-ups -------------------------------------------------------------------------------- */
+
+static const struct sighting *use(struct dso_sightings *s, uint32_t i)
+{
+	if (i == HASHMAP_NONE)
+		return NULL;
+	lru__use(&s->order, i);
+	return &s->sightings.data[i];
+}
+
+const struct sighting *dso_sightings__find(struct dso_sightings *s, const struct wanted *w,
+					   struct root_id root)
+{
+	return use(s, find(s, w, root));
+}
+
+const struct sighting *dso_sightings__find_identity(struct dso_sightings *s, const struct wanted *w)
+{
+	uint32_t i;
+
+	hashmap_each (&s->by_numbers, hash_wanted(w), i) {
+		const struct sighting *known = &s->sightings.data[i];
+
+		if (known->numbers.generation == w->numbers.generation && has_numbers(known, w))
+			break;
+	}
+	return use(s, i);
+}

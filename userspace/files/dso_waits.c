@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "files/dso_waits.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/minmax.h"
+#include "files/dso_events.h"
+#include "tenants/owner.h"
+#include "tenants/pool.h"
+
+#define COPY_MAX     (256ull << 20) /* bytes of a file that is kept as a copy */
+#define MOVED_MISSES 8
+#define MOVED_PERIOD 60000000000ull /* ns */
+
+struct waiting_event {
+	struct mmap_event *event; /* owned */
+	mapping_answer_fn answer;
+	void *context;
+};
+
+/* For mappings of one file, or for one request. */
+struct dso_search {
+	LIST_ENTRY(dso_search) link;
+	bool is_linked;
+	struct dso_waits *waits;
+	struct wanted wanted;		    /* its path is `path` */
+	struct root_id roots[SEARCH_ROOTS]; /* held */
+	uint64_t hash;
+	uint64_t owner;	   /* to charge */
+	uint64_t copy_max; /* that was allowed in the question */
+	VEC(struct waiting_event) events;
+	/* the request; HASHMAP_NONE: there is none */
+	struct located located; /* held */
+	file_answer_fn answer;
+	void *context;
+	char path[];
+};
+
+void dso_waits__init(struct dso_waits *w, struct dso_files *files, struct dso_roots *roots,
+		     struct helper_pool *readers, unsigned int service)
+{
+	*w = (struct dso_waits){
+		.files = files, .roots = roots, .readers = readers, .service = service};
+}
+
+void dso_waits__fini(struct dso_waits *w)
+{
+	for (size_t i = 0; i < w->passed.count; i++)
+		free(w->passed.data[i].event);
+	vec_free(&w->passed);
+}
+
+static void *copy_of(const struct event_header *event)
+{
+	void *copy = malloc(event->size);
+
+	return copy ? memcpy(copy, event, event->size) : NULL;
+}
+
+/* ---- memory that may have a file's text ------------------------------------------------------ */
+
+static struct moved_searches *searches_of(struct dso_waits *w, pid_t pid)
+{
+	return &w->moved[(unsigned int)pid % MOVED_SEARCHED];
+}
+
+/* Found: such searches of the process are of use. */
+static void forgive_search(struct dso_waits *w, const struct wanted *wanted)
+{
+	struct moved_searches *searches = searches_of(w, wanted->pid);
+	unsigned int *count = &searches->count[wanted->just_read];
+
+	if (searches->pid == wanted->pid && *count)
+		--*count;
+}
+
+bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *event)
+{
+	struct moved_searches *searches = searches_of(w, (pid_t)event->pid);
+	uint64_t now = event->header.time;
+
+	if (!(event->protection & PROT_EXEC) || !moved_text__may_be(event->path))
+		return false;
+	if (searches->pid != (pid_t)event->pid || now - searches->since > MOVED_PERIOD)
+		*searches = (struct moved_searches){.pid = (pid_t)event->pid, .since = now};
+	/* JIT code that comes all the time must not use up those of a reading */
+	return searches->count[(event->header.flags & EVENT_FROM_PROC) != 0]++ < MOVED_MISSES;
+}
+
+static void note_error(struct dso_waits *w, int err)
+{
+	if (!w->err)
+		w->err = err;
+}
+
+int dso_waits__take_error(struct dso_waits *w)
+{
+	int err = w->err;
+
+	w->err = 0;
+	return err;
+}
+
+/* ---- searches come and go -------------------------------------------------------------------- */
+
+/* A file not below a root is found only by its process, which may map it thousands of times. */
+static bool is_of_process(const struct wanted *w, struct root_id root)
+{
+	return !root.v || file_search__is_nameless(w->path);
+}
+
+static uint64_t hash_search(const struct wanted *w, struct root_id root)
+{
+	uint64_t hash = hash_combine(hash_string(w->path), hash_u64(root.v));
+
+	hash = hash_combine(hash, hash_bytes(w->build_id.bytes, w->build_id.size));
+	hash = hash_combine(hash, hash_u64(w->numbers.inode));
+	return is_of_process(w, root) ? hash_combine(hash, hash_u64((uint64_t)w->pid)) : hash;
+}
+
+static bool same_file(const struct wanted *a, const struct wanted *b)
+{
+	return !strcmp(a->path, b->path) && build_id_equal(&a->build_id, &b->build_id) &&
+	       same_inode(&a->numbers, &b->numbers) &&
+	       a->numbers.generation == b->numbers.generation;
+}
+
+/* A pending search for the file of a mapping. */
+static struct dso_search *find_search(struct dso_waits *w, const struct wanted *wanted,
+				      struct root_id root)
+{
+	uint64_t hash = hash_search(wanted, root);
+	bool of_process = is_of_process(wanted, root);
+
+	struct dso_search *s;
+
+	if (wanted->anonymous || (of_process && !wanted->numbers.inode && !wanted->build_id.size))
+		return NULL;
+	LIST_FOREACH (s, &w->searches[hash % DSO_SEARCH_BUCKETS], link)
+		if (s->located.file == HASHMAP_NONE && s->hash == hash &&
+		    s->roots[SEARCH_PROCESS].v == root.v && same_file(&s->wanted, wanted) &&
+		    (!of_process || s->wanted.pid == wanted->pid))
+			return s;
+	return NULL;
+}
+
+/* If the process is gone, its parent is the best guess. */
+static uint64_t owner_of(const struct wanted *w)
+{
+	uint64_t owner = helper_owner(w->pid);
+
+	return owner == HELPER_OWNER_UNKNOWN ? helper_owner(w->parent) : owner;
+}
+
+static struct dso_search *new_search(struct dso_waits *w, const struct wanted *wanted,
+				     struct root_id root)
+{
+	size_t path_size = strlen(wanted->path) + 1;
+	struct dso_search *s = calloc(1, sizeof(*s) + path_size);
+
+	if (!s)
+		return NULL;
+	*s = (struct dso_search){.waits = w,
+				 .wanted = *wanted,
+				 .roots[SEARCH_PROCESS] = root,
+				 .hash = hash_search(wanted, root),
+				 .owner = owner_of(wanted),
+				 .located.file = HASHMAP_NONE};
+	memcpy(s->path, wanted->path, path_size);
+	s->wanted.path = s->path;
+	/* an inode number says nothing about a file of another root */
+	if (!root.v)
+		dso_roots__guess(w->roots, wanted->parent, wanted->build_id.size > 0, s->roots);
+	for (int i = 0; i < SEARCH_ROOTS; i++)
+		dso_roots__hold(w->roots, s->roots[i]);
+	LIST_INSERT_HEAD(&w->searches[s->hash % DSO_SEARCH_BUCKETS], s, link);
+	s->is_linked = true;
+	return s;
+}
+
+/* Later mappings wait for another search. */
+static void unlink_search(struct dso_search *s)
+{
+	if (s->is_linked)
+		LIST_REMOVE(s, link);
+	s->is_linked = false;
+}
+
+static void free_search(struct dso_search *s)
+{
+	unlink_search(s);
+	for (size_t i = 0; i < s->events.count; i++)
+		free(s->events.data[i].event);
+	vec_free(&s->events);
+	for (int i = 0; i < SEARCH_ROOTS; i++)
+		dso_roots__unhold(s->waits->roots, s->roots[i]);
+	if (s->located.file != HASHMAP_NONE)
+		dso_files__unhold(s->waits->files, s->located.file);
+	free(s);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* Leaves out a copy (*fd -1) if its user has no room now, or had none at the request. */
+static void judge_copy(const struct dso_search *s, struct file_finding *facts, int *fd)
+{
+	struct dso_files *files = s->waits->files;
+	uint32_t user = helper_owner_user(s->owner);
+	bool left = *fd < 0 ? facts->copy_too_big && s->copy_max < COPY_MAX
+			    : dso_files__copy_room(files, user, facts->copied) < facts->copied;
+
+	if (*fd < 0 && facts->copy_too_big && !left)
+		dso_files__note_copy(files, user, facts, true);
+	if (!left)
+		return;
+	dso_files__note_copy(files, user, facts, false);
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	facts->state = FILE_STATE_OVER_BUDGET;
+}
+
+static struct found take_found(const struct dso_search *s, const struct file_finding *facts, int fd)
+{
+	struct found found = {
+		.fd = fd, .owner = s->owner, .facts = *facts, .root = s->roots[SEARCH_PROCESS]};
+
+	s->waits->opens++;
+	if (facts->root < SEARCH_ROOTS) { /* else its name leads elsewhere, or nowhere */
+		found.root = s->roots[facts->root];
+		found.path = s->wanted.path;
+		found.path_length = facts->shortened ? s->wanted.path_length
+						     : strlen(s->wanted.path);
+	}
+	return found;
+}
+
+/* The mapping as one of the file whose text the memory has. */
+static void fill_moved_event(const struct mmap_event *event, const struct moved_text *text,
+			     struct mmap_event_space *space)
+{
+	struct mmap_event *moved = &space->event;
+
+	memset(space, 0, sizeof(*space));
+	memcpy(moved, event, sizeof(*event));
+	snprintf(moved->path, EVENT_PATH_MAX, "%s", text->path);
+	moved->header.size = event_aligned(sizeof(*moved) + strlen(moved->path) + 1);
+	moved->page_offset = text->offset;
+	moved->major = text->major;
+	moved->minor = text->minor;
+	moved->inode = text->inode;
+}
+
+static int answer_moved(struct dso_search *s, const struct found *found, enum file_state state)
+{
+	struct dso_files *files = s->waits->files;
+	struct waiting_event *waiting = &s->events.data[0];
+	struct mmap_event_space space;
+	uint32_t file = HASHMAP_NONE;
+	struct wanted wanted;
+	int err;
+
+	if (!found) {
+		waiting->event->file_state = state == FILE_STATE_LATE ? FILE_STATE_LATE
+								      : FILE_STATE_NONE;
+		return waiting->answer(waiting->context, waiting->event);
+	}
+	forgive_search(s->waits, &s->wanted);
+	fill_moved_event(waiting->event, &found->facts.moved, &space);
+	wanted = wanted_by_event(&space.event, s->wanted.parent);
+	err = dso_files__complete_found(files, &space.event, &wanted, s->roots[SEARCH_PROCESS],
+					found, &file);
+	return err ? err
+		   : dso_files__answer_event(files, &space.event, file, waiting->answer,
+					     waiting->context);
+}
+
+/* The other mappings get the answer of the first one. */
+static int answer_mappings(struct dso_search *s, const struct found *found, enum file_state state)
+{
+	struct dso_files *files = s->waits->files;
+	struct mmap_event *first = s->events.data[0].event;
+	uint32_t file = HASHMAP_NONE;
+	int err = 0;
+
+	if (found)
+		err = dso_files__complete_found(files, first, &s->wanted, s->roots[SEARCH_PROCESS],
+						found, &file);
+	else
+		dso_files__give_up(first, state);
+	if (file != HASHMAP_NONE)
+		dso_files__hold(files, file);
+	for (size_t i = 0; i < s->events.count && !err; i++) {
+		struct waiting_event *waiting = &s->events.data[i];
+
+		if (i)
+			dso_files__complete_like(files, waiting->event, first, file);
+		err = dso_files__answer_event(files, waiting->event, file, waiting->answer,
+					      waiting->context);
+	}
+	if (file != HASHMAP_NONE)
+		dso_files__unhold(files, file);
+	return err;
+}
+
+static int answer_request(struct dso_search *s, const struct found *found, enum file_state state)
+{
+	struct dso_files *files = s->waits->files;
+	bool replaced = found ? !dso_files__reopen(files, s->located.file, found)
+			      : state == FILE_STATE_REPLACED;
+
+	dso_files__locate(files, &s->located);
+	if (s->located.fd == -EAGAIN)
+		s->located.fd = replaced ? -ESTALE : -ENOENT;
+	return dso_files__answer(files, &s->located, s->answer, s->context);
+}
+
+static void end_search(struct dso_search *s, struct file_finding *facts, int fd)
+{
+	struct dso_waits *w = s->waits;
+	const uint32_t requested = s->located.file;
+	struct found opened, *found = NULL;
+
+	judge_copy(s, facts, &fd);
+	if (fd >= 0) {
+		opened = take_found(s, facts, fd);
+		found = &opened;
+	}
+	unlink_search(s);
+	note_error(w, s->wanted.anonymous	  ? answer_moved(s, found, facts->state)
+		      : requested == HASHMAP_NONE ? answer_mappings(s, found, facts->state)
+						  : answer_request(s, found, facts->state));
+	free_search(s);
+	if (requested != HASHMAP_NONE)
+		dso_files__close_surplus(w->files, requested);
+}
+
+static enum file_state state_of_refusal(enum helper_refusal refusal)
+{
+	switch (refusal) {
+	case HELPER_HUNG:
+	case HELPER_DIED:
+	case HELPER_FORGED:
+		return FILE_STATE_NO_ANSWER;
+	case HELPER_BANNED:
+		return FILE_STATE_BANNED;
+	case HELPER_OVER_BUDGET:
+		return FILE_STATE_OVER_BUDGET;
+	case HELPER_LATE:
+		return FILE_STATE_LATE;
+	default:
+		return FILE_STATE_UNOPENED;
+	}
+}
+
+/* A helper_answer_fn. */
+static void take_finding(void *context, const struct helper_answer *answer)
+{
+	struct file_finding facts = {.root = SEARCH_MAPPED};
+	int fd = -1;
+
+	if (answer->refusal || answer->size <= offsetof(struct file_finding, moved.path) ||
+	    answer->size > sizeof(facts)) {
+		facts.err = -ETIMEDOUT;
+		facts.state = state_of_refusal(answer->refusal);
+	} else {
+		memcpy(&facts, answer->data, answer->size);
+		facts.moved.path[sizeof(facts.moved.path) - 1] = '\0';
+		if (facts.root > SEARCH_MAPPED || facts.state >= FILE_STATE_COUNT)
+			facts = (struct file_finding){.err = -EPROTO, .root = SEARCH_MAPPED};
+		if (!facts.err && answer->fd_count) {
+			fd = answer->fds[0];
+			answer->fds[0] = -1;
+		}
+	}
+	end_search(context, &facts, fd);
+}
+
+/* ---- the question ---------------------------------------------------------------------------- */
+
+static void fill_question(struct dso_search *s, struct file_question *q, int fds[SEARCH_ROOTS])
+{
+	const struct wanted *w = &s->wanted;
+
+	s->copy_max = dso_files__copy_room(s->waits->files, helper_owner_user(s->owner), COPY_MAX);
+	*q = (struct file_question){
+		.pid = w->pid,
+		.tid = w->tid,
+		.start = w->start,
+		.end = w->end,
+		.build_id = w->build_id,
+		.inode = w->numbers.inode,
+		.just_read = w->just_read,
+		.anonymous = w->anonymous,
+		.copy_max = s->copy_max,
+		.path_length = file_search__is_nameless(w->path) ? 0 : w->path_length,
+	};
+	snprintf(q->path, sizeof(q->path), "%s", w->path);
+	for (int i = 0; i < SEARCH_ROOTS; i++) {
+		fds[i] = dso_roots__fd(s->waits->roots, s->roots[i]);
+		q->has_root[i] = fds[i] >= 0;
+	}
+}
+
+static int send_question(struct dso_search *s, struct file_question *q, int fds[SEARCH_ROOTS])
+{
+	struct helper_request request = {
+		.service = s->waits->service,
+		.owner = s->owner,
+		.holds = true,
+		.data = q,
+		.size = file_question__size(q),
+		.fds = fds,
+		.answer = take_finding,
+		.context = s,
+	};
+
+	for (int i = 0; i < SEARCH_ROOTS; i++)
+		if (fds[i] >= 0)
+			fds[request.fd_count++] = fds[i];
+	return helper_pool__request(s->waits->readers, &request);
+}
+
+/* On an error the search is freed without an answer. */
+static int start(struct dso_search *s)
+{
+	struct file_question q;
+	struct file_finding facts;
+	int fds[SEARCH_ROOTS], fd, err = 0;
+
+	fill_question(s, &q, fds);
+	if (s->waits->readers) {
+		err = send_question(s, &q, fds);
+		if (err)
+			free_search(s);
+		return err;
+	}
+	fd = file_search__find(&q, fds, &facts);
+	end_search(s, &facts, fd);
+	return 0;
+}
+
+int dso_waits__search_own_root(struct dso_waits *w, const struct wanted *wanted,
+			       struct found *found)
+{
+	struct dso_search s = {
+		.waits = w, .wanted = *wanted, .roots[SEARCH_PROCESS] = w->roots->own};
+	struct file_question q;
+	struct file_finding facts;
+	int fds[SEARCH_ROOTS], fd;
+
+	if (!w->roots->own.v)
+		return -ENOENT;
+	fill_question(&s, &q, fds);
+	fd = file_search__find(&q, fds, &facts);
+	if (fd < 0)
+		return facts.err;
+	*found = take_found(&s, &facts, fd);
+	return 0;
+}
+
+/* ---- what waits for it ----------------------------------------------------------------------- */
+
+static int add_event(struct dso_search *s, const struct mmap_event *event, mapping_answer_fn answer,
+		     void *context)
+{
+	struct mmap_event *copy = copy_of(&event->header);
+	int err = copy ? vec_push(&s->events, ((struct waiting_event){copy, answer, context}))
+		       : -ENOMEM;
+
+	if (err)
+		free(copy);
+	return err;
+}
+
+int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
+			   const struct wanted *wanted, struct root_id root,
+			   mapping_answer_fn answer, void *context)
+{
+	struct dso_search *s = find_search(w, wanted, root);
+	int err;
+
+	if (s)
+		return add_event(s, event, answer, context);
+	s = new_search(w, wanted, root);
+	if (!s)
+		return -ENOMEM;
+	err = add_event(s, event, answer, context);
+	if (err) {
+		free_search(s);
+		return err;
+	}
+	return start(s);
+}
+
+int dso_waits__add_request(struct dso_waits *w, const struct located *located,
+			   file_answer_fn answer, void *context)
+{
+	const struct dso_file *file = &w->files->files.data[located->file];
+	struct wanted wanted = {
+		.path = file->path,
+		.path_length = file->path ? strlen(file->path) : 0,
+		.build_id = file->build_id,
+		.numbers.inode = file->inode,
+	};
+	struct dso_search *s;
+
+	if (!file->path || dso_roots__fd(w->roots, file->root) < 0)
+		return -ENOENT;
+	s = new_search(w, &wanted, file->root);
+	if (!s)
+		return -ENOMEM;
+	s->located = *located;
+	s->answer = answer;
+	s->context = context;
+	dso_files__hold(w->files, located->file);
+	return start(s);
+}
+
+/* ---- what comes after them ------------------------------------------------------------------- */
+
+static uint64_t oldest_mapping(const struct dso_waits *w)
+{
+	uint64_t since = UINT64_MAX;
+
+	const struct dso_search *s;
+
+	for (size_t bucket = 0; bucket < DSO_SEARCH_BUCKETS; bucket++)
+		LIST_FOREACH (s, &w->searches[bucket], link)
+			for (size_t i = 0; i < s->events.count; i++)
+				since = min_u64(since, s->events.data[i].event->header.time);
+	return since;
+}
+
+uint64_t dso_waits__since(const struct dso_waits *w)
+{
+	uint64_t since = oldest_mapping(w);
+
+	for (size_t i = 0; i < w->passed.count; i++)
+		since = min_u64(since, w->passed.data[i].event->time);
+	return since;
+}
+
+int dso_waits__pass(struct dso_waits *w, struct event_header *event, event_push_fn push,
+		    void *context)
+{
+	struct event_header *copy;
+	int err;
+
+	if (oldest_mapping(w) > event->time)
+		return push(context, event);
+	copy = copy_of(event);
+	err = copy ? vec_push(&w->passed, ((struct passed_event){copy, push, context})) : -ENOMEM;
+	if (err)
+		free(copy);
+	return err;
+}
+
+void dso_waits__pass_on(struct dso_waits *w)
+{
+	uint64_t oldest = w->passed.count ? oldest_mapping(w) : 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < w->passed.count; i++) {
+		const struct passed_event passed = w->passed.data[i];
+
+		if (passed.event->time >= oldest) {
+			w->passed.data[kept++] = passed;
+			continue;
+		}
+		if (!w->err)
+			note_error(w, passed.push(passed.context, passed.event));
+		free(passed.event);
+	}
+	w->passed.count = kept;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A file is never accepted by its name alone: its build-id must be that of the mapping or, if the
+ * mapping has none, its inode. (Not its device: stat and maps differ on overlayfs and btrfs.) These
+ * are tried in order: the path below the process's root; the mapping itself, by map_files, which
+ * also works for deleted and replaced files; and, if the process has ended, the path below its
+ * parent's root, ours and those seen last, where only the administrator's files count.
+ *
+ * A descriptor of a file that a user's program serves is a trap: fstat, read, even close can sleep
+ * for ever. Such a file is copied into memory, and the copy is passed on.
+ */
+#include "files/file_search.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/proc_task.h"
+#include "elf/elf_build_id.h"
+#include "files/owner_copy.h"
+#include "files/zip.h"
+#include "tenants/file_system.h"
+#include "tenants/pool.h"
+#include "tenants/tenant_open.h"
+
+#define FILE_SIZE_MAX (8ULL << 30)
+
+bool file_search__read_build_id(int fd, uint64_t base, struct build_id *id)
+{
+	uint8_t bytes[BUILD_ID_SIZE];
+	int size = elf_read_build_id(fd, base, bytes, sizeof(bytes));
+
+	build_id_set(id, bytes, size > 0 ? size : 0);
+	id->left = size == -EFBIG;
+	return size > 0 || size == -ENOENT || id->left;
+}
+
+/* The last two mean that perf could not determine the name. */
+bool file_search__is_nameless(const char *path)
+{
+	return !strncmp(path, "/memfd:", 7) || !strcmp(path, "//toolong") ||
+	       !strcmp(path, "//enomem");
+}
+
+static bool begins_with(const char *path, const char *beginning)
+{
+	return !strncmp(path, beginning, strlen(beginning));
+}
+
+bool file_search__is_hopeless(const char *path)
+{
+	if (path[0] != '/' || (path[1] == '/' && !file_search__is_nameless(path)))
+		return true;
+	return begins_with(path, "/dev/zero") || begins_with(path, "/SYSV") ||
+	       begins_with(path, "/anon_hugepage");
+}
+
+/* ---- what is looked for ---------------------------------------------------------------------- */
+
+struct wanted wanted_by_event(const struct mmap_event *event, pid_t parent)
+{
+	struct wanted w = {
+		.path = event->path,
+		.path_length = mapping_path_length(event->path),
+		.numbers = {event->major, event->minor, event->inode, event->inode_generation},
+		.pid = (pid_t)event->pid,
+		.tid = (pid_t)event->tid,
+		.parent = parent,
+		.start = event->start,
+		.end = event->start + event->length,
+		.just_read = (event->header.flags & EVENT_FROM_PROC) != 0,
+	};
+
+	if (event->header.flags & EVENT_BUILD_ID)
+		build_id_set(&w.build_id, event->build_id, event->build_id_size);
+	return w;
+}
+
+bool wanted_has_path(const struct wanted *w, const char *path)
+{
+	return !strncmp(path, w->path, w->path_length) && !path[w->path_length];
+}
+
+void build_id_report(const struct build_id *id, struct mmap_event *event)
+{
+	if (id->size == 0)
+		return;
+	event->build_id_size = id->size;
+	memcpy(event->build_id, id->bytes, sizeof(event->build_id));
+	event->header.flags |= EVENT_BUILD_ID;
+}
+
+/* ---- reasons --------------------------------------------------------------------------------- */
+
+static enum file_state state_of_error(int err)
+{
+	switch (err) {
+	case -EACCES:
+	case -EPERM:
+		return FILE_STATE_DENIED;
+	case -EMFILE:
+	case -ENFILE:
+		return FILE_STATE_NO_FDS;
+	case -ENOTSUP:
+	case -EISDIR:
+		return FILE_STATE_NOT_REGULAR;
+	case -EFBIG:
+		return FILE_STATE_TOO_BIG;
+	case -ESTALE:
+		return FILE_STATE_REPLACED;
+	default:
+		return FILE_STATE_MISSING;
+	}
+}
+
+/* Notes why an attempt failed; of several reasons the last one in `order` is kept. */
+static int note_failure(struct file_finding *finding, int err)
+{
+	static const enum file_state order[] = {FILE_STATE_MISSING, FILE_STATE_DENIED,
+						FILE_STATE_NO_FDS,  FILE_STATE_NOT_REGULAR,
+						FILE_STATE_TOO_BIG, FILE_STATE_REPLACED};
+	enum file_state now = state_of_error(err);
+	size_t new_rank = 0, old_rank = 0;
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (order[i] == now)
+			new_rank = i;
+		if (order[i] == finding->state)
+			old_rank = i;
+	}
+	if (!finding->err || new_rank > old_rank) {
+		finding->err = err;
+		finding->state = now;
+	}
+	return err;
+}
+
+/* ---- what is passed on ----------------------------------------------------------------------- */
+
+static bool only_root_writes(const struct stat *st)
+{
+	return !st->st_uid && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* ---- one attempt ----------------------------------------------------------------------------- */
+
+/* Is this opened file right? Notes what it is. 0 or -ESTALE. */
+static int identify(const struct file_question *q, int fd, const struct stat *st, bool mapped,
+		    struct file_finding *finding)
+{
+	if (q->build_id.size == 0 && st->st_ino != q->inode && !(mapped && q->just_read))
+		return -ESTALE;
+	finding->elf = file_search__read_build_id(fd, 0, &finding->build_id);
+	finding->archive = !finding->elf && zip_is_archive(fd);
+	if (q->build_id.size > 0 && !build_id_equal(&q->build_id, &finding->build_id))
+		return -ESTALE;
+	finding->device = st->st_dev;
+	finding->inode = st->st_ino;
+	finding->size = st->st_size;
+	finding->modified = st->st_mtim;
+	finding->changed = st->st_ctim;
+	return 0;
+}
+
+/* Takes the descriptor; returns one to pass on, or negative errno. */
+static int judge(const struct file_question *q, int opened, const struct stat *st, bool mapped,
+		 struct file_finding *finding)
+{
+	_cleanup_close_ int fd = opened;
+	int err = identify(q, fd, st, mapped, finding);
+
+	if (err)
+		return err;
+	finding->shared = only_root_writes(st) && file_system__is_administrators(fd, q->pid);
+	err = file_system__make_safe(&fd, q->pid, q->copy_max, &finding->copied);
+	finding->copy_too_big = err == -EFBIG;
+	return err ? err : steal_fd(fd);
+}
+
+static int try_path(const struct file_question *q, int root, const char *path,
+		    struct file_finding *finding)
+{
+	struct stat st;
+	int fd = tenant_open(root, path, 0, FILE_SIZE_MAX, &st);
+
+	return fd < 0 ? fd : judge(q, fd, &st, false, finding);
+}
+
+/* The path as it is, and, if no file has that very name, without " (deleted)". */
+static int try_below(const struct file_question *q, int root, struct file_finding *finding)
+{
+	char shorter[EVENT_PATH_MAX];
+	int fd = try_path(q, root, q->path, finding);
+
+	finding->shortened = false;
+	if (fd == -ENOENT && q->path[q->path_length]) {
+		memcpy(shorter, q->path, q->path_length);
+		shorter[q->path_length] = '\0';
+		fd = try_path(q, root, shorter, finding);
+		finding->shortened = true;
+	}
+	return fd < 0 ? note_failure(finding, fd) : fd;
+}
+
+/* A file that only its user can open. */
+static int try_as_owner(const struct file_question *q, struct file_finding *finding)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int err;
+
+	fd = owner_copy__of_mapping(q->pid, q->start, q->end, q->copy_max, &st, &finding->copied);
+	finding->copy_too_big = fd == -EFBIG;
+	finding->shared = false;
+	err = fd < 0 ? fd : identify(q, fd, &st, true, finding);
+	return err ? err : steal_fd(fd);
+}
+
+static int try_mapped(const struct file_question *q, struct file_finding *finding)
+{
+	struct stat st;
+	int fd = tenant_open_mapped(q->pid, q->start, q->end, FILE_SIZE_MAX, &st);
+
+	if (fd < 0 && q->tid != q->pid)
+		fd = tenant_open_mapped(q->tid, q->start, q->end, FILE_SIZE_MAX, &st);
+	if (fd >= 0)
+		fd = judge(q, fd, &st, true, finding);
+	else if (fd == -EACCES)
+		fd = try_as_owner(q, finding);
+	return fd < 0 ? note_failure(finding, fd) : fd;
+}
+
+/* Memory whose bytes do not come in time counts as late: the process is read again then. */
+static int find_moved(const struct file_question *q, struct file_finding *finding)
+{
+	struct file_question mapped = *q;
+	struct stat st;
+	int fd = moved_text__find(q->pid, q->start, q->end, &finding->moved, &st);
+
+	mapped.just_read = true;
+	if (fd >= 0)
+		fd = judge(&mapped, fd, &st, true, finding);
+	if (fd >= 0) {
+		finding->state = FILE_STATE_RIGHT;
+		finding->root = SEARCH_MAPPED;
+		return fd;
+	}
+	finding->err = fd;
+	finding->state = fd == -EAGAIN ? FILE_STATE_LATE : FILE_STATE_NONE;
+	return -1;
+}
+
+/* A descriptor, or -1. */
+static int found_by(struct file_finding *finding, enum search_root root, int fd)
+{
+	finding->err = 0;
+	finding->state = FILE_STATE_RIGHT;
+	finding->root = root;
+	return fd;
+}
+
+int file_search__find(const struct file_question *q, const int roots[SEARCH_ROOTS],
+		      struct file_finding *finding)
+{
+	bool named = q->path_length > 0;
+	int fd = -1;
+
+	*finding = (struct file_finding){};
+	if (q->anonymous)
+		return find_moved(q, finding);
+	if (named && roots[SEARCH_PROCESS] >= 0)
+		fd = try_below(q, roots[SEARCH_PROCESS], finding);
+	if (fd >= 0)
+		return found_by(finding, SEARCH_PROCESS, fd);
+	if (q->pid > 0)
+		fd = try_mapped(q, finding);
+	if (fd >= 0)
+		return found_by(finding, SEARCH_MAPPED, fd);
+	/* a process that lives has no such file elsewhere */
+	for (int i = SEARCH_PARENT; i < SEARCH_ROOTS && named && roots[SEARCH_PROCESS] < 0; i++) {
+		fd = roots[i] >= 0 ? try_below(q, roots[i], finding) : -1;
+		if (fd >= 0 && i >= SEARCH_OTHERS && !finding->shared) {
+			/* its build-id is right, but its owner may have forged it */
+			close(fd);
+			fd = note_failure(finding, -ESTALE);
+		}
+		if (fd >= 0)
+			return found_by(finding, i, fd);
+	}
+	if (!finding->err)
+		note_failure(finding, -ENOENT);
+	return -1;
+}
+
+/* ---- in a reader ----------------------------------------------------------------------------- */
+
+size_t file_question__size(const struct file_question *question)
+{
+	return offsetof(struct file_question, path) + strlen(question->path) + 1;
+}
+
+size_t file_finding__size(const struct file_finding *finding)
+{
+	return offsetof(struct file_finding, moved.path) + strlen(finding->moved.path) + 1;
+}
+
+void file_search__serve(struct helper_job *job)
+{
+	struct file_question question = {};
+	struct file_finding *finding = job->answer;
+	int roots[SEARCH_ROOTS], fd;
+	size_t used = 0;
+
+	memcpy(&question, job->request,
+	       job->request_size < sizeof(question) ? job->request_size : sizeof(question));
+	for (int i = 0; i < SEARCH_ROOTS; i++)
+		roots[i] = question.has_root[i] && used < job->fd_count ? job->fds[used++] : -1;
+	fd = file_search__find(&question, roots, finding);
+	job->answer_size = file_finding__size(finding);
+	if (fd >= 0)
+		job->answer_fds[job->answer_fd_count++] = fd;
+}

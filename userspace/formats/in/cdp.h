@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The CPU profile of the Chrome DevTools Protocol: nodes that are call paths, and samples that name
+ * a node. A .cpuprofile file holds one; a Chrome trace has one for each thread, in chunks.
+ *
+ * A sample lasts until the next one, the last until the profile's end, as in VS Code, speedscope
+ * and DevTools' timeline. If times run backwards, samples are sorted, as in DevTools. (idle) is no
+ * CPU time; (program) and (garbage collector) are, as functions of these names. (root) is no frame.
+ */
+#ifndef FORMATS_IN_CDP_H
+#define FORMATS_IN_CDP_H
+
+#include "formats/in/frames.h"
+#include "formats/in/json.h"
+
+#define CDP_NONE UINT32_MAX
+
+enum cdp_kind { CDP_CODE, CDP_ROOT, CDP_IDLE };
+
+/* The code that a callFrame describes. */
+struct cdp_code {
+	enum cdp_kind kind;
+	uint32_t category;
+	struct function_id function;
+	struct string_id file;
+	struct dso_id dso;
+};
+
+struct cdp_node {
+	uint64_t id;
+	uint32_t parent; /* index, or CDP_NONE */
+	struct cdp_code code;
+	struct stack_id stack;		 /* 0 until it is made */
+	uint32_t first_tick, tick_count; /* positionTicks */
+	uint32_t next_tick,
+		used; /* of the next sample: which of them, and how much of it is used */
+};
+
+/* A line in a node that was executing, and how often. */
+struct cdp_tick {
+	uint32_t line;
+	uint32_t count;
+};
+
+/* A node and the id of another one: its child, or its parent. */
+struct cdp_edge {
+	uint32_t node;
+	bool to_parent;
+	uint64_t id;
+	const char *at;
+};
+
+struct cdp_sample {
+	int64_t time; /* ns */
+	uint32_t node;
+	uint32_t line;	      /* 0: unknown */
+	uint64_t cpu, events; /* of $sysprof */
+};
+
+/* A callFrame by its bytes in the file: most nodes have one that was there before. */
+struct cdp_call_frame {
+	struct json_value text;
+	struct cdp_code code;
+};
+
+/* Of all profiles of a file. */
+MAP_TYPE(cdp_call_frames, struct cdp_call_frame);
+MAP_KEY(cdp_call_frames, struct cdp_call_frame, struct json_value, entry->text)
+MAP_FUNCTIONS(cdp_call_frames, struct cdp_call_frame, struct json_value, cdp_call_frames__key,
+	      json_value_hash, json_value_equal);
+
+DEFINE_MAP_BY(cdp_nodes, struct cdp_node, uint64_t, id);
+
+struct cdp {
+	const struct json_text *text;
+	struct profile_builder *b;
+	struct frames *frames;
+	struct cdp_call_frames *call_frames;
+	struct process_id process;
+	const char
+		*program; /* what wrote $sysprof: its native code is no JIT code. NULL: an engine */
+	struct cdp_nodes nodes;
+	VEC(struct cdp_tick) ticks;
+	VEC(struct cdp_edge) edges;
+	VEC(struct cdp_sample) samples;
+	VEC(uint32_t) path; /* scratch */
+	int64_t last_time;
+};
+
+void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
+	       struct cdp_call_frames *call_frames, struct process_id process);
+void cdp__fini(struct cdp *c);
+
+/* Add the nodes of an array; they may refer to earlier and later ones. */
+int cdp__nodes(struct cdp *c, struct json_value nodes);
+
+/*
+ * Add samples: node ids, deltas in µs and, if the file has them (else absent), executed lines, CPU
+ * times and numbers of events. The first delta of all is relative to `start` ns.
+ */
+int cdp__samples(struct cdp *c, struct json_value samples, struct json_value deltas,
+		 struct json_value lines, struct json_value cpu, struct json_value events,
+		 int64_t start);
+
+/* Everything was added: sort the samples and find the parents. */
+int cdp__settle(struct cdp *c);
+
+/*
+ * Emit the samples as those of a thread. `end`: of the last one, ns; 0: unknown. `own`: weights are
+ * those of $sysprof, CPU time since the sample before.
+ */
+int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int64_t end, bool own);
+
+/* The median distance of two samples, ns; 0: there are less than two. */
+uint64_t cdp__period(const struct cdp *c);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * .cpuprofile: Node, Deno, Bun, Chrome, wasmbrowsertest, VS Code, and ours, whose "$sysprof" has
+ * the thread and its CPU time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "formats/in/cdp.h"
+#include "formats/in/import.h"
+
+#define US_MAX		(1LL << 50)
+#define US_MAX_REALTIME (INT64_MAX / 2000)
+
+struct members {
+	struct json_value nodes, start, end, samples, deltas, own;
+};
+
+/* Data that only our own files have. */
+struct identity {
+	bool present;
+	uint32_t pid, tid;
+	bool is_main, ahead;
+	char *comm, *process;
+	uint64_t period, realtime_us;
+	int64_t start_us, end_us; /* of the recording */
+	struct json_value cpu, events;
+};
+
+static bool recognizes_cpuprofile(const uint8_t *bytes, size_t size)
+{
+	return import_json_kind(bytes, size) == IMPORT_JSON_CPUPROFILE;
+}
+
+static int read_members(const struct json_text *text, struct members *m)
+{
+	struct json_value head;
+	/* to the end: a file that is cut off is reported as that, not by what is missing in it */
+	int err = json_document(text, {"nodes", &m->nodes}, {"startTime", &m->start},
+				{"endTime", &m->end}, {"samples", &m->samples},
+				{"timeDeltas", &m->deltas}, {"$sysprof", &m->own}, {"head", &head});
+
+	if (err)
+		return err;
+	if (head.at)
+		return json_fail(text, head.at, -EPROTONOSUPPORT,
+				 "it is a CPU profile of the form before Chrome 57 (\"head\")");
+	if (!m->nodes.at || !m->samples.at || !m->deltas.at)
+		return json_fail(text, text->start, -EBADMSG, "a .cpuprofile without %s",
+				 !m->nodes.at	  ? "nodes"
+				 : !m->samples.at ? "samples"
+						  : "timeDeltas");
+	return 0;
+}
+
+static void identity__fini(struct identity *id)
+{
+	free(id->comm);
+	free(id->process);
+}
+
+static int read_recording(const struct json_text *text, struct json_value value,
+			  struct identity *id)
+{
+	_cleanup_json_ struct json_tree *tree = NULL;
+	int err = json_tree__parse(text, value, &tree);
+
+	if (err)
+		return err;
+	id->start_us = json_tree__integer(tree, "startTime", 0, US_MAX, 0);
+	id->end_us = json_tree__integer(tree, "endTime", 0, US_MAX, 0);
+	return 0;
+}
+
+static int read_number(const struct json_text *text, struct json_value value, const char *what,
+		       int64_t max, uint64_t *number)
+{
+	int64_t integer = 0;
+	int err = value.at ? json_integer(text, value, what, 0, max, &integer) : 0;
+
+	*number = (uint64_t)integer;
+	return err;
+}
+
+static int read_identity(const struct json_text *text, struct json_value own, struct identity *id,
+			 struct profile_builder *b)
+{
+	struct json_value pid, tid, comm, process, is_main, realtime, period, recording, ahead;
+	uint64_t pid_number = 0, tid_number = 0;
+	int err = json_members(text, own, {"pid", &pid}, {"tid", &tid}, {"comm", &comm},
+			       {"process", &process}, {"isMainThread", &is_main},
+			       {"startTimeRealtime", &realtime}, {"periodNs", &period},
+			       {"threadCPUDeltas", &id->cpu}, {"recording", &recording},
+			       {"cpuDeltasAhead", &ahead}, {"sampleEvents", &id->events});
+
+	id->present = true;
+	if (!err)
+		err = read_number(text, pid, "pid", UINT32_MAX, &pid_number)
+			?: read_number(text, tid, "tid", UINT32_MAX, &tid_number)
+			?: read_number(text, realtime, "startTimeRealtime", US_MAX_REALTIME,
+				       &id->realtime_us)
+			?: read_number(text, period, "periodNs", 1LL << 50, &id->period);
+	if (!err && comm.at)
+		err = json_string_copy(text, comm, &id->comm);
+	if (!err && process.at)
+		err = json_string_copy(text, process, &id->process);
+	if (!err && recording.at)
+		err = read_recording(text, recording, id) ?: import_event(text, recording, b);
+	id->pid = (uint32_t)pid_number;
+	id->tid = (uint32_t)tid_number;
+	id->is_main = json_is(is_main, "true");
+	id->ahead = json_is(ahead, "true");
+	return err;
+}
+
+/* µs with a fraction, as a time in ns */
+static int read_time(const struct json_text *text, struct json_value value, int64_t *ns)
+{
+	*ns = 0;
+	return !value.at || json_is(value, "null")
+		       ? 0
+		       : json_time(text, value, 3, 0, US_MAX * 1000, ns);
+}
+
+static void set_session(struct profile_builder *b, const struct identity *id, int64_t start,
+			int64_t end, uint64_t period)
+{
+	struct profile *session = profile_builder__session(b);
+	/* the format has no other date, and other converters take the start too */
+	uint64_t realtime = id->present ? id->realtime_us * 1000 : (uint64_t)start;
+
+	session->start = (uint64_t)start;
+	session->end = (uint64_t)end;
+	session->period = id->present ? id->period : period;
+	session->finished_symbols = true;
+	session->idle_known = true;
+	session->weight_ahead = !id->cpu.at || id->ahead;
+	if (id->start_us && id->start_us * 1000 < start) {
+		session->start = (uint64_t)id->start_us * 1000;
+		realtime -= min_u64(realtime, (uint64_t)start - session->start);
+	}
+	session->end = max_u64(session->end, (uint64_t)id->end_us * 1000);
+	session->start_realtime = realtime;
+}
+
+static int read_profile(const struct import_request *request, const struct json_text *text,
+			const struct members *m, const struct identity *id, struct frames *frames)
+{
+	const char *name = id->process ? id->process : request->name;
+	struct profile_builder *b = request->builder;
+	struct profile_process process = {.pid = id->pid, .is_target = true};
+	struct string_id comm;
+	struct thread_id thread;
+	int64_t start, end;
+	struct cdp_call_frames call_frames = {};
+	struct cdp c;
+	int err;
+
+	err = read_time(text, m->start, &start) ?: read_time(text, m->end, &end);
+	if (err)
+		return err;
+	process.name = profile_builder__string(b, name);
+	process.start = (uint64_t)start;
+	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
+	cdp__init(&c, text, frames, &call_frames, profile_builder__process(b, &process));
+	c.program = id->present && !id->ahead ? name : NULL;
+	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
+					 comm, (uint64_t)start);
+	err = cdp__nodes(&c, m->nodes)
+		?: cdp__samples(&c, m->samples, m->deltas, (struct json_value){0}, id->cpu, id->events,
+			       start)
+		?: cdp__settle(&c)
+		?: cdp__emit(&c, thread, comm, end, id->cpu.at);
+	set_session(b, id, start, end, cdp__period(&c));
+	cdp__fini(&c);
+	cdp_call_frames__fini(&call_frames);
+	return err;
+}
+
+static int read_cpuprofile(const struct import_request *request, struct import_failure *failure)
+{
+	const char *bytes = (const char *)request->bytes;
+	const struct json_text text = {bytes, bytes + request->size, failure};
+	struct identity id = {};
+	struct members m;
+	struct frames frames = {.b = request->builder};
+	int err = read_members(&text, &m);
+
+	if (!err && m.own.at)
+		err = read_identity(&text, m.own, &id, request->builder);
+	if (err)
+		goto out;
+	err = read_profile(request, &text, &m, &id, &frames);
+	frames__fini(&frames);
+out:
+	identity__fini(&id);
+	return err;
+}
+
+const struct importer cpuprofile_importer = {
+	.name = "cpuprofile",
+	.description = "Chrome CPU profile: Node, Deno, Bun, Chrome, sysprof",
+	.recognizes = recognizes_cpuprofile,
+	.read = read_cpuprofile,
+};

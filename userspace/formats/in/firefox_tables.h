@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Libraries, categories, columns of tables and their stacks of a Firefox profile (firefox.h). */
+#ifndef FORMATS_IN_FIREFOX_TABLES_H
+#define FORMATS_IN_FIREFOX_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+#include "formats/in/json.h"
+
+struct firefox_common;
+struct firefox_in;
+
+int firefox_common__libs(struct firefox_common *common, struct json_value libs);
+int firefox_common__categories(struct firefox_common *common, struct json_value categories);
+void firefox_common__fini(struct firefox_common *common);
+
+/* Read the tables of `shared` or of a thread. `strings`, `sources`: used if it has none. */
+int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
+		     struct json_value strings, struct json_value sources);
+void firefox_in__fini(struct firefox_in *in);
+
+/*
+ * A stack of a sample, by a number below stacks.count. `process`: whose JIT code it is. *idle: its
+ * leaf is of the category Idle.
+ */
+int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id process,
+		      struct stack_id *stack, bool *idle);
+
+#endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Folded stacks: ours, and those of stackcollapse-perf.pl, inferno, async-profiler, py-spy and
+ * others. A line is frames, root first, separated by semicolons, then a space and a count.
+ *
+ * The first field is the thread's name, as in our files and perf's. It is a frame if some line of
+ * the file has one field only, or if a first field has an annotation ("_[k]") or a line
+ * ("(app.py:3)"). async-profiler's "[name tid=12]" is always a thread.
+ *
+ * Annotations: _[k] kernel; _[j], _[0], _[1] JIT code; _[i] inlined; _[?] ours: perhaps another
+ * function. ":12" after a name is its line, as in our files with --lines. There are no times and no
+ * CPU time: counts become ticks.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/parse.h"
+#include "base/vec.h"
+#include "formats/in/frames.h"
+#include "formats/in/import.h"
+
+#define COUNT_MAX	 (1ULL << 53)
+#define LINE_MAX_DIGITS	 9
+#define RECOGNIZED_LINES 3
+
+struct span {
+	const char *at, *end;
+};
+
+/* A line, split. */
+struct folded_line {
+	struct span stack;
+	uint64_t count;
+};
+
+/* Most texts of fields occur often. */
+struct field {
+	struct span text;
+	struct location_id location;
+};
+
+static uint64_t hash_field(const struct field *f)
+{
+	return hash_bytes(f->text.at, (size_t)(f->text.end - f->text.at));
+}
+
+static bool is_same_field(const struct field *a, const struct field *b)
+{
+	size_t size = (size_t)(a->text.end - a->text.at);
+
+	return (size_t)(b->text.end - b->text.at) == size && !memcmp(a->text.at, b->text.at, size);
+}
+
+DEFINE_MAP_OF(fields, struct field, hash_field, is_same_field);
+
+struct thread {
+	struct string_id name;
+	uint32_t tid; /* 0: unknown */
+	struct thread_id id;
+	uint64_t rows;
+};
+
+static uint64_t hash_thread(const struct thread *t)
+{
+	return hash_combine(hash_u64(t->name.v), hash_u64(t->tid));
+}
+
+#define is_same_thread(a, b) ((a)->name.v == (b)->name.v && (a)->tid == (b)->tid)
+
+DEFINE_MAP_OF(threads, struct thread, hash_thread, is_same_thread);
+
+struct folded {
+	struct profile_builder *b;
+	struct import_failure *failure;
+	const char *start, *end;
+	bool first_is_thread;
+	struct span file_name; /* the thread of a line that names none */
+	struct frames frames;
+	struct process_id process;
+	struct dso_id code, kernel, jit;
+	struct fields fields;
+	struct threads threads;
+	VEC(char) name; /* scratch */
+};
+
+static int fail_at(const struct folded *f, const char *at, int error, const char *what)
+{
+	size_t line = 1;
+
+	for (const char *c = f->start; c < at; c++)
+		line += *c == '\n';
+	return import_fail(f->failure, (uint64_t)(at - f->start), error, "line %zu: %s", line,
+			   what);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static const char *line_end(const char *at, const char *end)
+{
+	const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+	return newline ? newline : end;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* "12" or "12.5", which flamegraph.pl takes; rounded. */
+static bool parse_count(struct span text, uint64_t *count)
+{
+	uint64_t value = 0;
+	const char *at = text.at;
+
+	for (; at < text.end && is_digit(*at); at++) {
+		value = value * 10 + (uint64_t)(*at - '0');
+		if (value > COUNT_MAX)
+			return false;
+	}
+	if (at == text.at)
+		return false;
+	if (at < text.end && *at == '.') {
+		if (++at < text.end && *at >= '5' && *at <= '9')
+			value++;
+		while (at < text.end && is_digit(*at))
+			at++;
+	}
+	*count = value;
+	return at == text.end;
+}
+
+/* 0: a line; -EAGAIN: a blank one; -EBADMSG. */
+static int split_line(struct span line, struct folded_line *out)
+{
+	const char *space;
+
+	while (line.end > line.at && strchr(" \t\r", line.end[-1]) && line.end[-1])
+		line.end--;
+	if (line.at == line.end)
+		return -EAGAIN;
+	space = memrchr(line.at, ' ', (size_t)(line.end - line.at));
+	if (!space || !parse_count((struct span){space + 1, line.end}, &out->count))
+		return -EBADMSG;
+	out->stack = (struct span){line.at, space};
+	while (out->stack.end > out->stack.at && out->stack.end[-1] == ' ')
+		out->stack.end--;
+	return out->stack.at < out->stack.end ? 0 : -EBADMSG;
+}
+
+static struct span next_field(struct span *rest)
+{
+	const char *semicolon = memchr(rest->at, ';', (size_t)(rest->end - rest->at));
+	struct span field = {rest->at, semicolon ? semicolon : rest->end};
+
+	rest->at = semicolon ? semicolon + 1 : rest->end;
+	return field;
+}
+
+static bool recognizes_folded(const uint8_t *bytes, size_t size)
+{
+	const char *at = (const char *)bytes, *end = at + size;
+	unsigned int lines = 0;
+
+	if (memchr(bytes, 0, size < 4096 ? size : 4096))
+		return false;
+	for (const char *newline; at < end && lines < RECOGNIZED_LINES; at = newline + 1) {
+		struct folded_line line;
+		int err;
+
+		newline = line_end(at, end);
+		err = split_line((struct span){at, newline}, &line);
+		if (err == -EBADMSG)
+			return lines > 0; /* what follows is reported as damaged */
+		lines += !err;
+	}
+	return lines > 0;
+}
+
+/* ---- the first field ------------------------------------------------------------------------- */
+
+/* The letter of "_[k]" at the end, 0: none. */
+static char annotation(struct span field)
+{
+	size_t size = (size_t)(field.end - field.at);
+
+	if (size <= 4 || memcmp(field.end - 4, "_[", 2) || field.end[-1] != ']')
+		return 0;
+	return strchr("kji01?", field.end[-2]) ? field.end[-2] : 0;
+}
+
+static bool is_async_thread(struct span field)
+{
+	return field.at < field.end && *field.at == '[' && field.end[-1] == ']' &&
+	       memmem(field.at, (size_t)(field.end - field.at), " tid=", 5);
+}
+
+static bool looks_like_frame(struct span field)
+{
+	if (is_async_thread(field))
+		return false;
+	return annotation(field) ||
+	       (field.end - field.at > 4 && field.end[-1] == ')' && is_digit(field.end[-2]) &&
+		memchr(field.at, ':', (size_t)(field.end - field.at)));
+}
+
+static bool find_threads(const struct folded *f)
+{
+	bool any = false;
+
+	for (const char *at = f->start, *newline; at < f->end; at = newline + 1) {
+		struct folded_line line;
+		struct span field;
+
+		newline = line_end(at, f->end);
+		if (split_line((struct span){at, newline}, &line))
+			continue;
+		field = next_field(&line.stack);
+		any |= is_async_thread(field);
+		if (line.stack.at == line.stack.end && !is_async_thread(field))
+			return any;
+		if (looks_like_frame(field))
+			return any;
+	}
+	return true;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+/* A name as a string. It has no NUL: read_folded() rejects them. */
+static const char *terminated(struct folded *f, struct span text)
+{
+	size_t size = (size_t)(text.end - text.at);
+
+	if (vec_reserve(&f->name, size + 1))
+		return NULL;
+	memcpy(f->name.data, text.at, size);
+	f->name.data[size] = '\0';
+	return f->name.data;
+}
+
+/* ":12" at the end; the name may not be empty. */
+static uint32_t take_line(struct span *field)
+{
+	const char *at = field->end;
+	uint32_t line = 0;
+
+	while (at > field->at && is_digit(at[-1]) && field->end - at < LINE_MAX_DIGITS)
+		at--;
+	if (at == field->end || at - field->at < 2 || at[-1] != ':' || at[-2] == ':')
+		return 0;
+	for (const char *digit = at; digit < field->end; digit++)
+		line = line * 10 + (uint32_t)(*digit - '0');
+	if (line)
+		field->end = at - 1;
+	return line;
+}
+
+static struct location_id make_location(struct folded *f, struct span field)
+{
+	struct frame frame = {
+		.dso = f->code,
+		.category = CATEGORY_USER,
+		.process = f->process,
+		.elf_address = PROFILE_UNKNOWN_ADDRESS,
+	};
+	struct profile_line line = {};
+	char kind = annotation(field);
+	const char *name;
+
+	if (kind)
+		field.end -= 4;
+	if (kind == 'k') {
+		frame.dso = f->kernel;
+		frame.category = CATEGORY_KERNEL;
+		frame.process = (struct process_id){0};
+	} else if (kind && kind != 'i') {
+		frame.dso = f->jit;
+		frame.category = CATEGORY_JIT;
+		frame.ambiguous = kind == '?';
+	}
+	line.line = take_line(&field);
+	name = terminated(f, field);
+	if (!name)
+		return (struct location_id){0};
+	line.function = frames__function(&f->frames, *name ? name : "[unknown]", frame.dso,
+					 (struct string_id){0}, 0, 0);
+	return frames__location(&f->frames, &frame, &line, 1);
+}
+
+static int location_of(struct folded *f, struct span text, struct location_id *location)
+{
+	bool is_new;
+	struct field *field = fields__need(&f->fields, &(struct field){.text = text}, &is_new);
+
+	if (field && is_new)
+		field->location = make_location(f, text);
+	if (!field || !field->location.v)
+		return -ENOMEM;
+	*location = field->location;
+	return 0;
+}
+
+static int stack_of(struct folded *f, struct span rest, struct stack_id *stack)
+{
+	unsigned int depth = 0;
+
+	*stack = (struct stack_id){0};
+	do {
+		struct span field = next_field(&rest);
+		struct location_id location;
+		int err;
+
+		if (++depth > IMPORT_DEPTH_MAX)
+			return fail_at(f, field.at, -E2BIG, "a stack of more than 131072 frames");
+		err = location_of(f, field, &location);
+		if (err)
+			return err;
+		*stack = profile_builder__stack(f->b, *stack, location);
+		if (!stack->v)
+			return -ENOMEM;
+	} while (rest.at < rest.end);
+	return 0;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* "[name tid=12]" is the thread 12 with that name. */
+static uint32_t take_tid(struct span *field)
+{
+	const char *at = memmem(field->at, (size_t)(field->end - field->at), " tid=", 5);
+	uint64_t tid = 0;
+
+	for (const char *digit = at + 5; is_digit(*digit) && tid < UINT32_MAX; digit++)
+		tid = tid * 10 + (uint64_t)(*digit - '0');
+	*field = (struct span){field->at + 1, at};
+	return tid < UINT32_MAX ? (uint32_t)tid : 0;
+}
+
+/* The thread with this name and number, made at first use. */
+static int thread_of(struct folded *f, struct span field, struct thread **thread)
+{
+	uint32_t tid = is_async_thread(field) ? take_tid(&field) : 0;
+	const char *text = terminated(f, field);
+	const struct thread wanted = {.name = profile_builder__string(f->b, text), .tid = tid};
+	bool is_new, is_main = !f->threads.count;
+
+	*thread = text ? threads__need(&f->threads, &wanted, &is_new) : NULL;
+	if (!*thread)
+		return -ENOMEM;
+	if (is_new)
+		(*thread)->id = profile_builder__thread(f->b, f->process, tid, is_main, wanted.name,
+							profile_builder__session(f->b)->start);
+	return 0;
+}
+
+static int add_line(struct folded *f, const struct folded_line *line)
+{
+	struct span rest = line->stack;
+	struct span first = next_field(&rest);
+	struct profile_sample row = {
+		.kind = SAMPLE_CPU, .ticks = line->count, .end = STACK_END_ROOT};
+	struct thread *thread;
+	int err;
+
+	if (!line->count)
+		return 0;
+	if (!f->first_is_thread || rest.at == rest.end) {
+		rest = line->stack;
+		first = f->file_name;
+	}
+	err = stack_of(f, rest, &row.stack) ?: thread_of(f, first, &thread);
+	if (err)
+		return err;
+	row.comm = thread->name;
+	/* made up: rows are in the order of the file */
+	row.time = profile_builder__session(f->b)->start + ++thread->rows;
+	profile_builder__sample(f->b, thread->id, &row);
+	return profile_builder__error(f->b);
+}
+
+static int read_lines(struct folded *f)
+{
+	int err = 0;
+
+	for (const char *at = f->start, *newline; at < f->end && !err; at = newline + 1) {
+		struct folded_line line;
+
+		newline = line_end(at, f->end);
+		err = split_line((struct span){at, newline}, &line);
+		if (err == -EBADMSG)
+			return fail_at(f, at, err, "no stack and count");
+		err = err == -EAGAIN ? 0 : add_line(f, &line);
+	}
+	return err;
+}
+
+static int read_folded(const struct import_request *request, struct import_failure *failure)
+{
+	struct profile *session = profile_builder__session(request->builder);
+	const char *bytes = (const char *)request->bytes;
+	struct profile_process process = {.is_target = true};
+	struct folded f = {
+		.b = request->builder,
+		.frames = {.b = request->builder},
+		.failure = failure,
+		.start = bytes,
+		.end = bytes + request->size,
+		.file_name = {request->name, request->name + strlen(request->name)},
+	};
+	int err;
+
+	if (memchr(bytes, 0, request->size))
+		return import_fail(
+			failure, (uint64_t)((const char *)memchr(bytes, 0, request->size) - bytes),
+			-EBADMSG, "a zero byte in folded stacks");
+	session->start = IMPORT_MADE_UP_START;
+	session->untimed = true;
+	session->finished_symbols = true;
+	process.name = profile_builder__string(f.b, request->name);
+	process.start = session->start;
+	f.process = profile_builder__process(f.b, &process);
+	f.code = frames__dso(&f.frames, DSO_UNKNOWN, "", 0);
+	f.kernel = frames__dso(&f.frames, DSO_KERNEL, "[kernel]", 0);
+	f.jit = frames__dso(&f.frames, DSO_JIT, "", 0);
+	f.first_is_thread = find_threads(&f);
+	err = read_lines(&f);
+	frames__fini(&f.frames);
+	fields__fini(&f.fields);
+	threads__fini(&f.threads);
+	vec_free(&f.name);
+	return err;
+}
+
+const struct importer folded_importer = {
+	.name = "folded",
+	.description = "folded stacks: stackcollapse, inferno, async-profiler, sysprof",
+	.recognizes = recognizes_folded,
+	.read = read_folded,
+};

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "formats/in/frames.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/file_url.h"
+#include "base/suffix.h"
+
+struct frame_key {
+	const struct frame *frame;
+	const struct profile_line *lines;
+	uint32_t line_count;
+};
+
+static bool same_frame(const struct frame *a, const struct frame *b)
+{
+	return a->dso.v == b->dso.v && a->category == b->category && a->process.v == b->process.v &&
+	       a->address == b->address && a->elf_address == b->elf_address && a->tier == b->tier &&
+	       a->ambiguous == b->ambiguous;
+}
+
+static struct frame_key key_of(const struct known_frames *known, const struct known_frame *frame)
+{
+	const struct frames *f = map_owner(known, struct frames, known);
+
+	return (struct frame_key){&frame->frame,
+				  frame->line_count ? &f->lines.data[frame->first_line] : NULL,
+				  frame->line_count};
+}
+
+static bool same_key(struct frame_key a, struct frame_key b)
+{
+	return a.line_count == b.line_count && same_frame(a.frame, b.frame) &&
+	       (!a.line_count || !memcmp(a.lines, b.lines, a.line_count * sizeof(*a.lines)));
+}
+
+static uint64_t hash_key(struct frame_key k)
+{
+	uint64_t hash = hash_combine(hash_u64(k.frame->address),
+				     hash_u64((uint64_t)k.frame->dso.v << 32 | k.frame->process.v));
+
+	return k.line_count
+		       ? hash_combine(hash, hash_bytes(k.lines, k.line_count * sizeof(*k.lines)))
+		       : hash;
+}
+
+MAP_FUNCTIONS(known_frames, struct known_frame, struct frame_key, key_of, hash_key, same_key);
+
+void frames__fini(struct frames *f)
+{
+	known_frames__fini(&f->known);
+	vec_free(&f->lines);
+}
+
+/* If a frame with other lines has the address, this is another version of that location. */
+static struct location_id new_location(struct frames *f, const struct frame *frame)
+{
+	size_t before = profile_builder__location_count(f->b);
+	struct location_id id = profile_builder__location(f->b, frame->dso, frame->address,
+							  frame->process, frame->category);
+
+	if (!id.v || profile_builder__location_count(f->b) > before)
+		return id;
+	return profile_builder__version(f->b, id, ++f->versions);
+}
+
+struct location_id frames__location(struct frames *f, const struct frame *frame,
+				    const struct profile_line *lines, uint32_t line_count)
+{
+	const struct known_frame wanted = {
+		.first_line = (uint32_t)f->lines.count, .line_count = line_count, .frame = *frame};
+	struct known_frame *known;
+	bool is_new;
+
+	if (f->lines.count + line_count > UINT32_MAX ||
+	    vec_reserve(&f->lines, f->lines.count + line_count))
+		return (struct location_id){0};
+	if (line_count)
+		memcpy(f->lines.data + f->lines.count, lines, line_count * sizeof(*lines));
+	known = known_frames__need(&f->known, &wanted, &is_new);
+	if (!known || !is_new)
+		return known ? known->location : (struct location_id){0};
+	f->lines.count += line_count;
+	known->location = new_location(f, frame);
+	profile_builder__resolve(f->b, known->location, frame->elf_address, lines, line_count);
+	if (frame->tier != CODE_TIER_NONE || frame->ambiguous)
+		profile_builder__code(f->b, known->location, frame->tier, frame->ambiguous);
+	return known->location;
+}
+
+struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash && slash[1] ? slash + 1 : path;
+	struct profile_dso dso = {
+		.kind = kind,
+		.path = profile_builder__string(f->b, path),
+		.name = profile_builder__string(f->b, name),
+		.is_library = is_library_path(name),
+		.file_state = FILE_STATE_UNOPENED,
+		.symbol_state = SYMBOL_STATE_RESOLVED,
+		.inode = number,
+	};
+
+	return profile_builder__dso(f->b, &dso);
+}
+
+struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
+				    struct string_id file, uint32_t line, uint32_t column)
+{
+	const struct profile_function function = {
+		.name = profile_builder__string(f->b, *name ? name : "(anonymous)"),
+		.dso = dso,
+		.address = PROFILE_UNKNOWN_ADDRESS,
+		.definition_file = file,
+		.definition_line = line,
+		.definition_column = column,
+	};
+
+	return profile_builder__function(f->b, &function);
+}
+
+struct string_id frames__file(struct frames *f, const char *url)
+{
+	_cleanup_free_ char *path = file_url_decode(url);
+
+	return path ? profile_builder__string(f->b, path) : (struct string_id){0};
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames of imported files as locations of a profile.
+ *
+ * A location of the profile is an address, which has its lines. A frame of other formats is a
+ * function, perhaps a line, often no address; two frames may share one. Equal frames become one
+ * location. Different frames without an address, or with the same one, are versions of one address.
+ */
+#ifndef FORMATS_IN_FRAMES_H
+#define FORMATS_IN_FRAMES_H
+
+#include <sysprof/profile_builder.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+
+#define FRAME_LINES_MAX 1024 /* of an inline chain */
+
+struct frame {
+	struct dso_id dso;
+	enum profile_category category;
+	struct process_id process; /* for kinds of dso that are a process's own */
+	uint64_t address;	   /* in the dso; 0: unknown */
+	uint64_t elf_address;	   /* PROFILE_UNKNOWN_ADDRESS: unknown */
+	enum code_tier tier;
+	bool ambiguous;
+};
+
+struct known_frame {
+	struct location_id location;
+	uint32_t first_line, line_count;
+	struct frame frame;
+};
+MAP_TYPE(known_frames, struct known_frame);
+
+/* Begins with its builder and zeros. */
+struct frames {
+	struct profile_builder *b;
+	struct known_frames known;
+	VEC(struct profile_line) lines;
+	uint32_t versions;
+};
+
+void frames__fini(struct frames *f);
+
+/* The location of a frame with this inline chain, innermost first. 0: out of memory. */
+struct location_id frames__location(struct frames *f, const struct frame *frame,
+				    const struct profile_line *lines, uint32_t line_count);
+
+/* A file with code, by its path; `number` separates files of one path. */
+struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number);
+
+/* A function without an address, by name (empty: an engine's anonymous function) and site. */
+struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
+				    struct string_id file, uint32_t line, uint32_t column);
+
+/* A file's path, or its URL if it is no file: 0 for "". */
+struct string_id frames__file(struct frames *f, const char *url);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Selects the reader of a file, and describes files that have none. */
+#include "formats/in/import.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/minmax.h"
+#include "formats/in/json.h"
+
+int import_fail(struct import_failure *failure, uint64_t offset, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(failure->what, sizeof(failure->what), format, args);
+	va_end(args);
+	failure->offset = offset;
+	return error;
+}
+
+/* Text last: nearly anything can be folded stacks. */
+static const struct importer *const importers[] = {
+	&firefox_importer, &cpuprofile_importer, &trace_importer,
+	&pprof_importer,   &folded_importer,	 NULL,
+};
+
+/* A bare array of events is a trace too. */
+static bool is_array(const uint8_t *bytes, size_t size)
+{
+	const struct json_text text = {(const char *)bytes, (const char *)bytes + size, NULL};
+	const char *at = json_skip_spaces(&text, text.start);
+
+	if (at == text.end || *at != '[')
+		return false;
+	at = json_skip_spaces(&text, at + 1);
+	return at == text.end || *at == '{' || *at == ']';
+}
+
+enum import_json import_json_kind(const uint8_t *bytes, size_t size)
+{
+	/* "head": nodes as Chrome wrote them before 57 */
+	static const char *const keys[] = {"meta",	  "nodes",   "head", "timeDeltas",
+					   "traceEvents", "$schema", NULL};
+	static const enum import_json kinds[] = {
+		IMPORT_JSON_FIREFOX,	IMPORT_JSON_CPUPROFILE, IMPORT_JSON_CPUPROFILE,
+		IMPORT_JSON_CPUPROFILE, IMPORT_JSON_TRACE,	IMPORT_JSON_SPEEDSCOPE,
+	};
+	int key = json_first_key(bytes, size, keys);
+
+	if (key >= 0)
+		return kinds[key];
+	return is_array(bytes, size) ? IMPORT_JSON_TRACE : IMPORT_JSON_OTHER;
+}
+
+/* Formats that are not read, and how to convert them. */
+static const struct {
+	const char *magic;
+	size_t size;
+	const char *what;
+} foreign[] = {
+	{"PERFILE2", 8,
+	 "a perf.data file; `perf script | stackcollapse-perf.pl` makes folded stacks"},
+	{"FLR\0", 4,
+	 "a Java Flight Recording; async-profiler's jfrconv makes folded stacks or pprof"},
+	{"\x7f"
+	 "ELF",
+	 4, "an ELF file"},
+	{"PK\3\4", 4, "a zip archive; unpack it"},
+	{"\xfd"
+	 "7zXZ\0",
+	 6, "packed by xz; unpack it"},
+	{"\x28\xb5\x2f\xfd", 4, "packed by zstd; unpack it"},
+	{"BZh", 3, "packed by bzip2; unpack it"},
+	{"<", 1, "a page or an image, from which nothing is read"},
+	{"SQLite format 3", 15, "an SQLite database"},
+};
+
+static int refuse(const struct import_request *request, struct import_failure *failure)
+{
+	if (!request->size)
+		return import_fail(failure, 0, -EBADMSG, "the file is empty");
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+		if (request->size >= foreign[i].size &&
+		    !memcmp(request->bytes, foreign[i].magic, foreign[i].size))
+			return import_fail(failure, 0, -EPROTONOSUPPORT, "it is %s",
+					   foreign[i].what);
+	if (import_json_kind(request->bytes, request->size) == IMPORT_JSON_SPEEDSCOPE)
+		return import_fail(
+			failure, 0, -EPROTONOSUPPORT,
+			"it is a speedscope file, which is not read; give what it was made "
+			"from");
+	return import_fail(failure, 0, -EBADMSG,
+			   "it is neither a recording nor a profile of a format that is read here "
+			   "(.cpuprofile, Chrome trace, Firefox Profiler, pprof, folded stacks)");
+}
+
+static int read_unpacked(const struct import_request *request, struct import_failure *failure)
+{
+	for (const struct importer *const *i = importers; *i; i++)
+		if ((*i)->recognizes(request->bytes, request->size))
+			return (*i)->read(request, failure);
+	return refuse(request, failure);
+}
+
+static int read_packed(const struct import_request *request, struct import_failure *failure)
+{
+	uint64_t limit = min_u64(IMPORT_SIZE_MAX,
+				 request->size * (uint64_t)IMPORT_RATIO_MAX + IMPORT_RATIO_FREE);
+	struct import_request unpacked = *request;
+	_cleanup_free_ uint8_t *bytes = NULL;
+	uint64_t offset;
+	int err = gunzip_bytes(request->bytes, request->size, limit, &bytes, &unpacked.size,
+			       &offset);
+
+	if (err == -EFBIG)
+		return import_fail(
+			failure, offset, -E2BIG,
+			"its gzip data unpack to more than %llu MiB, which no profile of "
+			"that size does",
+			(unsigned long long)(limit >> 20));
+	if (err == -EBADMSG)
+		return import_fail(failure, offset, err, "its gzip data are %s",
+				   offset == request->size ? "cut off" : "damaged");
+	if (err)
+		return err;
+	unpacked.bytes = bytes;
+	if (is_gzip(bytes, unpacked.size))
+		return import_fail(failure, 0, -EBADMSG, "it was packed by gzip twice");
+	return read_unpacked(&unpacked, failure);
+}
+
+int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b)
+{
+	struct profile *session = profile_builder__session(b);
+	_cleanup_free_ char *event_name = NULL, *unit_name = NULL;
+	struct json_value event, unit;
+	int err = json_members(text, object, {"event", &event}, {"eventUnit", &unit});
+
+	if (err || json_type(event) != JSON_STRING || json_type(unit) != JSON_STRING)
+		return err;
+	err = json_string_copy(text, event, &event_name)
+		      ?: json_string_copy(text, unit, &unit_name);
+	if (err || !*event_name)
+		return err;
+	session->event = profile_builder__string(b, event_name);
+	session->event_unit = profile_builder__string(b, *unit_name ? unit_name : "count");
+	return 0;
+}
+
+static int read_any(const struct import_request *request, struct import_failure *failure)
+{
+	return is_gzip(request->bytes, request->size) ? read_packed(request, failure)
+						      : read_unpacked(request, failure);
+}
+
+/* Each stack that has samples is walked once by the readers of a profile. */
+static int check_frames(struct profile_builder *b, struct import_failure *failure)
+{
+	size_t stacks = profile_builder__stack_count(b);
+	_cleanup_free_ uint8_t *seen = calloc(stacks + 1, 1);
+	uint64_t frames = 0;
+
+	if (!seen)
+		return -ENOMEM;
+	for (uint32_t i = 1; i <= profile_builder__thread_count(b); i++) {
+		const struct builder_samples samples =
+			profile_builder__samples(b, (struct thread_id){i}, SAMPLE_CPU);
+
+		for (size_t j = 0; j < samples.count; j++) {
+			struct stack_id stack = samples.stack[j];
+
+			frames += seen[stack.v] ? 0 : profile_builder__get_stack(b, stack)->depth;
+			seen[stack.v] = 1;
+		}
+	}
+	return frames <= IMPORT_FRAMES_MAX
+		       ? 0
+		       : import_fail(failure, 0, -E2BIG,
+				     "its stacks have more than %llu frames in all",
+				     IMPORT_FRAMES_MAX);
+}
+
+int import_profile(const struct import_request *request, struct import_failure *failure)
+{
+	int err;
+
+	if (request->size > IMPORT_SIZE_MAX)
+		return import_fail(failure, IMPORT_SIZE_MAX, -E2BIG, "it is larger than %llu GiB",
+				   IMPORT_SIZE_MAX >> 30);
+	err = read_any(request, failure)
+		?: profile_builder__error(request->builder)
+		?: check_frames(request->builder, failure);
+	if (err == -ENOMEM)
+		import_fail(failure, 0, err, "out of memory");
+	return err;
+}

@@ -1,0 +1,916 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pprof: ours, those of Go's runtime, pprof-nodejs, gperftools, pprof-rs (via pprof), and others.
+ *
+ * Tables come in any order, and strings mostly at the end, so the file is walked four times:
+ * tables; names of mappings; locations, which need both; samples, which need locations.
+ *
+ * There are no times: samples keep the order of the file and get made-up ones. Counts are ticks,
+ * values are CPU time.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "base/minmax.h"
+#include "base/parse.h"
+#include "base/suffix.h"
+#include "base/wire.h"
+#include "formats/in/frames.h"
+#include "formats/in/import.h"
+#include "formats/in/owners.h"
+
+#define TAIL_MAX	  (1ULL << 61)
+#define MESSAGE_MAX	  (16u << 20) /* bytes of one sample, location, … */
+#define TYPES_MAX	  64
+#define RECOGNIZED_FIELDS 8
+#define NONE		  UINT32_MAX
+
+/* The meanings of labels' keys. */
+enum label_kind {
+	LABEL_OTHER,
+	LABEL_PID,
+	LABEL_TID,
+	LABEL_THREAD,
+	LABEL_PROCESS,
+	LABEL_SERVICE, /* names the process where nothing else does */
+	LABEL_COMM,
+	LABEL_CGROUP,
+	LABEL_GIL,
+	LABEL_CONTEXT,
+};
+
+struct text {
+	const uint8_t *bytes;
+	size_t size;
+	enum label_kind label; /* if it is a key of a label */
+};
+
+/* An element of a table with ids, until it is used. */
+struct mapping {
+	uint64_t id, start, limit, offset;
+	struct dso_id dso;
+	enum dso_kind kind;
+	enum profile_category category;
+};
+
+struct location {
+	uint64_t id;
+	struct location_id location;
+	bool is_idle;
+};
+
+DEFINE_MAP_BY(mappings, struct mapping, uint64_t, id);
+DEFINE_MAP_BY(functions, struct pprof_function, uint64_t, id);
+DEFINE_MAP_BY(locations, struct location, uint64_t, id);
+
+struct pprof {
+	const struct import_request *request;
+	struct import_failure *failure;
+	struct profile_builder *b;
+	struct frames frames;
+	struct process_id any; /* for code without a mapping: the first sample's process */
+	struct wire first;     /* that sample */
+	VEC(struct text) strings;
+	VEC(struct pprof_value_type) types;
+	struct mappings mappings;
+	struct functions functions;
+	struct locations locations;
+	struct owners owners;
+	/* scratch: of a location, of a sample */
+	VEC(struct pprof_line) lines;
+	VEC(struct profile_line) named_lines;
+	numbers path, values;
+	struct pprof_value_type period_type;
+	int64_t period, time, duration;
+	uint32_t count_index, cpu_index; /* of the values; NONE */
+	uint32_t event_index;		 /* what samples of an event that is no clock count; NONE */
+	uint64_t unit;			 /* ns of the value at cpu_index */
+};
+
+static int fail_at(const struct pprof *p, const uint8_t *at, int error, const char *what,
+		   uint64_t number)
+{
+	return import_fail(p->failure, (uint64_t)(at - p->request->bytes), error, what,
+			   (unsigned long long)number);
+}
+
+/* ---- words, ours and those of others --------------------------------------------------------- */
+
+static bool is_word(const uint8_t *bytes, size_t size, const char *word)
+{
+	return strlen(word) == size && !memcmp(word, bytes, size);
+}
+
+static enum label_kind label_kind(const uint8_t *bytes, size_t size)
+{
+	static const struct {
+		const char *key;
+		enum label_kind kind;
+	} keys[] = {
+		{"pid", LABEL_PID},
+		{"process_id", LABEL_PID},
+		{"process id", LABEL_PID},
+		{"tid", LABEL_TID},
+		{"thread_id", LABEL_TID},
+		{"thread id", LABEL_TID},
+		{"os thread id", LABEL_TID},
+		{"thread", LABEL_THREAD},
+		{"thread_name", LABEL_THREAD},
+		{"thread.name", LABEL_THREAD},
+		{"thread name", LABEL_THREAD},
+		{"process", LABEL_PROCESS},
+		{"process_name", LABEL_PROCESS},
+		{"process name", LABEL_PROCESS},
+		{"service_name", LABEL_SERVICE},
+		{"comm", LABEL_COMM},
+		{"cgroup", LABEL_CGROUP},
+		{"gil", LABEL_GIL},
+		{"context", LABEL_CONTEXT},
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (is_word(bytes, size, keys[i].key))
+			return keys[i].kind;
+	return LABEL_OTHER;
+}
+
+/* "held", …: as the exporter writes it. */
+static enum gil_state gil_state_of(const uint8_t *bytes, size_t size)
+{
+	for (int state = GIL_UNKNOWN + 1; state < GIL_STATE_COUNT; state++)
+		if (is_word(bytes, size, gil_state_name(state)))
+			return state;
+	return GIL_UNKNOWN;
+}
+
+static enum sample_context sample_context_of(const uint8_t *bytes, size_t size)
+{
+	for (int context = CONTEXT_NONE + 1; context < CONTEXT_COUNT; context++)
+		if (is_word(bytes, size, sample_context_name(context)))
+			return context;
+	return CONTEXT_NONE;
+}
+
+/* Nanoseconds of a unit of time; 0: it is none. */
+static uint64_t unit_ns(const uint8_t *bytes, size_t size)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {
+		{"nanoseconds", 1}, {"nanosecond", 1},
+		{"ns", 1},	    {"microseconds", 1000},
+		{"us", 1000},	    {"milliseconds", 1000000},
+		{"ms", 1000000},    {"seconds", 1000000000},
+		{"s", 1000000000},
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (is_word(bytes, size, units[i].name))
+			return units[i].ns;
+	return 0;
+}
+
+/* The kind of a mapping with this name, and the category of its code. */
+static enum dso_kind mapping_kind(const char *path, enum profile_category *category)
+{
+	if (!strncmp(path, "[kernel", 7) || !strncmp(path, "[guest.kernel", 13)) {
+		*category = CATEGORY_KERNEL;
+		return DSO_KERNEL;
+	}
+	if (!*path || !strncmp(path, "//anon", 6) || !strncmp(path, "[anon", 5)) {
+		*category = CATEGORY_JIT;
+		return DSO_JIT;
+	}
+	if (has_suffix(path, ".py") || *path == '<') { /* "<frozen os>" */
+		*category = CATEGORY_JIT;
+		return DSO_RUNTIME;
+	}
+	*category = is_library_path(path) || *path == '[' ? CATEGORY_LIBRARY : CATEGORY_USER;
+	return strcmp(path, "[vdso]") ? DSO_FILE : DSO_VDSO;
+}
+
+/* ---- the message ----------------------------------------------------------------------------- */
+
+/* Of fields from 1 on, as in wire_has_type(). */
+#define PROFILE_TYPES	 "bbbbbbvvvvbv*vv"
+#define VALUE_TYPE_TYPES "vv"
+#define SAMPLE_TYPES	 "**b"
+#define LABEL_TYPES	 "vvvv"
+#define MAPPING_TYPES	 "vvvvvvvvvv"
+#define LOCATION_TYPES	 "vvvbv"
+#define LINE_TYPES	 "vvv"
+#define FUNCTION_TYPES	 "vvvvv"
+#define NUMBERS_MAX	 10 /* of a message */
+
+static bool fits(const struct wire *w)
+{
+	return w->number < sizeof(PROFILE_TYPES) && wire_has_type(w, PROFILE_TYPES);
+}
+
+static bool recognizes_pprof(const uint8_t *bytes, size_t size)
+{
+	struct wire w = wire_of(bytes, size);
+	unsigned int fields = 0;
+	int more = 1;
+
+	while (fields < RECOGNIZED_FIELDS && (more = wire_next(&w)) > 0) {
+		if (!fits(&w))
+			return false;
+		fields++;
+	}
+	return fields >= 3 || (fields && !more);
+}
+
+/* A field that a walk takes: a message whose fields have these types, or (NULL) any content. */
+struct wanted_field {
+	uint32_t number;
+	const char *types;
+	int (*take)(struct pprof *p, const struct wire *w, const void *message);
+};
+
+static int refuse_message(const struct pprof *p, const struct wire *w, int err)
+{
+	return err == -EBADMSG
+		       ? fail_at(p, w->bytes, err, "a message in field %llu is damaged", w->number)
+		       : err;
+}
+
+static int read_numbers(const struct pprof *p, const struct wire *w, const char *types, void *to,
+			size_t size)
+{
+	return refuse_message(p, w, wire_numbers(wire_inside(w), types, to, size) ? 0 : -EBADMSG);
+}
+
+static int take_field(struct pprof *p, const struct wire *w, const struct wanted_field *wanted)
+{
+	uint64_t message[NUMBERS_MAX];
+	int err = wanted->types ? read_numbers(p, w, wanted->types, message, sizeof(message)) : 0;
+
+	return err ?: wanted->take(p, w, message);
+}
+
+/* Pass the fields of the profile to the rows of `wanted`, which ends with a row of zeros. */
+static int each_field(struct pprof *p, const struct wanted_field *wanted)
+{
+	const struct import_request *r = p->request;
+	struct wire w = wire_of(r->bytes, r->size);
+	int more;
+
+	while ((more = wire_next(&w)) > 0) {
+		const struct wanted_field *row = wanted;
+		int err;
+
+		if (w.type == WIRE_BYTES && w.size > MESSAGE_MAX)
+			return fail_at(p, w.bytes, -E2BIG, "a message of %llu bytes", w.size);
+		if (w.number <= PPROF_PERIOD && !fits(&w))
+			return fail_at(p, w.bytes, -EBADMSG, "field %llu has the wrong type",
+				       w.number);
+		while (row->number && row->number != w.number)
+			row++;
+		err = row->number ? take_field(p, &w, row) : 0;
+		if (err)
+			return err;
+	}
+	return more < 0 ? fail_at(p, w.at, -EBADMSG, "the message is damaged or cut off", 0) : 0;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* An element was added; its id must be new and not 0. */
+static int check_id(const struct pprof *p, const struct wire *w, uint64_t id, const void *added,
+		    bool is_new)
+{
+	if (!id)
+		return fail_at(p, w->bytes, -EBADMSG, "an id is 0 in field %llu", w->number);
+	if (!added)
+		return -ENOMEM;
+	return is_new ? 0 : fail_at(p, w->bytes, -EBADMSG, "the id %llu is there twice", id);
+}
+
+/* Strings may come later: its name is looked up then. */
+static int add_mapping(struct pprof *p, const struct wire *w, const void *message)
+{
+	const struct pprof_mapping *m = message;
+	const struct mapping mapping = {
+		.id = m->id,
+		.start = m->start,
+		.limit = m->limit,
+		.offset = m->offset,
+	};
+	bool is_new = false;
+	const struct mapping *added = mappings__need(&p->mappings, &mapping, &is_new);
+
+	return check_id(p, w, mapping.id, added, is_new);
+}
+
+static int add_function(struct pprof *p, const struct wire *w, const void *message)
+{
+	struct pprof_function function = *(const struct pprof_function *)message;
+	bool is_new = false;
+	const struct pprof_function *added;
+
+	function.name = function.name ?: function.system_name;
+	added = functions__need(&p->functions, &function, &is_new);
+	return check_id(p, w, function.id, added, is_new);
+}
+
+static int set_period_type(struct pprof *p, const struct wire *w, const void *message)
+{
+	(void)w;
+	p->period_type = *(const struct pprof_value_type *)message;
+	return 0;
+}
+
+static int add_type(struct pprof *p, const struct wire *w, const void *message)
+{
+	if (p->types.count == TYPES_MAX)
+		return fail_at(p, w->bytes, -E2BIG, "more than %llu sample types", TYPES_MAX);
+	return vec_push(&p->types, *(const struct pprof_value_type *)message);
+}
+
+static int add_string(struct pprof *p, const struct wire *w, const void *message)
+{
+	(void)message;
+	return vec_push(&p->strings,
+			(struct text){w->bytes, w->size, label_kind(w->bytes, w->size)});
+}
+
+static int note_number(struct pprof *p, const struct wire *w, const void *message)
+{
+	(void)message;
+	*(w->number == PPROF_PERIOD	      ? &p->period
+	  : w->number == PPROF_DURATION_NANOS ? &p->duration
+					      : &p->time) = (int64_t)w->value;
+	return 0;
+}
+
+static int note_first_sample(struct pprof *p, const struct wire *w, const void *message)
+{
+	(void)message;
+	p->first = p->first.bytes ? p->first : *w;
+	return 0;
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+static int copy_string(const struct pprof *p, int64_t index, char **copy)
+{
+	if (index < 0 || (uint64_t)index >= (p->strings.count ? p->strings.count : 1))
+		return import_fail(p->failure, 0, -EBADMSG,
+				   "there is no string %lld in a table of %zu", (long long)index,
+				   p->strings.count);
+	*copy = p->strings.count ? strndup((const char *)p->strings.data[index].bytes,
+					   p->strings.data[index].size)
+				 : strdup("");
+	return *copy ? 0 : -ENOMEM;
+}
+
+static int intern(struct pprof *p, int64_t index, struct string_id *id)
+{
+	_cleanup_free_ char *copy = NULL;
+	int err = copy_string(p, index, &copy);
+
+	if (!err)
+		*id = profile_builder__string(p->b, copy);
+	return err;
+}
+
+static bool string_is(const struct pprof *p, int64_t index, const char *text)
+{
+	return index > 0 && (uint64_t)index < p->strings.count &&
+	       p->strings.data[index].size == strlen(text) &&
+	       !memcmp(p->strings.data[index].bytes, text, strlen(text));
+}
+
+/* ---- what the values are --------------------------------------------------------------------- */
+
+/* Nanoseconds of a unit of time; 0: none. */
+static uint64_t unit_of(const struct pprof *p, int64_t unit)
+{
+	const struct text *text = unit > 0 && (uint64_t)unit < p->strings.count
+					  ? &p->strings.data[unit]
+					  : NULL;
+
+	return text ? unit_ns(text->bytes, text->size) : 0;
+}
+
+static int refuse_types(const struct pprof *p)
+{
+	char names[160] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < p->types.count && used < sizeof(names); i++) {
+		_cleanup_free_ char *type = NULL, *unit = NULL;
+		int err = copy_string(p, p->types.data[i].type, &type)
+				  ?: copy_string(p, p->types.data[i].unit, &unit);
+
+		if (err)
+			return err;
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s/%s",
+					 i ? ", " : "", type, unit);
+	}
+	return import_fail(p->failure, 0, -EPROTONOSUPPORT,
+			   "it has no CPU samples (cpu/nanoseconds, samples/count), but %s",
+			   *names ? names : "nothing");
+}
+
+/* "sample" and "wall" are pprof-nodejs's, whose samples of an idle loop are (idle). */
+static int choose_values(struct pprof *p)
+{
+	uint32_t wall = NONE;
+
+	p->count_index = p->cpu_index = p->event_index = NONE;
+	for (uint32_t i = 0; i < p->types.count; i++) {
+		const struct pprof_value_type *t = &p->types.data[i];
+
+		if (p->count_index == NONE && string_is(p, t->unit, "count") &&
+		    (string_is(p, t->type, "samples") || string_is(p, t->type, "sample")))
+			p->count_index = i;
+		if (p->cpu_index == NONE && string_is(p, t->type, "cpu") && unit_of(p, t->unit))
+			p->cpu_index = i;
+		if (string_is(p, t->type, "wall") && unit_of(p, t->unit))
+			wall = i;
+		if (p->event_index == NONE && i != p->count_index && string_is(p, t->unit, "count"))
+			p->event_index = i;
+	}
+	if (p->count_index == NONE)
+		p->event_index = NONE;
+	if (p->count_index == NONE && p->cpu_index == NONE)
+		return refuse_types(p);
+	if (p->cpu_index == NONE)
+		p->cpu_index = wall;
+	p->unit = p->cpu_index != NONE ? unit_of(p, p->types.data[p->cpu_index].unit)
+				       : unit_of(p, p->period_type.unit);
+	return 0;
+}
+
+/* ---- mappings and locations ------------------------------------------------------------------ */
+
+/* After all tables were read. */
+static int name_mapping(struct pprof *p, const struct wire *w, const void *message)
+{
+	const struct pprof_mapping *m = message;
+	struct mapping *mapping = mappings__find(&p->mappings, m->id);
+	_cleanup_free_ char *path = NULL, *build_id = NULL;
+	struct profile_dso dso = {.file_state = FILE_STATE_UNOPENED,
+				  .symbol_state = SYMBOL_STATE_RESOLVED};
+	const char *name;
+	int err = copy_string(p, m->filename, &path) ?: copy_string(p, m->build_id, &build_id);
+
+	(void)w;
+	if (err)
+		return err;
+	mapping->kind = mapping_kind(path, &mapping->category);
+	name = strrchr(path, '/');
+	name = name && name[1] ? name + 1 : path;
+	dso.kind = mapping->kind;
+	dso.is_interpreted = mapping->kind == DSO_RUNTIME;
+	dso.path = profile_builder__string(p->b, path);
+	dso.name = profile_builder__string(p->b, name);
+	dso.is_library = is_library_path(name);
+	/* Go has ids that are no digits */
+	dso.build_id_size = (uint8_t)parse_hex_bytes(build_id, dso.build_id, sizeof(dso.build_id));
+	mapping->dso = profile_builder__dso(p->b, &dso);
+	return mapping->dso.v ? 0 : -ENOMEM;
+}
+
+static uint32_t clamp_line(int64_t line)
+{
+	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
+static const struct pprof_function *find_function(const struct pprof *p, const struct pprof_line *l)
+{
+	return functions__find(&p->functions, l->function);
+}
+
+static int add_line(struct pprof *p, const struct wire *w, const struct pprof_line *l,
+		    struct dso_id dso)
+{
+	const struct pprof_function *f = find_function(p, l);
+	_cleanup_free_ char *name = NULL, *file = NULL;
+	struct profile_line line = {.line = clamp_line(l->line), .column = clamp_line(l->column)};
+	struct string_id site;
+	int err;
+
+	if (!f)
+		return fail_at(p, w->bytes, -EBADMSG, "there is no function %llu", l->function);
+	err = copy_string(p, f->name, &name) ?: copy_string(p, f->filename, &file);
+	if (err)
+		return err;
+	site = frames__file(&p->frames, file);
+	line.function = frames__function(&p->frames, name, dso, site, clamp_line(f->start_line), 0);
+	line.file = (struct string_id){line.line ? site.v : 0};
+	return line.function.v ? vec_push(&p->named_lines, line) : -ENOMEM;
+}
+
+/* JIT code has no mapping; without mapping, address and file it is the engine itself. */
+static void set_unmapped(struct pprof *p, struct frame *frame, const struct pprof_location *l)
+{
+	bool has_file = false;
+
+	for (size_t i = 0; i < p->lines.count; i++) {
+		const struct pprof_function *f = find_function(p, &p->lines.data[i]);
+
+		has_file |= f && f->filename != 0;
+	}
+	frame->category = has_file || l->address ? CATEGORY_JIT : CATEGORY_OTHER;
+	frame->dso = frames__dso(&p->frames,
+				 frame->category == CATEGORY_JIT ? DSO_JIT : DSO_UNKNOWN, "", 0);
+}
+
+static int set_frame(struct pprof *p, const struct wire *w, const struct pprof_location *l,
+		     struct frame *frame)
+{
+	const struct mapping *m;
+
+	*frame = (struct frame){
+		.process = p->any, .address = l->address, .elf_address = PROFILE_UNKNOWN_ADDRESS};
+	if (!l->mapping) {
+		set_unmapped(p, frame, l);
+		return 0;
+	}
+	m = mappings__find(&p->mappings, l->mapping);
+	if (!m)
+		return fail_at(p, w->bytes, -EBADMSG, "there is no mapping %llu", l->mapping);
+	frame->dso = m->dso;
+	frame->category = m->category;
+	if (m->kind == DSO_FILE && l->address >= m->start && l->address < m->limit)
+		frame->address = l->address - m->start + m->offset;
+	if (m->kind != DSO_JIT)
+		frame->process = (struct process_id){0};
+	return 0;
+}
+
+static bool is_idle(const struct pprof *p)
+{
+	const struct pprof_function *f = p->lines.count == 1 ? find_function(p, p->lines.data)
+							     : NULL;
+
+	return f && !f->filename && string_is(p, f->name, "(idle)");
+}
+
+static int read_lines(struct pprof *p, const struct wire *location)
+{
+	struct wire w = wire_inside(location);
+	struct pprof_line line;
+	int err = 0;
+
+	p->lines.count = p->named_lines.count = 0;
+	while (!err && wire_next(&w) > 0)
+		if (w.number == PPROF_LINE)
+			err = read_numbers(p, &w, LINE_TYPES, &line, sizeof(line))
+				      ?: vec_push(&p->lines, line);
+	return err;
+}
+
+static int add_location(struct pprof *p, const struct wire *w, const void *message)
+{
+	const struct pprof_location *l = message;
+	struct location wanted = {.id = l->id}, *location;
+	bool is_new = false;
+	struct frame frame;
+	int err = read_lines(p, w);
+
+	if (err)
+		return err;
+	wanted.is_idle = is_idle(p);
+	location = locations__need(&p->locations, &wanted, &is_new);
+	err = check_id(p, w, l->id, location, is_new) ?: set_frame(p, w, l, &frame);
+	if (!err && p->lines.count > FRAME_LINES_MAX)
+		err = fail_at(p, w->bytes, -E2BIG, "a location of %llu lines", p->lines.count);
+	for (size_t i = 0; i < p->lines.count && !err; i++)
+		err = add_line(p, w, &p->lines.data[i], frame.dso);
+	if (err)
+		return err;
+	location->location = frames__location(&p->frames, &frame, p->named_lines.data,
+					      (uint32_t)p->named_lines.count);
+	return location->location.v ? 0 : -ENOMEM;
+}
+
+/* ---- owners of samples ----------------------------------------------------------------------- */
+
+/* A number, or digits as a string. */
+static uint32_t label_number(const struct pprof *p, const struct pprof_label *l)
+{
+	uint64_t number = 0;
+
+	if (!l->text)
+		return l->number > 0 && l->number <= UINT32_MAX ? (uint32_t)l->number : 0;
+	for (size_t i = 0; (uint64_t)l->text < p->strings.count &&
+			   i < p->strings.data[l->text].size && number <= UINT32_MAX;
+	     i++) {
+		uint8_t digit = p->strings.data[l->text].bytes[i];
+
+		if (digit < '0' || digit > '9')
+			return 0;
+		number = number * 10 + digit - '0';
+	}
+	return number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+static enum gil_state label_gil(const struct pprof *p, const struct pprof_label *l)
+{
+	return (uint64_t)l->text < p->strings.count
+		       ? gil_state_of(p->strings.data[l->text].bytes, p->strings.data[l->text].size)
+		       : GIL_UNKNOWN;
+}
+
+static enum sample_context label_context(const struct pprof *p, const struct pprof_label *l)
+{
+	return (uint64_t)l->text < p->strings.count
+		       ? sample_context_of(p->strings.data[l->text].bytes,
+					   p->strings.data[l->text].size)
+		       : CONTEXT_NONE;
+}
+
+/* The labels of a sample. */
+struct labels {
+	struct sample_owner owner;
+	struct string_id comm, service;
+	enum gil_state gil;
+	enum sample_context context;
+};
+
+static int take_label(struct pprof *p, const struct pprof_label *l, struct labels *to)
+{
+	bool known = l->key > 0 && (uint64_t)l->key < p->strings.count && l->text >= 0;
+
+	switch (known ? p->strings.data[l->key].label : LABEL_OTHER) {
+	case LABEL_PID:
+		to->owner.pid = label_number(p, l);
+		return 0;
+	case LABEL_TID:
+		to->owner.tid = label_number(p, l);
+		return 0;
+	case LABEL_THREAD:
+		return intern(p, l->text, &to->owner.thread);
+	case LABEL_PROCESS:
+		return intern(p, l->text, &to->owner.process);
+	case LABEL_SERVICE:
+		return intern(p, l->text, &to->service);
+	case LABEL_COMM:
+		return intern(p, l->text, &to->comm);
+	case LABEL_CGROUP:
+		return intern(p, l->text, &to->owner.cgroup);
+	case LABEL_GIL:
+		to->gil = label_gil(p, l);
+		return 0;
+	case LABEL_CONTEXT:
+		to->context = label_context(p, l);
+		return 0;
+	case LABEL_OTHER:
+		return 0;
+	}
+	return 0;
+}
+
+static int read_labels(struct pprof *p, const struct wire *sample, struct labels *to)
+{
+	struct wire w = wire_inside(sample);
+	struct pprof_label label;
+	int err = 0;
+
+	*to = (struct labels){.gil = GIL_UNKNOWN};
+	while (!err && wire_next(&w) > 0)
+		if (w.number == PPROF_LABEL)
+			err = read_numbers(p, &w, LABEL_TYPES, &label, sizeof(label))
+				      ?: take_label(p, &label, to);
+	if (!to->owner.process.v)
+		to->owner.process = to->service;
+	return err;
+}
+
+/* The program is the first mapping. */
+static struct string_id program_name(const struct pprof *p)
+{
+	const struct profile_dso *dso = NULL;
+
+	if (p->mappings.count && p->mappings.data[0].kind == DSO_FILE)
+		dso = profile_builder__get_dso(p->b, p->mappings.data[0].dso);
+	return dso && dso->name.v ? dso->name : profile_builder__string(p->b, p->request->name);
+}
+
+/* Code without a mapping needs a process before the samples are read. */
+static int note_any_owner(struct pprof *p, const struct wire *w, const void *message)
+{
+	struct labels labels = {};
+
+	(void)message;
+	return (w ? read_labels(p, w, &labels) : 0)
+		       ?: owners__process(&p->owners, &labels.owner, &p->any);
+}
+
+static int find_any_process(struct pprof *p)
+{
+	static const struct wanted_field sample = {PPROF_SAMPLE, SAMPLE_TYPES, note_any_owner};
+
+	p->owners.program = program_name(p);
+	return p->first.bytes ? take_field(p, &p->first, &sample) : note_any_owner(p, NULL, NULL);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static int read_sample(struct pprof *p, const struct wire *w)
+{
+	struct wire fields = wire_inside(w);
+
+	p->values.count = p->path.count = 0;
+	return refuse_message(p, w,
+			      wire_repeated(fields, PPROF_VALUE, &p->values)
+				      ?: wire_repeated(fields, PPROF_LOCATION_ID, &p->path));
+}
+
+static int take_values(struct pprof *p, const struct wire *w, struct profile_sample *row)
+{
+	int64_t count = 0, cpu = 0;
+	uint64_t period = p->period > 0 ? (uint64_t)p->period : 0;
+
+	if (p->values.count != p->types.count)
+		return fail_at(p, w->bytes, -EBADMSG,
+			       "a sample has %llu values, expected one of each type",
+			       p->values.count);
+	if (p->count_index != NONE)
+		count = (int64_t)p->values.data[p->count_index];
+	if (p->cpu_index != NONE)
+		cpu = (int64_t)p->values.data[p->cpu_index];
+	if (count < 0 || cpu < 0)
+		return fail_at(p, w->bytes, -EBADMSG,
+			       "a value is negative: it is the difference of two profiles", 0);
+	row->weight = min_u64(saturating_multiply_u64((uint64_t)cpu, p->unit), TAIL_MAX);
+	if (p->cpu_index == NONE)
+		row->weight = saturating_multiply_u64(
+			saturating_multiply_u64((uint64_t)count, period), p->unit);
+	row->ticks = (uint64_t)count;
+	if (p->event_index != NONE && (int64_t)p->values.data[p->event_index] > 0)
+		row->events = p->values.data[p->event_index];
+	if (p->count_index == NONE && cpu)
+		row->ticks = period ? max_u64(((uint64_t)cpu + period / 2) / period, 1) : 1;
+	return 0;
+}
+
+static int make_stack(struct pprof *p, const struct wire *w, struct stack_id *stack, bool *idle)
+{
+	*stack = (struct stack_id){0};
+	if (p->path.count > IMPORT_DEPTH_MAX)
+		return fail_at(p, w->bytes, -E2BIG, "a stack of %llu frames", p->path.count);
+	for (size_t i = p->path.count; i-- > 0;) {
+		const struct location *l = locations__find(&p->locations, p->path.data[i]);
+
+		if (!l)
+			return fail_at(p, w->bytes, -EBADMSG, "there is no location %llu",
+				       p->path.data[i]);
+		*stack = profile_builder__stack(p->b, *stack, l->location);
+		if (!stack->v)
+			return -ENOMEM;
+		*idle = l->is_idle;
+	}
+	return 0;
+}
+
+/* Samples of an idle thread are no CPU samples; a sample without a stack gets an unknown frame. */
+static int add_sample(struct pprof *p, const struct wire *w, const void *message)
+{
+	struct profile_sample row = {.kind = SAMPLE_CPU, .end = STACK_END_ROOT};
+	struct owner_thread *thread;
+	struct labels labels;
+	bool idle = false;
+	int err = read_sample(p, w) ?: take_values(p, w, &row);
+
+	(void)message;
+	if (err || (!row.ticks && !row.weight))
+		return err;
+	err = make_stack(p, w, &row.stack, &idle)
+		?: read_labels(p, w, &labels)
+		?: owners__thread(&p->owners, &labels.owner, labels.comm, &thread);
+	if (err)
+		return err;
+	if (p->count_index != NONE && !row.ticks) {
+		/* CPU time that no sample was taken of; in our files in "[not sampled]" */
+		thread->tail = min_u64(thread->tail + row.weight, TAIL_MAX);
+		return 0;
+	}
+	if (!row.stack.v) {
+		const struct frame nowhere = {
+			.dso = frames__dso(&p->frames, DSO_UNKNOWN, "", 0),
+			.process = p->any,
+			.elf_address = PROFILE_UNKNOWN_ADDRESS,
+		};
+
+		row.stack = profile_builder__stack(p->b, row.stack,
+						   frames__location(&p->frames, &nowhere, NULL, 0));
+	}
+	row.kind = idle ? SAMPLE_IDLE : SAMPLE_CPU;
+	row.gil = labels.gil;
+	row.context = labels.context;
+	row.comm = labels.comm.v	   ? labels.comm
+		   : labels.owner.thread.v ? labels.owner.thread
+					   : thread->name;
+	row.time = IMPORT_MADE_UP_START + ++thread->rows;
+	profile_builder__sample(p->b, thread->id, &row);
+	return profile_builder__error(p->b);
+}
+
+static void set_session(const struct pprof *p)
+{
+	struct profile *session = profile_builder__session(p->b);
+
+	session->start = session->end = IMPORT_MADE_UP_START;
+	if (p->duration > 0)
+		session->end += min_u64((uint64_t)p->duration, INT64_MAX / 4);
+	session->start_realtime = p->time > 0 ? (uint64_t)p->time : 0;
+	if (p->period > 0)
+		session->period = min_u64(saturating_multiply_u64((uint64_t)p->period,
+								  unit_of(p, p->period_type.unit)),
+					  TAIL_MAX);
+	session->untimed = true;
+	session->finished_symbols = true;
+}
+
+/* After the tables were read. */
+static int set_event(struct pprof *p)
+{
+	struct profile *session = profile_builder__session(p->b);
+	const struct pprof_value_type *type;
+	int err;
+
+	if (p->event_index == NONE)
+		return 0;
+	type = &p->types.data[p->event_index];
+	err = intern(p, type->type, &session->event) ?: intern(p, type->unit, &session->event_unit);
+	if (!err && !session->event.v)
+		session->event = profile_builder__string(p->b, "events");
+	if (!err && p->period > 0 && p->period_type.type == type->type)
+		session->event_period = (uint64_t)p->period;
+	return err;
+}
+
+static int read_all(struct pprof *p)
+{
+	static const struct wanted_field tables[] = {
+		{PPROF_SAMPLE_TYPE, VALUE_TYPE_TYPES, add_type},
+		{PPROF_SAMPLE, NULL, note_first_sample},
+		{PPROF_MAPPING, MAPPING_TYPES, add_mapping},
+		{PPROF_FUNCTION, FUNCTION_TYPES, add_function},
+		{PPROF_STRING_TABLE, NULL, add_string},
+		{PPROF_PERIOD_TYPE, VALUE_TYPE_TYPES, set_period_type},
+		{PPROF_TIME_NANOS, NULL, note_number},
+		{PPROF_DURATION_NANOS, NULL, note_number},
+		{PPROF_PERIOD, NULL, note_number},
+		{}};
+	static const struct wanted_field names[] = {{PPROF_MAPPING, MAPPING_TYPES, name_mapping},
+						    {}};
+	static const struct wanted_field locations[] = {
+		{PPROF_LOCATION, LOCATION_TYPES, add_location}, {}};
+	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, add_sample}, {}};
+	int err = each_field(p, tables)
+		?: choose_values(p)
+		?: set_event(p)
+		?: each_field(p, names)
+		?: find_any_process(p)
+		?: each_field(p, locations)
+		?: each_field(p, samples);
+
+	for (size_t i = 0; i < p->owners.threads.count && !err; i++)
+		profile_builder__thread_cpu_tail(p->b, p->owners.threads.data[i].id,
+						 p->owners.threads.data[i].tail);
+	return err;
+}
+
+static int read_pprof(const struct import_request *request, struct import_failure *failure)
+{
+	struct pprof p = {
+		.request = request,
+		.failure = failure,
+		.b = request->builder,
+		.frames = {.b = request->builder},
+		.owners = {.b = request->builder, .start = IMPORT_MADE_UP_START},
+	};
+	int err;
+
+	err = read_all(&p);
+	set_session(&p);
+	frames__fini(&p.frames);
+	owners__fini(&p.owners);
+	vec_free(&p.strings);
+	vec_free(&p.types);
+	mappings__fini(&p.mappings);
+	functions__fini(&p.functions);
+	locations__fini(&p.locations);
+	vec_free(&p.lines);
+	vec_free(&p.named_lines);
+	vec_free(&p.path);
+	vec_free(&p.values);
+	return err;
+}
+
+const struct importer pprof_importer = {
+	.name = "pprof",
+	.description = "pprof: Go's runtime, pprof-nodejs, gperftools, sysprof",
+	.recognizes = recognizes_pprof,
+	.read = read_pprof,
+};

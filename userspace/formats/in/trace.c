@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The CPU profiles in Chrome traces, in chunks for each thread: ours and the Performance panel's. A
+ * trace is an object or a bare array, whose last bracket may be missing (tracers are killed).
+ *
+ * Two passes, because events come in any order: first names of processes and threads and the places
+ * of chunks, then one profile after the other. A chunk belongs to the profile with its pid and id.
+ * Its thread is that of the Profile event, because another thread writes the chunks.
+ *
+ * In our own files the event that spans a thread has its true numbers, and the metadata the period.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "base/minmax.h"
+#include "base/order.h"
+#include "formats/in/cdp.h"
+#include "formats/in/import.h"
+
+#define US_SCALE  3
+#define HEADS_MAX (1u << 16) /* each is compared with the threads that are known */
+
+struct event {
+	struct json_value name, phase, pid, tid, id, ts, dur, args;
+	int64_t pid_number, tid_number, time; /* ns */
+};
+
+/* The name of a process (tid 0) or a thread, of a metadata event. */
+struct name {
+	int64_t pid, tid;
+	struct string_id text;
+	/* from our own files: the true number, if a number was reused, and the end of its time */
+	bool is_own;
+	uint32_t number;
+	int64_t end;
+	struct process_id process; /* 0: none yet */
+};
+
+static uint64_t hash_name(const struct name *n)
+{
+	return hash_combine(hash_u64((uint64_t)n->pid), hash_u64((uint64_t)n->tid));
+}
+
+#define is_same_name(a, b) ((a)->pid == (b)->pid && (a)->tid == (b)->tid)
+
+DEFINE_MAP_OF(names, struct name, hash_name, is_same_name);
+
+struct head {
+	int64_t pid, tid, start;
+	struct json_value id;
+	bool begun; /* its Profile event was seen */
+};
+
+static uint64_t hash_head(const struct head *h)
+{
+	return hash_combine(hash_u64((uint64_t)h->pid), json_value_hash(h->id));
+}
+
+#define is_same_head(a, b) ((a)->pid == (b)->pid && json_value_equal((a)->id, (b)->id))
+
+DEFINE_MAP_OF(heads, struct head, hash_head, is_same_head);
+
+struct chunk {
+	uint32_t head;
+	int64_t time;
+	size_t order;
+	struct json_value data;
+};
+
+struct lane {
+	int64_t pid, tid;
+	struct thread_id id;
+	struct string_id comm;
+	int64_t last; /* time of its last sample */
+	int64_t end;  /* 0: unknown */
+};
+
+struct trace {
+	const struct import_request *request;
+	struct profile_builder *b;
+	struct json_text text;
+	struct frames frames;
+	struct cdp_call_frames call_frames;
+	struct names processes, threads;
+	struct heads heads;
+	VEC(struct chunk) chunks;
+	VEC(struct lane) lanes;
+	int64_t start, end;
+	uint64_t period, period_samples;
+	uint64_t own_period, own_realtime; /* of our metadata, ns */
+};
+
+static bool recognizes_trace(const uint8_t *bytes, size_t size)
+{
+	return import_json_kind(bytes, size) == IMPORT_JSON_TRACE;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* The name of a thread, or of a process (tid 0), made at first use. NULL: no memory. */
+static struct name *need_name(struct names *names, int64_t pid, int64_t tid)
+{
+	return names__need(names, &(struct name){.pid = pid, .tid = tid}, NULL);
+}
+
+static int add_name(struct trace *t, const struct event *e)
+{
+	bool of_process = json_is(e->name, "\"process_name\"");
+	_cleanup_json_ struct json_tree *args = NULL;
+	int err = json_tree__parse(&t->text, e->args, &args);
+	struct name *name;
+
+	if (err)
+		return err;
+	name = of_process ? need_name(&t->processes, e->pid_number, 0)
+			  : need_name(&t->threads, e->pid_number, e->tid_number);
+	if (!name)
+		return -ENOMEM;
+	name->text = profile_builder__string(t->b, json_tree__string(args, "name", ""));
+	return 0;
+}
+
+/* ---- profiles and their chunks --------------------------------------------------------------- */
+
+static int find_head(struct trace *t, const struct event *e, uint32_t *number)
+{
+	const struct head key = {
+		.pid = e->pid_number, .tid = e->tid_number, .id = e->id, .start = e->time};
+	bool is_new;
+	int err = map_number(&t->heads, heads__need(&t->heads, &key, &is_new), number);
+
+	if (!err && is_new && t->heads.count > HEADS_MAX)
+		return json_fail(&t->text, e->name.at, -E2BIG, "more than %u profiles", HEADS_MAX);
+	return err;
+}
+
+/* µs */
+static int read_time(const struct trace *t, struct json_value value, int64_t *ns)
+{
+	return json_time(&t->text, value, US_SCALE, 0, 1LL << 60, ns);
+}
+
+static int data_of(const struct trace *t, const struct event *e, struct json_value *data)
+{
+	*data = (struct json_value){0};
+	return e->args.at ? json_members(&t->text, e->args, {"data", data}) : 0;
+}
+
+static int add_head(struct trace *t, const struct event *e)
+{
+	struct json_value data, start = {0};
+	uint32_t number;
+	int64_t time = e->time;
+	int err = find_head(t, e, &number) ?: data_of(t, e, &data);
+
+	if (!err && json_type(data) == JSON_OBJECT)
+		err = json_members(&t->text, data, {"startTime", &start});
+	if (!err && json_type(start) == JSON_NUMBER)
+		err = read_time(t, start, &time);
+	if (err)
+		return err;
+	if (t->heads.data[number].begun)
+		return json_fail(&t->text, e->name.at, -EBADMSG,
+				 "two profiles of pid %lld have the same id",
+				 (long long)e->pid_number);
+	t->heads.data[number].begun = true;
+	t->heads.data[number].tid = e->tid_number;
+	t->heads.data[number].start = time;
+	return 0;
+}
+
+static int add_chunk(struct trace *t, const struct event *e)
+{
+	struct chunk chunk = {.time = e->time, .order = t->chunks.count};
+	int err = find_head(t, e, &chunk.head) ?: data_of(t, e, &chunk.data);
+
+	if (err || !chunk.data.at)
+		return err;
+	return vec_push(&t->chunks, chunk);
+}
+
+static int event_numbers(const struct trace *t, struct event *e)
+{
+	int err = json_integer(&t->text, e->pid, "pid", 0, JSON_INTEGER_MAX, &e->pid_number)
+			  ?: json_integer(&t->text, e->tid, "tid", 0, JSON_INTEGER_MAX,
+					  &e->tid_number);
+
+	e->time = 0;
+	if (!err && e->ts.at)
+		err = read_time(t, e->ts, &e->time);
+	return err;
+}
+
+static bool is_span(const struct event *e)
+{
+	return json_is(e->phase, "\"X\"") && e->args.at &&
+	       memmem(e->args.at, (size_t)(e->args.end - e->args.at), "\"cpuTimeNs\"", 11);
+}
+
+/* The time of a thread and its true numbers, from our own files. */
+static int add_span(struct trace *t, const struct event *e)
+{
+	_cleanup_json_ struct json_tree *args = NULL;
+	struct name *thread, *process;
+	int64_t length = 0;
+	int err = json_tree__parse(&t->text, e->args, &args);
+
+	if (!err && e->dur.at)
+		err = read_time(t, e->dur, &length);
+	if (err)
+		return err;
+	thread = need_name(&t->threads, e->pid_number, e->tid_number);
+	process = need_name(&t->processes, e->pid_number, 0);
+	if (!thread || !process)
+		return -ENOMEM;
+	thread->is_own = process->is_own = true;
+	thread->number = (uint32_t)json_tree__integer(args, "tid", 0, UINT32_MAX, e->tid_number);
+	process->number = (uint32_t)json_tree__integer(args, "pid", 0, UINT32_MAX, e->pid_number);
+	thread->end = e->time + length;
+	return 0;
+}
+
+/* Most events of Chrome's traces are ignored. */
+static int read_event(struct trace *t, struct json_value value)
+{
+	static const struct {
+		const char *phase, *name;
+		int (*add)(struct trace *t, const struct event *e);
+	} kinds[] = {
+		{"\"M\"", "\"process_name\"", add_name},
+		{"\"M\"", "\"thread_name\"", add_name},
+		{"\"P\"", "\"Profile\"", add_head},
+		{"\"P\"", "\"ProfileChunk\"", add_chunk},
+	};
+	struct event e;
+	int err;
+
+	if (json_type(value) != JSON_OBJECT)
+		return json_fail(&t->text, value.at, -EBADMSG, "an event is no object");
+	err = json_members(&t->text, value, {"name", &e.name}, {"ph", &e.phase}, {"pid", &e.pid},
+			   {"tid", &e.tid}, {"id", &e.id}, {"ts", &e.ts}, {"dur", &e.dur},
+			   {"args", &e.args});
+	if (err)
+		return err;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (json_is(e.phase, kinds[i].phase) && json_is(e.name, kinds[i].name))
+			return event_numbers(t, &e) ?: kinds[i].add(t, &e);
+	return is_span(&e) ? event_numbers(t, &e) ?: add_span(t, &e) : 0;
+}
+
+/* Does nothing but perhaps a comma follow the last whole event? */
+static bool only_bracket_missing(const struct trace *t, const char *at)
+{
+	for (; at < t->text.end; at++)
+		if (!strchr(" \t\r\n,", *at) || !*at)
+			return false;
+	return true;
+}
+
+static int read_events(struct trace *t, struct json_value events, bool bare)
+{
+	const char *behind = NULL; /* the last whole event */
+	struct json_walk walk;
+	int more = json_walk__init(&walk, &t->text, events.at, JSON_ARRAY);
+
+	while (!more && (more = json_walk__next(&walk)) > 0) {
+		more = read_event(t, walk.value);
+		behind = more ? NULL : walk.at;
+	}
+	if (!bare)
+		return more;
+	if (more && behind && only_bracket_missing(t, behind))
+		return 0;
+	return more ? more : json_expect_end(&t->text, walk.at);
+}
+
+static int read_metadata(struct trace *t, struct json_value metadata)
+{
+	struct json_value own = {0}, period = {0}, realtime = {0};
+	int64_t ns = 0, us = 0;
+	int err;
+
+	if (json_type(metadata) != JSON_OBJECT)
+		return 0;
+	err = json_members(&t->text, metadata, {"$sysprof", &own});
+	if (err || json_type(own) != JSON_OBJECT)
+		return err;
+	err = json_members(&t->text, own, {"periodNs", &period}, {"startTimeRealtime", &realtime});
+	if (!err && period.at)
+		err = json_integer(&t->text, period, "periodNs", 0, JSON_INTEGER_MAX, &ns);
+	if (!err && realtime.at)
+		err = json_integer(&t->text, realtime, "startTimeRealtime", 0, JSON_INTEGER_MAX,
+				   &us);
+	t->own_period = (uint64_t)ns;
+	t->own_realtime = (uint64_t)us * 1000;
+	return err;
+}
+
+static int read_text(struct trace *t)
+{
+	struct json_value events = {0};
+	struct json_walk walk;
+	const char *at = json_skip_spaces(&t->text, t->text.start);
+	int more;
+
+	if (at < t->text.end && *at == '[')
+		return read_events(t, (struct json_value){at, t->text.end}, true);
+	more = json_walk__init(&walk, &t->text, at, JSON_OBJECT);
+	while (!more && (more = json_walk__next(&walk)) > 0) {
+		more = json_walk__key_is(&walk, "metadata") ? read_metadata(t, walk.value) : 0;
+		if (!json_walk__key_is(&walk, "traceEvents"))
+			continue;
+		if (events.at)
+			return json_fail(&t->text, walk.key.at, -EBADMSG,
+					 "\"traceEvents\" is there twice");
+		events = walk.value;
+	}
+	if (!more)
+		more = json_expect_end(&t->text, walk.at);
+	return more ? more : read_events(t, events, false);
+}
+
+/* ---- one profile after the other ------------------------------------------------------------- */
+
+static int compare_chunks(const void *a, const void *b, void *context)
+{
+	const struct head *heads = ((const struct trace *)context)->heads.data;
+	const struct chunk *x = a, *y = b;
+
+	return order_of(heads[x->head].start, heads[y->head].start) ?: ASCENDING(head)
+	       ?: ASCENDING(time) ?: ASCENDING(order);
+}
+
+static uint32_t number_of(const struct name *name, int64_t number)
+{
+	return name->is_own ? name->number : (uint32_t)min_u64((uint64_t)number, UINT32_MAX);
+}
+
+static int process_of(struct trace *t, int64_t pid, struct process_id *process)
+{
+	struct name *name = need_name(&t->processes, pid, 0);
+
+	if (!name)
+		return -ENOMEM;
+	if (!name->process.v)
+		name->process = profile_builder__process(
+			t->b, &(struct profile_process){
+				      .pid = number_of(name, pid),
+				      .name = name->text.v ? name->text
+							   : profile_builder__string(
+								     t->b, t->request->name),
+				      .is_target = true,
+			      });
+	*process = name->process;
+	return process->v ? 0 : -ENOMEM;
+}
+
+/*
+ * The thread of a profile. A thread's samples are in order, so profiles that overlap in time are
+ * two threads with one number.
+ */
+static int lane_of(struct trace *t, const struct head *head, struct process_id process,
+		   uint32_t *number)
+{
+	struct lane lane = {.pid = head->pid, .tid = head->tid};
+	const struct name *name;
+	bool first = true;
+
+	for (*number = 0; *number < t->lanes.count; ++*number) {
+		const struct lane *known = &t->lanes.data[*number];
+
+		if (known->pid != head->pid || known->tid != head->tid)
+			continue;
+		if (known->last <= head->start)
+			return 0;
+		first = false;
+	}
+	name = need_name(&t->threads, head->pid, head->tid);
+	if (!name)
+		return -ENOMEM;
+	lane.comm = name->text;
+	lane.end = name->end;
+	lane.id = profile_builder__thread(t->b, process, number_of(name, head->tid),
+					  first && head->tid == head->pid, lane.comm,
+					  (uint64_t)head->start);
+	return lane.id.v ? vec_push(&t->lanes, lane) : -ENOMEM;
+}
+
+static int read_chunk(struct trace *t, struct cdp *c, const struct chunk *chunk, int64_t start,
+		      int64_t *end)
+{
+	struct json_value profile, deltas, lines, end_time, nodes = {0}, samples = {0}, inner = {0},
+							    inner_lines = {0};
+	int err = json_members(&t->text, chunk->data, {"cpuProfile", &profile},
+			       {"timeDeltas", &deltas}, {"lines", &lines}, {"endTime", &end_time});
+
+	if (!err && json_type(profile) == JSON_OBJECT)
+		err = json_members(&t->text, profile, {"nodes", &nodes}, {"samples", &samples},
+				   {"timeDeltas", &inner}, {"lines", &inner_lines});
+	if (!err && json_type(end_time) == JSON_NUMBER)
+		err = read_time(t, end_time, end);
+	if (!err && nodes.at)
+		err = cdp__nodes(c, nodes);
+	if (!err && samples.at)
+		err = cdp__samples(c, samples, deltas.at ? deltas : inner,
+				   lines.at ? lines : inner_lines, (struct json_value){0},
+				   (struct json_value){0}, start);
+	return err;
+}
+
+static void note_session(struct trace *t, const struct cdp *c, int64_t start, int64_t end)
+{
+	t->start = t->start && t->start < start ? t->start : start;
+	if (c->samples.count && end < c->samples.data[c->samples.count - 1].time)
+		end = c->samples.data[c->samples.count - 1].time;
+	t->end = t->end > end ? t->end : end;
+	if (c->samples.count > t->period_samples) {
+		t->period = cdp__period(c);
+		t->period_samples = c->samples.count;
+	}
+}
+
+static int read_profile(struct trace *t, const struct chunk *chunks, size_t count)
+{
+	const struct head head = t->heads.data[chunks->head];
+	struct process_id process;
+	int64_t end = 0;
+	uint32_t lane = 0;
+	struct cdp c;
+	int err = process_of(t, head.pid, &process) ?: lane_of(t, &head, process, &lane);
+
+	if (err)
+		return err;
+	cdp__init(&c, &t->text, &t->frames, &t->call_frames, process);
+	for (size_t i = 0; i < count && !err; i++)
+		err = read_chunk(t, &c, &chunks[i], head.start, &end);
+	if (!err)
+		err = cdp__settle(&c);
+	if (!end)
+		end = t->lanes.data[lane].end;
+	if (!err)
+		err = cdp__emit(&c, t->lanes.data[lane].id, t->lanes.data[lane].comm, end, false);
+	note_session(t, &c, head.start, end);
+	if (c.samples.count)
+		t->lanes.data[lane].last = c.samples.data[c.samples.count - 1].time;
+	cdp__fini(&c);
+	return err;
+}
+
+static int read_profiles(struct trace *t)
+{
+	int err = 0;
+
+	if (!t->chunks.count)
+		return json_fail(&t->text, t->text.start, -EPROTONOSUPPORT,
+				 "a Chrome trace without CPU profiles (ProfileChunk events)");
+	qsort_r(t->chunks.data, t->chunks.count, sizeof(*t->chunks.data), compare_chunks, t);
+	for (size_t i = 0, next; i < t->chunks.count && !err; i = next) {
+		for (next = i + 1;
+		     next < t->chunks.count && t->chunks.data[next].head == t->chunks.data[i].head;)
+			next++;
+		err = read_profile(t, &t->chunks.data[i], next - i);
+	}
+	return err;
+}
+
+static void set_session(struct trace *t)
+{
+	struct profile *session = profile_builder__session(t->b);
+
+	session->start = (uint64_t)t->start;
+	session->end = (uint64_t)t->end;
+	session->period = t->own_period ? t->own_period : t->period;
+	session->start_realtime = t->own_realtime;
+	session->finished_symbols = true;
+	session->idle_known = session->weight_ahead = true;
+}
+
+static int read_trace(const struct import_request *request, struct import_failure *failure)
+{
+	const char *bytes = (const char *)request->bytes;
+	struct trace t = {
+		.request = request,
+		.b = request->builder,
+		.frames = {.b = request->builder},
+		.text = {bytes, bytes + request->size, failure},
+	};
+	int err = read_text(&t) ?: read_profiles(&t);
+
+	set_session(&t);
+	frames__fini(&t.frames);
+	cdp_call_frames__fini(&t.call_frames);
+	names__fini(&t.processes);
+	names__fini(&t.threads);
+	heads__fini(&t.heads);
+	vec_free(&t.chunks);
+	vec_free(&t.lanes);
+	return err;
+}
+
+const struct importer trace_importer = {
+	.name = "trace",
+	.description = "Chrome trace with CPU profiles: DevTools, sysprof",
+	.recognizes = recognizes_trace,
+	.read = read_trace,
+};

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Chrome CPU profile (.cpuprofile): CDP's Profiler.Profile, one thread a file. Of CPU samples.
+ *
+ * Nodes are call paths, merged by what DevTools takes for a function: name, script and definition
+ * site (in callFrame, 0-based, -1: unknown). The executing lines are positionTicks, only those in
+ * the file of the url. Ids are 1..N in preorder, so parents come first and viewers may index by id.
+ *
+ * Viewers disagree about the length of a sample: until the next one, or one mean interval. These
+ * are equal only if samples are evenly spaced, so a gap is filled with one (idle) sample a period,
+ * and the profile begins with its thread, not with the recording.
+ *
+ * Times are whole microseconds of CLOCK_MONOTONIC, rounded before they are subtracted, so errors do
+ * not add up. Viewers ignore our "$sysprof": the thread and its CPU time, whose column (a number
+ * for each sample; the last includes the time after it) adds up to cpuTimeNs exactly.
+ */
+#include "formats/out/exporters.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "base/minmax.h"
+#include "base/order.h"
+#include "base/vec.h"
+#include "formats/out/call_frames.h"
+#include "formats/out/call_tree.h"
+#include "formats/out/describe.h"
+#include "profile/timeline.h"
+
+/*
+ * Idle samples of a file. If a thread was idle for more periods, each sample stands for several.
+ * All files of a recording may have IDLE_SAMPLES_MAX together, and each IDLE_SAMPLES_LEAST.
+ */
+#define IDLE_SAMPLES_MAX   (1u << 20)
+#define IDLE_SAMPLES_LEAST (1u << 16)
+#define IDLE_FILE_SHARE                                                                            \
+	100 /* threads with less than 1/100 of the samples have no file, unless requested */
+
+struct tick {
+	uint32_t node, line;
+	uint64_t count;
+};
+
+struct sample {
+	uint64_t time; /* ns */
+	uint32_t node;
+	uint64_t cpu, events;
+};
+
+struct cpuprofile {
+	const struct profile *p;
+	const struct profile_thread *thread;
+	struct json_writer w;
+	struct call_tree tree;
+	struct call_frames frames;
+	VEC(struct sample) samples;
+	uint64_t idle_step; /* periods that an idle sample stands for */
+	struct row_times times;
+	struct idle_rows known_idle;
+	VEC(struct tick) ticks; /* one an element at first, then merged */
+	uint32_t *id_of_node;
+};
+
+static int cpuprofile__init(struct cpuprofile *c, const struct profile *p,
+			    const struct profile_thread *thread)
+{
+	*c = (struct cpuprofile){.p = p, .thread = thread};
+	return call_tree__init(&c->tree, p, call_frames__key, &c->frames)
+		       ?: call_frames__init(&c->frames, p);
+}
+
+static void cpuprofile__fini(struct cpuprofile *c)
+{
+	call_tree__fini(&c->tree);
+	call_frames__fini(&c->frames);
+	vec_free(&c->samples);
+	vec_free(&c->ticks);
+	free(c->id_of_node);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* `ticks`: how many missed the thread. */
+static int add_idle_sample(struct cpuprofile *c, uint64_t time, uint64_t ticks)
+{
+	uint32_t node;
+	int err = call_tree__child(&c->tree, CALL_TREE_ROOT, CALL_FRAME_IDLE, &node);
+
+	if (err)
+		return err;
+	c->tree.nodes.data[node].hits += ticks;
+	return vec_push(&c->samples, (struct sample){.time = time, .node = node});
+}
+
+static int add_idle_before(struct cpuprofile *c, size_t i)
+{
+	struct timeline_idle idle = timeline_idle_before(c->p, c->thread, i);
+	uint64_t time;
+	int err = 0;
+
+	while (idle_rows__next(&c->known_idle, i, &time) && !err)
+		err = add_idle_sample(c, time, 1);
+	if (c->p->idle_known)
+		return err;
+	for (uint64_t n = 0; n < idle.count && !err; n += c->idle_step)
+		err = add_idle_sample(c, idle.first + n * c->p->period,
+				      min_u64(c->idle_step, idle.count - n));
+	return err;
+}
+
+/* How many idle samples the file may have, beside one for each gap. */
+static uint64_t idle_samples_most(const struct profile *p)
+{
+	uint64_t files = 0;
+
+	for (size_t i = 1; i < p->thread_count; i++)
+		files += p->threads[i].samples[SAMPLE_CPU].tick_sum >
+			 p->sample_count / IDLE_FILE_SHARE;
+	return max_u64(IDLE_SAMPLES_MAX / max_u64(files, 1), IDLE_SAMPLES_LEAST);
+}
+
+static uint64_t choose_idle_step(const struct cpuprofile *c)
+{
+	uint64_t ticks = 0, most = idle_samples_most(c->p);
+
+	for (size_t i = 0; i <= c->thread->samples[SAMPLE_CPU].count; i++)
+		ticks = saturating_add_u64(ticks, timeline_idle_before(c->p, c->thread, i).count);
+	return ticks / most + (ticks % most != 0);
+}
+
+static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node, uint64_t count)
+{
+	uint32_t line = call_frames_leaf_line(c->p, stack);
+
+	return line ? vec_push(&c->ticks, (struct tick){node, line, count}) : 0;
+}
+
+static int add_sample(struct cpuprofile *c, size_t i)
+{
+	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
+	struct sample sample = {.time = row_times__next(&c->times), .cpu = samples->weight[i]};
+	uint64_t ticks = profile_samples__events(samples, i);
+	int err = call_tree__stack(&c->tree, CALL_TREE_ROOT, samples->stack[i], &sample.node);
+
+	if (err)
+		return err;
+	sample.events = ticks;
+	c->tree.nodes.data[sample.node].hits += ticks;
+	return add_tick(c, samples->stack[i], sample.node, ticks) ?: vec_push(&c->samples, sample);
+}
+
+static int collect_samples(struct cpuprofile *c)
+{
+	size_t count = c->thread->samples[SAMPLE_CPU].count;
+	int err = 0;
+
+	c->idle_step = max_u64(choose_idle_step(c), 1);
+	row_times__init(&c->times, c->p, c->thread);
+	idle_rows__init(&c->known_idle, c->thread);
+	for (size_t i = 0; i < count && !err; i++)
+		err = add_idle_before(c, i) ?: add_sample(c, i);
+	if (!err)
+		err = add_idle_before(c, count);
+	/* viewers divide by the number of samples */
+	if (!err && !c->samples.count)
+		err = add_idle_sample(c, c->thread->start, 1);
+	if (!err)
+		c->samples.data[c->samples.count - 1].cpu += c->thread->cpu_tail;
+	return err;
+}
+
+DEFINE_ORDER(compare_ticks, struct tick, ASCENDING(node) ?: ASCENDING(line));
+
+/* One tick for each node and line, in the order in which the nodes are written. */
+static void merge_ticks(struct cpuprofile *c)
+{
+	struct tick *ticks = c->ticks.data;
+	size_t count = 0;
+
+	for (size_t i = 0; i < c->ticks.count; i++)
+		ticks[i].node = c->id_of_node[ticks[i].node];
+	if (c->ticks.count)
+		qsort(ticks, c->ticks.count, sizeof(*ticks), compare_ticks);
+	for (size_t i = 0; i < c->ticks.count; i++) {
+		if (count && !compare_ticks(&ticks[count - 1], &ticks[i]))
+			ticks[count - 1].count += ticks[i].count;
+		else
+			ticks[count++] = ticks[i];
+	}
+	c->ticks.count = count;
+}
+
+static int number_nodes(struct cpuprofile *c)
+{
+	uint32_t node = CALL_TREE_ROOT, id = 0;
+
+	c->id_of_node = calloc(c->tree.nodes.count, sizeof(*c->id_of_node));
+	if (!c->id_of_node)
+		return -ENOMEM;
+	do {
+		c->id_of_node[node] = ++id;
+		node = call_tree__next(&c->tree, node);
+	} while (node != CALL_TREE_ROOT);
+	merge_ticks(c);
+	return 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void write_children(struct cpuprofile *c, const struct call_node *node)
+{
+	json_key_array(&c->w, "children");
+	for (uint32_t child = node->first_child; child;
+	     child = c->tree.nodes.data[child].next_sibling)
+		json_uint(&c->w, c->id_of_node[child]);
+	json_end_array(&c->w);
+}
+
+/* Ticks are in the order of the nodes; *next: the first unwritten one. */
+static void write_ticks(struct cpuprofile *c, uint32_t id, size_t *next)
+{
+	if (*next == c->ticks.count || c->ticks.data[*next].node != id)
+		return;
+	json_key_array(&c->w, "positionTicks");
+	for (; *next < c->ticks.count && c->ticks.data[*next].node == id; ++*next) {
+		json_begin_object(&c->w);
+		json_key_uint(&c->w, "line", c->ticks.data[*next].line);
+		json_key_uint(&c->w, "ticks", c->ticks.data[*next].count);
+		json_end_object(&c->w);
+	}
+	json_end_array(&c->w);
+}
+
+static int write_nodes(struct cpuprofile *c)
+{
+	uint32_t at = CALL_TREE_ROOT;
+	size_t next_tick = 0;
+	int err = 0;
+
+	json_key_array(&c->w, "nodes");
+	do {
+		const struct call_node *node = &c->tree.nodes.data[at];
+
+		json_begin_object(&c->w);
+		json_key_uint(&c->w, "id", c->id_of_node[at]);
+		err = call_frames__write(&c->frames,
+					 at == CALL_TREE_ROOT ? CALL_FRAME_ROOT : node->key, &c->w);
+		json_key_uint(&c->w, "hitCount", node->hits);
+		if (node->first_child)
+			write_children(c, node);
+		write_ticks(c, c->id_of_node[at], &next_tick);
+		json_end_object(&c->w);
+		at = call_tree__next(&c->tree, at);
+	} while (at != CALL_TREE_ROOT && !err);
+	json_end_array(&c->w);
+	return err;
+}
+
+static void write_columns(struct cpuprofile *c)
+{
+	uint64_t before = row_times_start(c->p, c->thread) / 1000;
+
+	JSON_COLUMN(&c->w, "samples", c->samples.count,
+		    json_uint(&c->w, c->id_of_node[c->samples.data[i].node]));
+	json_key_array(&c->w, "timeDeltas");
+	for (size_t i = 0; i < c->samples.count; i++) {
+		uint64_t now = c->samples.data[i].time / 1000;
+
+		now = max_u64(now, before);
+		json_uint(&c->w, now - before);
+		before = now;
+	}
+	json_end_array(&c->w);
+}
+
+static void write_identity(struct cpuprofile *c)
+{
+	const struct profile_process *process = &c->p->processes[c->thread->process.v];
+	uint64_t start = row_times_start(c->p, c->thread);
+	struct json_writer *w = &c->w;
+
+	json_key_uint(w, "pid", process->pid);
+	json_key_uint(w, "tid", c->thread->tid);
+	json_key_string(w, "comm", profile__string(c->p, c->thread->name));
+	json_key_string(w, "process", profile__string(c->p, process->name));
+	json_key_bool(w, "isMainThread", c->thread->is_main);
+	json_key_uint(w, "startTimeRealtime",
+		      (c->p->start_realtime + (start - c->p->start)) / 1000);
+	json_key_uint(w, "samples", c->thread->samples[SAMPLE_CPU].count);
+	json_key_uint(w, "periodNs", c->p->period);
+	if (c->idle_step > 1)
+		json_key_uint(w, "periodsPerIdleSample", c->idle_step);
+	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(c->thread));
+	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
+		json_key_bool(w, "cpuDeltasAhead", true);
+	JSON_COLUMN(w, "threadCPUDeltas", c->samples.count, json_uint(w, c->samples.data[i].cpu));
+	if (c->p->event.v)
+		JSON_COLUMN(w, "sampleEvents", c->samples.count,
+			    json_uint(w, c->samples.data[i].events));
+}
+
+/* us. The last sample, at `last` ns, may be an idle one. */
+static uint64_t end_time(const struct cpuprofile *c, uint64_t last)
+{
+	uint64_t length = c->p->untimed ? row_times__end(&c->times) - last : c->times.step;
+
+	if (c->p->weight_ahead)
+		return (last + row_times_last_weight(c->thread)) / 1000;
+	return last / 1000 + (length + 999) / 1000;
+}
+
+static int write_file(struct cpuprofile *c, FILE *out)
+{
+	uint64_t start = row_times_start(c->p, c->thread);
+	uint64_t last = max_u64(start, c->samples.data[c->samples.count - 1].time);
+	int err, write_err;
+
+	json_writer__init(&c->w, out);
+	json_begin_object(&c->w);
+	err = write_nodes(c);
+	json_key_uint(&c->w, "startTime", start / 1000);
+	json_key_uint(&c->w, "endTime", end_time(c, last));
+	write_columns(c);
+	json_key_object(&c->w, "$sysprof");
+	write_identity(c);
+	write_recording(c->p, &c->w);
+	json_end_object(&c->w);
+	json_end_object(&c->w);
+	write_err = json_writer__finish(&c->w);
+	return err ? err : write_err;
+}
+
+static void report_left_out(const struct cpuprofile *c, const struct export_request *request)
+{
+	text_limit__report(&c->frames.limit, request);
+	report_jits_left_out(request);
+	if (request->left_out && c->idle_step > 1)
+		request->left_out->idle_ticks = max_u64(request->left_out->idle_ticks,
+							c->idle_step);
+}
+
+static int write_cpuprofile(const struct export_request *request)
+{
+	const struct profile *profile = request->profile;
+	struct thread_id id = request->thread.v ? request->thread : export_busiest_thread(profile);
+	/* a file without threads must open, too */
+	struct profile_thread no_thread = {.start = profile->start, .end = profile->start};
+	struct cpuprofile c;
+	int err;
+
+	if (request->thread.v && id.v >= profile->thread_count)
+		return -EINVAL;
+	err = cpuprofile__init(&c, profile, id.v ? &profile->threads[id.v] : &no_thread);
+	if (!err && id.v)
+		err = text_limit__fit_trees(
+			&c.frames.limit, &(struct tracks){&(struct track){.thread = id.v}, 1, 1});
+	if (!err)
+		err = collect_samples(&c) ?: number_nodes(&c) ?: write_file(&c, request->out);
+	report_left_out(&c, request);
+	cpuprofile__fini(&c);
+	return err;
+}
+
+const struct exporter cpuprofile_exporter = {
+	.name = "cpuprofile",
+	.suffixes = (const char *const[]){".cpuprofile", NULL},
+	.description = "Chrome CPU profile, one thread a file",
+	.how_to_open = "open %s in Chrome DevTools (Performance, \"Load profile…\"), VS Code or "
+		       "speedscope",
+	.one_thread = true,
+	.is_json = true,
+	.write = write_cpuprofile,
+};

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "formats/out/report_header.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/utf8.h"
+#include "formats/out/describe.h"
+#include "formats/out/report_paint.h"
+#include "tenants/outside_books.h"
+
+#define JITS_SHOWN	10
+#define JIT_TEXT_SIZE	1024
+#define EVENT_TEXT_SIZE 256
+
+/* The wall-clock start, in UTC: an exporter has no time zone. */
+static void format_date(uint64_t realtime, char *text, size_t size)
+{
+	time_t seconds = (time_t)(realtime / 1000000000);
+	struct tm tm;
+
+	if (!gmtime_r(&seconds, &tm) || !strftime(text, size, "%Y-%m-%d %H:%M:%S UTC", &tm))
+		snprintf(text, size, "unknown");
+}
+
+static int print_field(FILE *out, const char *label, const char *text)
+{
+	_cleanup_free_ char *plain = text && *text ? printable_copy(text) : NULL;
+
+	if (!text || !*text)
+		return 0;
+	if (!plain)
+		return -ENOMEM;
+	fprintf(out, "# %-10s %s\n", label, plain);
+	return 0;
+}
+
+static void print_times(const struct figures *f, FILE *out)
+{
+	char times[CPU_TIMES_TEXT_SIZE];
+
+	if (*describe_cpu_times(times, sizeof(times), &f->value[FIGURE_TIMES]))
+		fprintf(out, "# CPU times  by the kernel: %s\n", times);
+	if (f->value[FIGURE_STOLEN_TICKS])
+		fprintf(out,
+			"# stolen     %" PRIu64 " ticks not run while the hypervisor had the CPU\n",
+			f->value[FIGURE_STOLEN_TICKS]);
+}
+
+static void print_losses(const struct figures *f, FILE *out)
+{
+	int64_t unexplained = figures__unexplained(f);
+	unsigned int printed = 0;
+
+	fputs("# lost       ", out);
+	for (unsigned int id = FIGURE_BOOKS; id < FIGURE_BOOKS_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(out, "%s%" PRIu64 " %s (%s)", printed++ ? ", " : "", f->value[id],
+				figure_table[id].key, figure_table[id].text);
+	for (unsigned int id = FIGURE_LOST; id < FIGURE_LOST_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(out, "%s%" PRIu64 " %s", printed++ ? ", " : "", f->value[id],
+				figure_table[id].text);
+	if (f->due_known && unexplained)
+		fprintf(out, "%s%" PRId64 " unexplained", printed++ ? ", " : "", unexplained);
+	fputs(printed ? "\n" : "nothing\n", out);
+}
+
+static void print_stacks(const struct figures *f, FILE *out)
+{
+	unsigned int printed = 0;
+
+	fprintf(out, "# stacks     %.1f %% complete", 100 * f->share[FIGURE_COMPLETE_SHARE]);
+	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(out, "%s%" PRIu64 " %s", printed++ ? ", " : "; cut: ", f->value[id],
+				figure_table[id].key);
+	if (f->value[FIGURE_FRAMES + FRAME_INFERRED])
+		fprintf(out, "; %" PRIu64 " frames inferred",
+			f->value[FIGURE_FRAMES + FRAME_INFERRED]);
+	fprintf(out, "; %.1f %% of the code has a symbol\n", 100 * f->share[FIGURE_NAMED_SHARE]);
+	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(out, "# stacks     %" PRIu64 " %s left out\n", f->value[id],
+				figure_table[id].text);
+}
+
+/* One line each: what limits have left out, by user. */
+static void print_outside(const struct profile *p, FILE *out)
+{
+	char text[OUTSIDE_TEXT_SIZE];
+
+	for (size_t i = 0; i < p->outside_count; i++)
+		fprintf(out, "# left out   %s\n",
+			describe_outside(text, sizeof(text), &p->outside[i]));
+}
+
+static void print_runtimes(const struct profile *p, FILE *out)
+{
+	char text[RUNTIME_TEXT_SIZE];
+
+	for (size_t i = 0; i < p->runtime_count; i++)
+		fprintf(out, "# %-10s %s\n", profile__string(p, p->runtimes[i].name),
+			describe_runtime(text, sizeof(text), &p->runtimes[i]));
+}
+
+static void print_jits(const struct profile *p, FILE *out)
+{
+	char text[JIT_TEXT_SIZE], shown[4 * JIT_TEXT_SIZE];
+
+	for (size_t i = 0; i < p->jit_count && i < JITS_SHOWN; i++)
+		fprintf(out, "# JIT code   %s\n",
+			utf8_sanitize(shown, sizeof(shown),
+				      describe_jit(text, sizeof(text), p, &p->jits[i])));
+	if (p->jit_count > JITS_SHOWN)
+		fprintf(out, "# JIT code   %zu more processes\n", p->jit_count - JITS_SHOWN);
+}
+
+static void print_clock(const struct profile *p, FILE *out)
+{
+	char text[CLOCK_TEXT_SIZE];
+
+	if (!p->tsc_khz && !p->clock_error_ns)
+		return; /* of a profile that was read from another format */
+	fprintf(out, "# clock      %s, error below %" PRIu64 " ns\n",
+		describe_clock(text, sizeof(text), p), p->clock_error_ns);
+}
+
+/* What the samples stand for, if it is no time. */
+static void print_event(const struct profile *p, FILE *out)
+{
+	char name[EVENT_TEXT_SIZE];
+
+	fprintf(out, ", for %" PRIu64 " %s", p->event_count,
+		utf8_sanitize(name, sizeof(name), profile__event(p)));
+	if (p->event_period > 1)
+		fprintf(out, ", one each %" PRIu64, p->event_period);
+}
+
+int report_header(const struct profile *p, FILE *out)
+{
+	const char *reason = profile__meta(p, META_CLOCK_REASON);
+	struct figures f;
+	char date[64];
+	int err;
+
+	figures__init(&f, p);
+	format_date(p->start_realtime, date, sizeof(date));
+	err = print_field(out, "target", profile__meta(p, META_TARGET))
+		?: print_field(out, "command", profile__meta(p, META_COMMAND))
+		?: print_field(out, "host", profile__meta(p, META_HOSTNAME))
+		?: print_field(out, "kernel", profile__meta(p, META_KERNEL_RELEASE));
+	if (err)
+		return err;
+	if (!p->untimed)
+		fprintf(out, "# started    %s, for %.3f s%s\n",
+			export_has_realtime(p) ? date : "at an unknown time",
+			(double)f.value[FIGURE_DURATION] / 1e9,
+			p->cut_short ? " (cut short: the recording has no end)" : "");
+	fprintf(out, "# samples    %" PRIu64 " from %" PRIu64 " thread%s", p->sample_count,
+		f.value[FIGURE_THREADS], f.value[FIGURE_THREADS] == 1 ? "" : "s");
+	if (p->event.v)
+		print_event(p, out);
+	else if (p->period)
+		fprintf(out, ", one each %.6f ms of a CPU", (double)p->period / 1e6);
+	fprintf(out, "\n# CPU        %.3f s", (double)f.value[FIGURE_CPU] / 1e9);
+	if (f.value[FIGURE_SILENT_THREADS])
+		fprintf(out, ", of which %.3f s by %" PRIu64 " thread%s without a sample",
+			(double)f.value[FIGURE_SILENT_CPU] / 1e9, f.value[FIGURE_SILENT_THREADS],
+			f.value[FIGURE_SILENT_THREADS] == 1 ? "" : "s");
+	fputc('\n', out);
+	print_losses(&f, out);
+	print_times(&f, out);
+	err = print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES));
+	if (err)
+		return err;
+	print_outside(p, out);
+	print_stacks(&f, out);
+	print_jits(p, out);
+	print_runtimes(p, out);
+	print_clock(p, out);
+	return reason ? print_field(out, "", reason) : 0;
+}

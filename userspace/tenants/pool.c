@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A free helper gets the next request (tenants/requests.c). A request without an answer after 20 ms
+ * is slow: another helper serves other owners meanwhile. The stream of events waits for requests
+ * that `hold`, so that time is charged to their owner; without credit, the stream continues without
+ * the answer.
+ */
+#include "tenants/pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clocks.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "tenants/keeper.h"
+#include "tenants/pool_helper.h"
+#include "tenants/requests.h"
+#include "tenants/watch.h"
+
+#define HELPERS_MAX    8
+#define HELPERS	       2
+#define START_PATIENCE 10	   /* times `silence`, for a helper to be forked */
+#define RETRY	       20000000ull /* ns: after a helper that ended before it had a request */
+
+enum helper_state { HELPER_NONE, HELPER_STARTING, HELPER_IDLE, HELPER_BUSY };
+
+struct helper {
+	enum helper_state state;
+	int socket;
+	pid_t pid;
+	int pidfd;	/* -1: it has not sent its pid */
+	uint64_t since; /* time of the last change of state */
+	struct request *serving;
+	uint64_t ticket;    /* of the frame */
+	uint64_t cpu_begin; /* ns, when it got the request */
+	struct liveness liveness;
+};
+
+struct helper_pool {
+	struct helper_pool_options options;
+	pid_t keeper;
+	int control, epoll;
+	struct helper helpers[HELPERS_MAX];
+	struct requests requests;
+	uint64_t tickets;
+	uint64_t retry; /* do not start helpers before this time */
+	struct message_buffer buffer;
+};
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+int helper_pool__request(struct helper_pool *p, const struct helper_request *request)
+{
+	if (request->size > MESSAGE_SIZE_MAX || !request->size ||
+	    request->fd_count > MESSAGE_FDS_MAX || request->service >= p->options.service_count)
+		return -EINVAL;
+	return requests__add(&p->requests, request,
+			     p->control < 0 ? HELPER_ENDED : HELPER_ANSWERED);
+}
+
+void helper_pool__forget(struct helper_pool *p, const void *context)
+{
+	for (struct request *request = p->requests.first; request; request = request->next)
+		if (request->context == context)
+			request->answer = NULL;
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		if (p->helpers[i].serving && p->helpers[i].serving->context == context)
+			p->helpers[i].serving->answer = NULL;
+}
+
+void helper_pool__set_hurry(struct helper_pool *p, bool hurry)
+{
+	p->requests.hurry = hurry;
+}
+
+void helper_pool__set_at_once(struct helper_pool *p, unsigned int at_once)
+{
+	p->options.at_once = at_once;
+}
+
+/* ---- helpers --------------------------------------------------------------------------------- */
+
+static void set_state(struct helper *helper, enum helper_state state)
+{
+	helper->state = state;
+	helper->since = monotonic_ns();
+}
+
+static void drop_keeper(struct helper_pool *p)
+{
+	log_debug(LOG_SESSION, "the keeper of %s has ended", helper_classes[p->options.class].name);
+	close(p->control);
+	p->control = -1;
+}
+
+static int start_helper(struct helper_pool *p, struct helper *helper)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = helper};
+	int socket, err = keeper__fork(p->control, NULL, false, &socket);
+
+	if (err) {
+		if (err != -EAGAIN)
+			drop_keeper(p);
+		return err;
+	}
+	if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, socket, &event)) {
+		close(socket);
+		return -errno;
+	}
+	*helper = (struct helper){.socket = socket, .pidfd = -1};
+	set_state(helper, HELPER_STARTING);
+	return 0;
+}
+
+static void close_helper(struct helper *helper, bool kill_it)
+{
+	if (kill_it && helper->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, helper->pidfd, SIGKILL, NULL, 0);
+	if (helper->pidfd >= 0)
+		close(helper->pidfd);
+	if (helper->socket >= 0)
+		close(helper->socket);
+	*helper = (struct helper){.socket = -1, .pidfd = -1};
+}
+
+/* CPU time for its request; if it cannot be read (the helper has ended), the wall time. */
+static uint64_t cpu_used(const struct helper *helper, uint64_t now)
+{
+	uint64_t cpu;
+
+	if (!process_cpu_ns_of(helper->pid, &cpu))
+		return now - helper->since;
+	return cpu > helper->cpu_begin ? cpu - helper->cpu_begin : 0;
+}
+
+static uint64_t charge_cpu(struct helper_pool *p, const struct helper *helper, uint64_t now)
+{
+	uint64_t used = cpu_used(helper, now);
+
+	requests__charge_cpu(&p->requests, helper->serving->owner, used, now);
+	return used;
+}
+
+/*
+ * Refuses its request and charges the owner with a hang. If each request has its own helper, only a
+ * real hang counts: any process may have killed the helper.
+ */
+static void abandon(struct helper_pool *p, struct helper *helper, enum helper_refusal why)
+{
+	struct request *serving = helper->serving;
+	uint64_t now = monotonic_ns(), cpu_ns = 0;
+
+	log_debug(LOG_SESSION, "helper %d is abandoned: %s", helper->pid,
+		  why == HELPER_HUNG   ? "no progress"
+		  : why == HELPER_DIED ? "it ended"
+				       : "invalid message");
+	if (serving)
+		cpu_ns = charge_cpu(p, helper, now);
+	else
+		p->retry = now + RETRY;
+	close_helper(helper, true);
+	if (!serving)
+		return;
+	p->requests.stats.hung++;
+	if (why == HELPER_HUNG || !p->options.once)
+		requests__note_hang(&p->requests, serving->owner);
+	request__refuse(&p->requests, serving, why, cpu_ns);
+}
+
+static void check_progress(struct helper_pool *p, struct helper *helper, uint64_t now)
+{
+	const struct helper_pool_options *o = &p->options;
+	uint64_t took = now - helper->since;
+
+	if (helper->state == HELPER_STARTING && took > START_PATIENCE * o->silence)
+		abandon(p, helper, HELPER_HUNG);
+	if (helper->state == HELPER_BUSY &&
+	    (took > o->wall_time ||
+	     liveness__is_stuck(&helper->liveness, helper->pid, now, o->silence)))
+		abandon(p, helper, HELPER_HUNG);
+}
+
+static void take_start(struct helper *helper, const struct message_buffer *buffer)
+{
+	uint32_t pid;
+
+	message__close_fds(buffer->fds, buffer->fd_count);
+	memcpy(&pid, buffer->bytes, sizeof(pid));
+	helper->pid = (pid_t)pid;
+	helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0);
+	set_state(helper, HELPER_IDLE);
+}
+
+static void take_answer(struct helper_pool *p, struct helper *helper, struct message_buffer *buffer)
+{
+	struct helper_answer answer = {.data = buffer->bytes,
+				       .size = buffer->frame.size,
+				       .fds = buffer->fds,
+				       .fd_count = buffer->fd_count};
+	struct request *request = helper->serving;
+
+	answer.cpu_ns = charge_cpu(p, helper, monotonic_ns());
+	helper->serving = NULL;
+	if (p->options.once)
+		close_helper(helper, true);
+	else
+		set_state(helper, HELPER_IDLE);
+	request__end(&p->requests, request, &answer);
+}
+
+static bool is_start(const struct helper *helper, const struct message_frame *frame)
+{
+	return helper->state == HELPER_STARTING && frame->flags == MESSAGE_PROGRESS &&
+	       frame->size == sizeof(uint32_t);
+}
+
+static bool is_answer(const struct helper *helper, const struct message_frame *frame)
+{
+	return helper->state == HELPER_BUSY && frame->flags == MESSAGE_DONE &&
+	       frame->ticket == helper->ticket && frame->service == helper->serving->service;
+}
+
+/* Reads one message: a helper sends the next one only after a request. */
+static void take_message(struct helper_pool *p, struct helper *helper)
+{
+	struct message_buffer *buffer = &p->buffer;
+	int got = message__receive(helper->socket, buffer, MSG_DONTWAIT);
+
+	if (got == -EAGAIN)
+		return;
+	if (got > 0 && is_start(helper, &buffer->frame)) {
+		take_start(helper, buffer);
+		return;
+	}
+	if (got > 0 && is_answer(helper, &buffer->frame)) {
+		take_answer(p, helper, buffer);
+		return;
+	}
+	if (got > 0)
+		message__close_fds(buffer->fds, buffer->fd_count);
+	abandon(p, helper, got > 0 || got == -EBADMSG ? HELPER_FORGED : HELPER_DIED);
+}
+
+/* ---- handing out ----------------------------------------------------------------------------- */
+
+/* `now` is the start of the step, so `since` may be later. */
+static bool is_slow(const struct helper *helper, uint64_t now)
+{
+	return helper->state == HELPER_BUSY && now > helper->since + REQUEST_SLOW;
+}
+
+static struct request *next_request(struct helper_pool *p, uint64_t now)
+{
+	uint64_t slow[HELPERS_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		if (is_slow(&p->helpers[i], now))
+			slow[count++] = p->helpers[i].serving->owner;
+	return requests__next(&p->requests, slow, count, now);
+}
+
+static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t now)
+{
+	struct request *request = next_request(p, now);
+	struct message message;
+	int err;
+
+	if (!request)
+		return;
+	helper->ticket = ++p->tickets;
+	message = (struct message){.frame = {.ticket = helper->ticket,
+					     .service = (uint32_t)request->service,
+					     .size = request->size},
+				   .bytes = request->data,
+				   .fds = request->fds,
+				   .fd_count = request->fd_count};
+	helper->cpu_begin = 0;
+	if (!p->options.once)
+		process_cpu_ns_of(helper->pid, &helper->cpu_begin);
+	err = message__send(helper->socket, &message, MSG_DONTWAIT);
+	if (message__is_for_now(err)) {
+		requests__put_back(&p->requests, request);
+		return;
+	}
+	helper->serving = request;
+	helper->liveness = (struct liveness){.cpu_ns = helper->cpu_begin, .since = now};
+	set_state(helper, HELPER_BUSY);
+	if (err)
+		abandon(p, helper, HELPER_DIED);
+}
+
+static bool wants_helper(const struct helper_pool *p, uint64_t now)
+{
+	unsigned int fast = 0, ready = 0, all = 0;
+
+	for (size_t i = 0; i < HELPERS_MAX; i++) {
+		const struct helper *helper = &p->helpers[i];
+
+		all += helper->state != HELPER_NONE;
+		fast += helper->state != HELPER_NONE && !is_slow(helper, now);
+		ready += helper->state == HELPER_IDLE || helper->state == HELPER_STARTING;
+	}
+	if (p->control < 0 || all >= p->options.most || now < p->retry)
+		return false;
+	return p->options.once ? !ready : p->requests.first && fast < p->options.at_once;
+}
+
+static bool may_serve(const struct helper_pool *p, uint64_t now)
+{
+	unsigned int fast = 0;
+
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		fast += p->helpers[i].state == HELPER_BUSY && !is_slow(&p->helpers[i], now);
+	return p->requests.first && fast < p->options.at_once;
+}
+
+/* Slow helpers do not count: others are started instead, up to the maximum. */
+static void hand_out(struct helper_pool *p, uint64_t now)
+{
+	for (size_t i = 0; i < HELPERS_MAX; i++) {
+		struct helper *helper = &p->helpers[i];
+
+		if (helper->state == HELPER_IDLE && may_serve(p, now))
+			serve_next(p, helper, now);
+	}
+	for (size_t i = 0; i < HELPERS_MAX && wants_helper(p, now); i++)
+		if (p->helpers[i].state == HELPER_NONE && start_helper(p, &p->helpers[i]))
+			break;
+}
+
+/* ---- the pool -------------------------------------------------------------------------------- */
+
+static void set_options(struct helper_pool *p, const struct helper_pool_options *options)
+{
+	const struct helper_class *class = &helper_classes[options->class];
+	struct helper_pool_options *own = &p->options;
+
+	*own = *options;
+	own->at_once = own->at_once ?: HELPERS;
+	own->most = own->most && own->most < HELPERS_MAX ? own->most : HELPERS_MAX;
+	own->silence = own->silence ?: class->silence;
+	own->wall_time = own->wall_time ?: class->wall_time / class->silence * own->silence;
+	own->hangs = own->hangs ?: class->hangs;
+	requests__init(&p->requests, own);
+}
+
+static int start_keeper(struct helper_pool *p)
+{
+	const struct child_plan plan = {
+		.class = p->options.class, .run = pool_helper__run, .data = &p->options};
+
+	return keeper__start(p->options.keeper, &plan, &p->keeper, &p->control);
+}
+
+int helper_pool__new(const struct helper_pool_options *options, struct helper_pool **pool)
+{
+	struct helper_pool *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	set_options(p, options);
+	p->control = -1;
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		p->helpers[i] = (struct helper){.socket = -1, .pidfd = -1};
+	p->epoll = epoll_create1(EPOLL_CLOEXEC);
+	err = p->epoll < 0 ? -errno : start_keeper(p);
+	for (unsigned int i = 0; i < p->options.at_once && !err; i++)
+		err = start_helper(p, &p->helpers[i]);
+	if (err) {
+		helper_pool__free(p);
+		return err;
+	}
+	*pool = p;
+	return 0;
+}
+
+static void end_helpers(struct helper_pool *p)
+{
+	for (size_t i = 0; i < HELPERS_MAX; i++) {
+		struct request *serving = p->helpers[i].serving;
+
+		close_helper(&p->helpers[i], serving != NULL);
+		if (serving)
+			request__refuse(&p->requests, serving, HELPER_ENDED, 0);
+	}
+	while (p->requests.first)
+		requests__refuse_hopeless(&p->requests, true, monotonic_ns());
+}
+
+void helper_pool__end(struct helper_pool *p)
+{
+	int control = p->control;
+
+	p->control = -1;
+	end_helpers(p);
+	keeper__stop(p->keeper, &control);
+	p->keeper = 0;
+}
+
+void helper_pool__free(struct helper_pool *p)
+{
+	if (!p)
+		return;
+	helper_pool__end(p);
+	if (p->epoll >= 0)
+		close(p->epoll);
+	free(p);
+}
+
+/* Helpers of late requests continue: if they end, the owner's files do not hang. */
+static void charge_requests(struct helper_pool *p, uint64_t now)
+{
+	struct request *serving[HELPERS_MAX];
+
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		serving[i] = p->helpers[i].serving;
+	/* charge all requests before refusing any */
+	requests__charge_step(&p->requests, serving, HELPERS_MAX, now);
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		if (serving[i])
+			request__release_late(&p->requests, serving[i], now);
+}
+
+void helper_pool__step(struct helper_pool *p)
+{
+	struct epoll_event events[HELPERS_MAX];
+	int ready = epoll_wait(p->epoll, events, HELPERS_MAX, 0);
+	uint64_t now;
+
+	for (int i = 0; i < ready; i++)
+		take_message(p, events[i].data.ptr);
+	now = monotonic_ns();
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		check_progress(p, &p->helpers[i], now);
+	charge_requests(p, now);
+	requests__refuse_hopeless(&p->requests, p->control < 0, now);
+	hand_out(p, now);
+}
+
+bool helper_pool__settle(struct helper_pool *p, uint64_t patience)
+{
+	uint64_t until = monotonic_ns() + patience;
+
+	for (;;) {
+		struct pollfd fd = {.fd = p->epoll, .events = POLLIN};
+		uint64_t now, left;
+		struct timespec timeout;
+
+		helper_pool__step(p);
+		now = monotonic_ns();
+		if (!p->requests.unanswered || now >= until)
+			return !p->requests.unanswered;
+		left = min_u64(until - now, p->options.silence / 4);
+		timeout = (struct timespec){left / 1000000000, left % 1000000000};
+		ppoll(&fd, 1, &timeout, NULL);
+	}
+}
+
+int helper_pool__fd(const struct helper_pool *p)
+{
+	return p->epoll;
+}
+
+size_t helper_pool__waiting(const struct helper_pool *p)
+{
+	return p->requests.unanswered;
+}
+
+bool helper_pool__queues(const struct helper_pool *p)
+{
+	return p->requests.first;
+}
+
+void helper_pool__stats(const struct helper_pool *p, struct helper_pool_stats *stats)
+{
+	*stats = p->requests.stats;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef WORLD_PROFILE_SYMBOLS_H
+#define WORLD_PROFILE_SYMBOLS_H
+
+#include <stdbool.h>
+
+#include <sysprof/event_handler.h>
+#include <sysprof/profile.h>
+
+#include "base/vec.h"
+
+struct outside_event;
+struct profile_builder;
+
+/* Adds the symbol events of the stream to a window's profile. */
+
+struct profile_symbols {
+	struct profile_builder *builder; /* not owned */
+	struct dso_id dso;		 /* of the next symbol events */
+	VEC(struct profile_line) lines;
+	bool complete; /* EVENT_SYMBOLS_END has come */
+};
+
+void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder);
+void profile_symbols__fini(struct profile_symbols *s);
+
+/* Takes EVENT_SYMBOL, _SYMBOL_DSO, _SYMBOLS_END, _META and _OUTSIDE. Valid as long as `s`. */
+struct event_handler profile_symbols__handler(struct profile_symbols *s);
+
+/* A row of the books of the outside, from the stream into the profile. */
+void outside_event__add_to(const struct outside_event *e, struct profile_builder *builder);
+
+#endif
