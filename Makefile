@@ -63,18 +63,11 @@ LDFLAGS	  += -static-pie -Wl,-z,relro,-z,now
 LDLIBS	  := -L$(STATIC_LIBS)/lib -lbpf -ldw -lelf -lseccomp -lbz2 -llzma -lcjson -lmicrohttpd \
 	     -linih -liberty -lcurl -lssl -lcrypto -lz -ldl -lpthread -lm
 endif
-# protobuf-c is the tests' own reading of pprof files
-TEST_LIBS := $(shell pkg-config --libs cmocka libprotobuf-c 2>/dev/null)
 
 ARCH	  := $(shell uname -m)
 BPF_ARCH  := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
 BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Wextra $(WERROR) \
 	      -Wno-missing-declarations -Iinclude -I/usr/include/$(ARCH)-linux-gnu
-
-# Programs to be profiled: what their stacks look like is part of the tests, so CFLAGS and the
-# sanitizers do not reach them.
-FIXTURE_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -O2 -g -fno-omit-frame-pointer \
-		 -fno-optimize-sibling-calls -Iinclude
 
 Q   := $(if $(V),,@)
 say  = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
@@ -85,31 +78,16 @@ CLI_SOURCES   := $(wildcard userspace/cli/*.c)
 BPF_SOURCES   := $(wildcard bpf/*.bpf.c)
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/%.o)
 CLI_OBJECTS   := $(CLI_SOURCES:%.c=$(BUILD)/%.o)
-PROTOS	      := $(patsubst proto/%.proto,gen/%.pb-c,$(wildcard proto/*.proto))
 BPF_OBJECTS   := $(BPF_SOURCES:%.c=$(NATIVE)/%.o)
 SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(NATIVE)/gen/%.skel.h)
-UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
-# What the walks in the kernel do, written down a second time for programs that compare; a profile as text, look-ups in a table
-MODELS	      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/models/*.c))
-TEST_LIB      := $(BUILD)/tests/libmodels.a $(BUILD)/libsysprof.a
-GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))
-FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wildcard tests/fixtures/*.c))) \
-		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c)) \
-		 $(BUILD)/tests/fixtures/chain-no-fp $(BUILD)/tests/fixtures/deep-no-fp
-E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
-# That of the tests that are repeated with the sanitizers
-SANITIZED_TOOLS := $(BUILD)/tests/e2e/push_windows
-BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
-COUNTED	      := $(BUILD)/counted/sysprof
 DEMO	      := $(BUILD)/tools/demo_workload
-FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-# What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the helpers and the runtimes
+# With programs that count what they call: tests/bench/bench.mk
+COUNTED	      := $(BUILD)/counted/sysprof
+# What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the runtimes and
+# what is about tenants
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
-# What fuzz targets are linked with: all that needs neither the kernel side nor a server, and nothing of the watcher
-FUZZ_SOURCES  := $(filter-out userspace/capture/% userspace/jit/follow/% userspace/runtimes/ask/% userspace/live/% userspace/serve/%,$(LIB_SOURCES)) $(wildcard tests/models/*.c)
-FUZZ_OBJECTS  := $(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/%.o)
 
-.PHONY: all quick-build tests-build test test-all test-servers quick-tests unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest distros bench soak install uninstall completions deb static check-deb check-static format clean
+.PHONY: all demo install uninstall completions deb static check-deb check-static format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -141,38 +119,6 @@ $(NATIVE)/gen/%.skel.h: $(NATIVE)/bpf/%.bpf.o
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $(<:.o=.linked) $< && \
 		$(BPFTOOL) gen skeleton $(<:.o=.linked) name $(subst -,_,$*)_bpf >$@
 
-# sysprof with programs that count what they call, for `make bench`: see tests/bench/counted_calls.bpf.h
-$(BUILD)/counted/gen/counted-helpers.h: Makefile | $(BUILD)/.deps
-	$(Q)mkdir -p $(@D) && echo '#include <linux/bpf.h>' | $(CLANG) $(BPF_CFLAGS) -E -P -include linux/types.h \
-		-include bpf/bpf_helper_defs.h - | sed -n \
-		's/^static .*(\*\( const \)\{0,1\}\(bpf_[a-z0-9_]*\))(.*/#define \2(...) (counted.tick_helpers++, \2(__VA_ARGS__))/p' >$@
-
-$(BUILD)/counted/gen/sampler.skel.h: bpf/sampler.bpf.c tests/bench/counted_calls.bpf.h tests/bench/count-calls.awk \
-		$(BUILD)/counted/gen/counted-helpers.h \
-		$(NATIVE)/gen/sampler.skel.h
-	$(call say,COUNTED,$@)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -I$(@D) -include tests/bench/counted_calls.bpf.h -S -emit-llvm -o - $< | \
-		awk -f tests/bench/count-calls.awk >$(@D)/sampler.ll && \
-		$(CLANG) $(BPF_CFLAGS) -Wno-unused-command-line-argument -Xclang -disable-llvm-passes -c -o $(@D)/sampler.o $(@D)/sampler.ll && \
-		$(BPFTOOL) gen object $(@D)/sampler.linked $(@D)/sampler.o && \
-		$(BPFTOOL) gen skeleton $(@D)/sampler.linked name sampler_bpf >$@
-
-$(BUILD)/counted/capture/%.o: userspace/capture/%.c $(BUILD)/counted/gen/sampler.skel.h $(BUILD)/libsysprof.a
-	$(call say,CC,$@)
-	$(Q)mkdir -p $(@D) && $(CC) -I$(BUILD)/counted/gen $(ALL_CFLAGS) -c -o $@ $<
-
-$(COUNTED): $(patsubst userspace/%.c,$(BUILD)/counted/%.o,$(wildcard userspace/capture/*.c)) $(CLI_OBJECTS) $(BUILD)/libsysprof.a
-	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-
-$(NATIVE)/gen/%.pb-c.h $(NATIVE)/gen/%.pb-c.c &: proto/%.proto | $(BUILD)/.deps
-	$(call say,PROTO,$<)
-	$(Q)mkdir -p $(@D) && protoc-c --proto_path=proto --c_out=$(@D) $<
-
-$(BUILD)/gen/%.pb-c.o: $(NATIVE)/gen/%.pb-c.c
-	$(call say,CC,$<)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c -o $@ $<
-
 # Tables that are kept on disk are of use to the very sources that made them, and to no others.
 $(NATIVE)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
 	$(call say,GEN,$@)
@@ -189,231 +135,14 @@ $(BUILD)/userspace/formats/out/html.o $(BUILD)/fuzz/userspace/formats/out/html.o
 
 $(BUILD)/userspace/unwind/table_cache.o $(BUILD)/fuzz/userspace/unwind/table_cache.o: $(NATIVE)/gen/unwind/table_maker.h
 
-$(BUILD)/tests/models/%.o: tests/models/%.c Makefile | $(BUILD)/.deps
-	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
-
-$(BUILD)/tests/libmodels.a: $(MODELS) $(PROTOS:%=$(BUILD)/%.o)
-	$(Q)rm -f $@ && ar rcs $@ $^
-
-# Tests: a cmocka program each against the library. After a change of the library they are only linked again. Their own code
-# is compiled without optimization, in a third of the time.
-$(BUILD)/tests/unit/%.o: tests/unit/%.c Makefile | $(BUILD)/.deps $(SKELETONS) $(PROTOS:%=$(NATIVE)/%.h)
-	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -O0 -Wno-format-truncation -Itests -MMD -MP -c -o $@ $<
-
-$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
-
-$(BUILD)/tests/e2e/%: tests/e2e/%.c $(TEST_LIB) Makefile
-	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS)
-
-$(BUILD)/tests/golden/%: tests/golden/%.c $(TEST_LIB) Makefile
-	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
-
-$(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps
-	$(call say,FIXTURE,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -fPIC -shared -o $@ $<
-
-# As most of production code is: what main calls has no frame pointer.
-$(BUILD)/tests/fixtures/%-no-fp: tests/fixtures/%.c Makefile | $(BUILD)/.deps
-	$(call say,FIXTURE,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -fomit-frame-pointer -MMD -MP -MF $@.d -o $@ $< -lpthread
-
-# Those of vmtest, which has its own tools.
-$(BUILD)/tests/fixtures/%-lld: tests/fixtures/%.c Makefile | $(BUILD)/.deps
-	$(call say,FIXTURE,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -fomit-frame-pointer -fuse-ld=lld -MMD -MP -MF $@.d -o $@ $< -lpthread
-
-$(BUILD)/tests/fixtures/%-go: tests/fixtures/go/%.go Makefile
-	$(call say,FIXTURE,$@)
-	$(Q)mkdir -p $(@D) && CGO_ENABLED=0 GOFLAGS= GOCACHE=$(abspath $(BUILD)/go-cache) go build -o $@ $<
-
-$(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
-	$(call say,FIXTURE,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
-
-# Those that measure parts of the library.
-$(BUILD)/tests/bench/symbolize $(BUILD)/tests/bench/tables $(BUILD)/tests/bench/jit_map $(BUILD)/tests/bench/export $(BUILD)/tests/bench/readers $(BUILD)/tests/bench/big_profile: $(BUILD)/tests/bench/%: tests/bench/%.c \
-		$(BUILD)/libsysprof.a Makefile
-	$(call say,BENCH,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
-
-# One that has a program of its own for the kernel.
-$(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c Makefile | $(BUILD)/.deps
-	$(call say,BPF,$<)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -MMD -MP -c -o $@ $<
-
-$(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
-	$(call say,SKEL,$@)
-	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
-
-$(BUILD)/tests/bench/task_work: tests/bench/task_work.c $(BUILD)/tests/bench/task_work.skel.h Makefile
-	$(call say,BENCH,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -I$(BUILD)/tests/bench -MMD -MP -MF $@.d -o $@ $< $(LDLIBS)
-
-$(BUILD)/tests/bench/%: tests/bench/%.c Makefile | $(BUILD)/.deps
-	$(call say,BENCH,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
-
 $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 	$(call say,DEMO,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
-
-# Fuzz targets: clang's coverage and both sanitizers, in what they reach of the library as well. That
-# one warning clang gives for initializers which gcc accepts, some of them in others' headers.
-FUZZ_CFLAGS = $(ALL_CFLAGS) -gline-tables-only -Wno-missing-field-initializers -Wno-gnu-variable-sized-type-not-at-end -fsanitize=address,undefined \
-	      -fno-sanitize-recover=all
-
-$(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps
-	$(call say,FUZZ CC,$<)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
-
-$(BUILD)/fuzz/tests/%.o: tests/%.c Makefile | $(BUILD)/.deps
-	$(call say,FUZZ CC,$<)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
-
-$(BUILD)/fuzz/library.a: $(FUZZ_OBJECTS)
-	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
-
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/library.a Makefile
-	$(call say,FUZZ,$@)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(BUILD)/fuzz/library.a $(LDLIBS)
-
-$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S $(wildcard tests/golden/recordings/*.sysprof)
-	$(call say,SEEDS,$(@D))
-	$(Q)CLANG='$(CLANG)' $< $(@D) && touch $@
-
-fuzz-build: $(FUZZERS) $(BUILD)/fuzz/seeds/.made
-
-# Of all tests only what `make test` runs.
-quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES)
-
-tests-build: quick-build $(if $(SANITIZE),$(SANITIZED_TOOLS),$(E2E_TOOLS) $(COUNTED) $(BUILD)/tests/bench/bpf_maps) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
-
-# The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
-# root; without a network the tests that want them say so.
-build/consumers/stamp: tests/e2e/consumers/package.json
-	$(call say,NPM,$(@D))
-	-$(Q)tests/e2e/consumers/install.sh $(@D) >/dev/null
-
-# Newer than the system's, where that does not know .dwp files.
-build/libdw/stamp: tests/e2e/libdw/fetch.sh
-	$(call say,LIBDW,$(@D))
-	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@
-
-# Runtimes with JIT code whose versions report more about it.
-build/runtimes/stamp: tests/e2e/runtimes/fetch.sh
-	$(call say,RUNTIMES,$(@D))
-	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@
-
-# Go compiles its pprof when it is first run, in a minute of CPU time: once for all tests.
-build/go-cache/stamp:
-	$(call say,GO,$(@D))
-	$(Q)mkdir -p $(@D)
-	-$(Q)GOCACHE=$(abspath $(@D)) GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off CGO_ENABLED=0 go tool pprof -h >/dev/null 2>&1
-	$(Q)touch $@
-
-# Real backends of the agent, and what judges its dashboards. Not for `make test`: they take minutes, and a network.
-SERVERS := build/servers/otelcol-prof build/servers/pyroscope build/servers/schema
-build/servers/otelcol-prof: WHAT := collector
-build/servers/pyroscope:    WHAT := pyroscope
-build/servers/schema:	    WHAT := schema
-$(SERVERS): tests/e2e/backends/fetch.sh tests/e2e/backends/schema.json
-	$(call say,SERVER,$@)
-	$(Q)mkdir -p $(@D) && $< $(WHAT) $(@D) >$(@D)/$(WHAT).log 2>&1 || { tail -n 20 $(@D)/$(WHAT).log; exit 1; }
-	$(Q)touch $@
-
-# Programs whose inline chains are compared with another symbolizer's; also fetched and built by the
-# caller. What cannot be had is listed, and said by the test.
-build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf/*)
-	$(call say,ORACLE,$(@D))
-	$(Q)$< $(@D)
-
-# What `make test` proves, and what `make test-all` adds to it. tests/run.sh has the suites.
-CHECKS		:= layers house format build:unit build:golden
-SANITIZED_SUITES := build-asan:unit build-asan:golden build-asan:sanitized build-asan:replay
-ALL_SUITES	:= $(CHECKS) build:e2e build:distros build:long $(SANITIZED_SUITES) build:fuzz # short ones at the end: no lane waits for long
-
-# Installing and building are separate makes: what the first puts there, the second has to look for.
-# `make test test-all` runs nothing twice.
-test:
-ifeq ($(filter test-all,$(MAKECMDGOALS)),)
-	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) quick-build
-	$(Q)tests/run.sh $(CHECKS) build:quick
-endif
-
-test-all:
-	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) tests-build
-	$(Q)+$(sub) fuzz-build
-	$(Q)+$(sub) SANITIZE=1 tests-build
-	$(Q)tests/run.sh $(ALL_SUITES)
-
-sanitize:
-	$(Q)+$(sub) SANITIZE=1 tests-build
-	$(Q)tests/run.sh $(filter-out $(if $(wildcard build/tests/recordings/made),,%:replay),$(SANITIZED_SUITES))
-
-# Built at once, so that both may be made with -j.
-quick-tests:
-	$(Q)tools/install-deps.sh unit
-	$(Q)+$(sub) $(BUILD)/sysprof $(if $(filter unit,$(MAKECMDGOALS)),$(UNIT_TESTS)) \
-		$(if $(filter golden%,$(MAKECMDGOALS)),$(GOLDEN_TESTS))
-
-unit: quick-tests
-	$(Q)tests/run.sh $(BUILD):unit
-
-golden: quick-tests
-	$(Q)tests/run.sh $(BUILD):golden
-
-golden-update: quick-tests
-	$(Q)GOLDEN_UPDATE=1 tests/run.sh $(BUILD):golden
-
-e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
-	$(Q)tests/run.sh $(BUILD):e2e
-
-test-servers:
-	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) all $(BUILD)/tests/fixtures/chain $(BUILD)/tests/e2e/agent_formats $(SERVERS)
-	$(Q)tests/run.sh $(BUILD):servers
-
-fuzz:
-	$(Q)tools/install-deps.sh --check fuzz
-	$(Q)+$(sub) fuzz-build
-	$(Q)BUILD='$(BUILD)' FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(notdir $(FUZZERS))
 
 demo:
 	$(Q)tools/install-deps.sh demo
 	$(Q)+$(sub) $(BUILD)/sysprof $(DEMO)
 	$(Q)tools/demo.sh $(BUILD)
-
-vmtest: all
-	$(Q)tools/install-deps.sh --check vmtest
-	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits packets completions guest) $(BUILD)/tests/unit/test_wall
-	$(Q)vmtest/run.sh $(BUILD)
-
-# As root, through sudo where one is not.
-distros:
-	$(Q)tools/install-deps.sh distros
-	$(Q)tests/distros.sh
-
-# Runtimes to be measured, fetched by the caller like those above.
-build/programs/stamp: tests/bench/programs/fetch.sh
-	$(call say,PROGRAMS,$(@D))
-	-$(Q)mkdir -p $(@D) && $< $(@D) && touch $@
-
-bench: all $(COUNTED) $(FIXTURES) $(BENCHES) $(BUILD)/tests/unit/test_compare $(BUILD)/tests/e2e/push_windows $(BUILD)/tests/e2e/index_oracle build/programs/stamp
-	$(Q)tools/install-deps.sh --check bench || echo "going on without"
-	$(Q)tests/bench/run.sh $(BUILD) $(SECTIONS)
-
-# Programs of the tests, for as long as one likes; as root, through sudo where one is not.
-soak: tests-build
-	$(Q)tests/soak.sh $(BUILD) $(SECONDS)
-	$(Q)tests/run.sh $(BUILD):soak
 
 # What the shells complete, from the tables that the command line is parsed by.
 COMPLETIONS := $(BUILD)/completions/sysprof $(BUILD)/completions/_sysprof $(BUILD)/completions/sysprof.fish
@@ -472,6 +201,7 @@ format:
 clean:
 	rm -rf build build-asan
 
--include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BPF_OBJECTS:.o=.d)
--include $(MODELS:.o=.d) $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(E2E_TOOLS:=.d) $(BENCHES:=.d) $(DEMO).d \
-	 $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:=.d)
+# A tree without its tests can be built.
+-include tests/tests.mk tests/bench/bench.mk tests/fuzz/fuzz.mk
+
+-include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BPF_OBJECTS:.o=.d) $(DEMO).d

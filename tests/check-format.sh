@@ -82,7 +82,7 @@ for script in "${python[@]}"; do
 done
 python3 -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' "${python[@]}" || status=1
 
-if grep -nE '[[:blank:]]+$' "${c_files[@]}" "${scripts[@]}" "${python[@]}" Makefile; then
+if grep -nE '[[:blank:]]+$' "${c_files[@]}" "${scripts[@]}" "${python[@]}" Makefile tests/*.mk tests/*/*.mk; then
 	echo "trailing blanks"
 	status=1
 fi

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Fuzz targets. Part of the Makefile.
+
+FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+# What fuzz targets are linked with: all that needs neither the kernel side nor a server, and nothing of the watcher
+FUZZ_WITHOUT  := $(foreach d,capture live serve jit/follow runtimes/ask,userspace/$d/%)
+FUZZ_SOURCES  := $(filter-out $(FUZZ_WITHOUT),$(LIB_SOURCES)) $(wildcard tests/models/*.c)
+FUZZ_OBJECTS  := $(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/%.o)
+
+# Fuzz targets: clang's coverage and both sanitizers, in what they reach of the library as well. That
+# one warning clang gives for initializers which gcc accepts, some of them in others' headers.
+FUZZ_CFLAGS = $(ALL_CFLAGS) -gline-tables-only -Wno-missing-field-initializers \
+	      -Wno-gnu-variable-sized-type-not-at-end -fsanitize=address,undefined -fno-sanitize-recover=all
+
+$(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile tests/fuzz/fuzz.mk | $(BUILD)/.deps
+	$(call say,FUZZ CC,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/tests/%.o: tests/%.c Makefile tests/fuzz/fuzz.mk | $(BUILD)/.deps
+	$(call say,FUZZ CC,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/library.a: $(FUZZ_OBJECTS)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/library.a Makefile tests/fuzz/fuzz.mk
+	$(call say,FUZZ,$@)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(BUILD)/fuzz/library.a $(LDLIBS)
+
+$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S $(wildcard tests/golden/recordings/*.sysprof)
+	$(call say,SEEDS,$(@D))
+	$(Q)CLANG='$(CLANG)' $< $(@D) && touch $@
+
+.PHONY: fuzz fuzz-build
+
+fuzz-build: $(FUZZERS) $(BUILD)/fuzz/seeds/.made
+
+fuzz:
+	$(Q)tools/install-deps.sh --check fuzz
+	$(Q)+$(sub) fuzz-build
+	$(Q)BUILD='$(BUILD)' FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(notdir $(FUZZERS))
+
+-include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:=.d)
