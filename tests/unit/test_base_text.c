@@ -18,7 +18,7 @@
 #include "base/parse.h"
 #include "base/suffix.h"
 #include "base/utf8.h"
-#include "cli/time_span.h"
+#include "compare/time_span.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

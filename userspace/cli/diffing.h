@@ -6,8 +6,8 @@
 #include <signal.h>
 
 #include "cli/commands.h"
-#include "cli/time_span.h"
 #include "compare/compare.h"
+#include "compare/time_span.h"
 
 #define DIFFING_RULES_MAX   64
 #define DIFFING_SPANS_MAX   50

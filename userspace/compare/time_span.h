@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Spans of time of day, as a user gives them. */
-#ifndef CLI_TIME_SPAN_H
-#define CLI_TIME_SPAN_H
+#ifndef COMPARE_TIME_SPAN_H
+#define COMPARE_TIME_SPAN_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/time_span.h"
+#include "compare/time_span.h"
 
 #include <errno.h>
 #include <string.h>
