@@ -58,7 +58,7 @@ class Hidden:
 
     def __init__(self, binary, flags, program, name):
         self.map = scratch(f"map-{name}")
-        self.program = Background("/bin/sh", "-c", 'ln -s "$0" /tmp/perf-$$.map && exec "$@"', self.map, binary, *flags,
+        self.program = Background("/bin/sh", "-c", 'ln -sf "$0" /tmp/perf-$$.map && exec "$@"', self.map, binary, *flags,
                                   program, name)
         self.link = f"/tmp/perf-{self.program.pid}.map"
 
