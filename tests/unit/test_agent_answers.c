@@ -142,7 +142,7 @@ static enum sink_verdict judge(const char *format, const struct sink_answer *ans
 	return sink_format__judge(sink_format__find(format), answer);
 }
 
-static void test_table(void **state)
+static void recorded_answers_of_backends_get_their_verdicts(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -161,7 +161,7 @@ static void test_table(void **state)
 }
 
 /* A collector's ordinary answer has a 0 in it. */
-static void test_partial_success_of_nothing(void **state)
+static void partial_success_without_rejections_is_accepted(void **state)
 {
 	static const char body[] = {0x0a, 0x00}, none[] = {0x0a, 0x02, 0x08, 0x00};
 	const struct sink_answer answer = {
@@ -175,7 +175,7 @@ static void test_partial_success_of_nothing(void **state)
 }
 
 /* Parca answers 429 if a request is too large; with Retry-After it is to be repeated. */
-static void test_retry_after(void **state)
+static void status_429_with_retry_after_is_retried(void **state)
 {
 	static const char body[] = "{\"code\":8,\"message\":\"x\"}";
 	struct sink_answer answer = {
@@ -189,7 +189,7 @@ static void test_retry_after(void **state)
 	assert_int_equal(judge("otlp", &answer), SINK_RETRY);
 }
 
-static void test_no_answer(void **state)
+static void no_answer_is_ambiguous_if_the_request_was_sent(void **state)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 
@@ -203,7 +203,7 @@ static void test_no_answer(void **state)
 }
 
 /* Whatever the status and the bytes: a verdict, and nothing but each backend's own word is success. */
-static void test_any_answer(void **state)
+static void garbage_is_no_success_at_any_status(void **state)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	char body[64];
@@ -229,11 +229,11 @@ static void test_any_answer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_partial_success_of_nothing),
-		cmocka_unit_test(test_retry_after),
-		cmocka_unit_test(test_no_answer),
-		cmocka_unit_test(test_any_answer),
+		cmocka_unit_test(recorded_answers_of_backends_get_their_verdicts),
+		cmocka_unit_test(partial_success_without_rejections_is_accepted),
+		cmocka_unit_test(status_429_with_retry_after_is_retried),
+		cmocka_unit_test(no_answer_is_ambiguous_if_the_request_was_sent),
+		cmocka_unit_test(garbage_is_no_success_at_any_status),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

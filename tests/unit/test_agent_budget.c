@@ -122,7 +122,7 @@ static void expect_steps(const struct load *load, const enum budget_step *steps,
 		     sizeof((const enum budget_step[]){__VA_ARGS__}) / sizeof(enum budget_step))
 
 /* What costs goes first, the rate last, and not to 7 Hz for what is not its fault. */
-static void test_sheds_what_costs(void **unused)
+static void only_steps_of_the_costliest_part_are_taken(void **unused)
 {
 	const struct load symbols = {.by_step = {[BUDGET_STEP_NEW_FILES] = 0.002,
 						 [BUDGET_STEP_DEBUG_INFO] = 0.002,
@@ -144,7 +144,7 @@ static void test_sheds_what_costs(void **unused)
 }
 
 /* Visits become fewer before the rate does, and only where there are any. */
-static void test_visits_before_the_rate(void **unused)
+static void visits_are_reduced_to_one_before_the_rate(void **unused)
 {
 	for (unsigned int visits = 0; visits <= 20; visits += 10) {
 		const struct budget_options options = {.cpu = 0.005, .hz = 97, .visits = visits};
@@ -173,7 +173,7 @@ static void test_visits_before_the_rate(void **unused)
 }
 
 /* Over the budget for what no step can save: the rate is lowered to 19 Hz, and not further. */
-static void test_keeps_19_hz(void **unused)
+static void collector_cost_lowers_the_rate_only_to_19_hz(void **unused)
 {
 	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
@@ -197,7 +197,7 @@ static void test_keeps_19_hz(void **unused)
 }
 
 /* Whatever it costs: there are always 7 samples a second, and every further excess is counted. */
-static void test_never_below_the_floor(void **unused)
+static void the_rate_never_falls_below_the_floor(void **unused)
 {
 	static const unsigned int RATES[] = {7, 8, 19, 20, 97, 98, 999};
 	struct budget_stats stats;
@@ -220,7 +220,7 @@ static void test_never_below_the_floor(void **unused)
 }
 
 /* Less than 7 was requested: that is kept. */
-static void test_keeps_a_lower_rate(void **unused)
+static void a_requested_rate_below_the_floor_is_kept(void **unused)
 {
 	struct run run = start(0.005, 0, 5);
 
@@ -242,7 +242,7 @@ static enum budget_change measure_symbols(struct run *run, double cpu)
 	return take(run, &usage, &step);
 }
 
-static void test_one_peak_is_none(void **unused)
+static void a_single_peak_counts_only_above_twice_the_budget(void **unused)
 {
 	struct run run = start(0.005, 0, 97);
 
@@ -258,7 +258,7 @@ static void test_one_peak_is_none(void **unused)
 }
 
 /* Names of new programs, twice a minute and far over the budget: the rate has no part in that. */
-static void test_peaks_do_not_lower_the_rate(void **unused)
+static void peaks_of_symbol_cost_do_not_lower_the_rate(void **unused)
 {
 	struct run run = start(0.005, 0, 97);
 
@@ -271,7 +271,7 @@ static void test_peaks_do_not_lower_the_rate(void **unused)
 }
 
 /* The first minute costs ten times what follows, in all parts: the rate is what it was. */
-static void test_a_start_does_not_lower_the_rate(void **unused)
+static void a_costly_first_minute_leaves_the_rate(void **unused)
 {
 	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
@@ -294,7 +294,7 @@ static void test_a_start_does_not_lower_the_rate(void **unused)
 	(void)unused;
 }
 
-static void test_comes_back_after_a_calm_minute(void **unused)
+static void steps_are_undone_singly_once_the_load_is_light(void **unused)
 {
 	const struct load heavy = {.by_hz = 0.05}, light = {.by_hz = 0.0005};
 	struct run run = start(0.005, 0, 97);
@@ -324,7 +324,7 @@ static void test_comes_back_after_a_calm_minute(void **unused)
 }
 
 /* Most of the collector's cost is of processes that come and go: the rate comes back if the rest of it fits. */
-static void test_rate_comes_back_where_it_fits(void **unused)
+static void the_rate_is_raised_only_as_the_budget_permits(void **unused)
 {
 	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
@@ -358,7 +358,7 @@ static void test_rate_comes_back_where_it_fits(void **unused)
 }
 
 /* Names are put off after the rate was lowered, and save enough for it: it does not wait for them to come back. */
-static void test_rate_comes_back_first(void **unused)
+static void the_rate_is_raised_while_names_stay_deferred(void **unused)
 {
 	struct run run = start(0.005, 0, 97);
 
@@ -387,7 +387,7 @@ static void test_rate_comes_back_first(void **unused)
 }
 
 /* It was too much several times: a higher rate waits for five minutes then, not for an hour. */
-static void test_rate_does_not_wait_for_an_hour(void **unused)
+static void a_rate_lowered_often_is_raised_within_ten_minutes(void **unused)
 {
 	const struct load heavy = {.by_hz = 0.02}, light = {.by_hz = 0.0005};
 	struct run run = start(0.005, 0, 97);
@@ -409,7 +409,7 @@ static void test_rate_does_not_wait_for_an_hour(void **unused)
 }
 
 /* A load that fits at 19 Hz and not at 47: it stays there. */
-static void test_does_not_flap_at_a_steady_load(void **unused)
+static void changes_are_rare_under_a_steady_load(void **unused)
 {
 	struct budget_state state;
 
@@ -435,7 +435,7 @@ static void test_does_not_flap_at_a_steady_load(void **unused)
 }
 
 /* What is shed was all that cost: each time it is taken up it is too much again. */
-static void test_tries_seldomer_and_seldomer(void **unused)
+static void retries_of_a_costly_step_become_hourly(void **unused)
 {
 	const struct load load = {.fixed = 0.0001, .by_step = {[BUDGET_STEP_NEW_FILES] = 0.02}};
 	struct run run = start(0.005, 0, 97);
@@ -449,7 +449,7 @@ static void test_tries_seldomer_and_seldomer(void **unused)
 	(void)unused;
 }
 
-static void test_a_step_that_lasts_is_forgotten(void **unused)
+static void a_long_calm_resets_the_wait_of_a_step(void **unused)
 {
 	const struct load heavy = {.by_step = {[BUDGET_STEP_NEW_FILES] = 0.02}},
 			  light = {.fixed = 0.0001};
@@ -466,7 +466,7 @@ static void test_a_step_that_lasts_is_forgotten(void **unused)
 	(void)unused;
 }
 
-static void test_memory_counts_as_well(void **unused)
+static void memory_over_its_limit_takes_a_step(void **unused)
 {
 	struct run run = start(0, 100u << 20, 97);
 
@@ -485,7 +485,7 @@ static void test_memory_counts_as_well(void **unused)
 }
 
 /* What saves no memory has nothing to do with it. */
-static void test_memory_leaves_the_rate(void **unused)
+static void memory_use_neither_lowers_nor_holds_back_the_rate(void **unused)
 {
 	struct load load = {.by_hz = 0.008, .memory = 85u << 20};
 	struct run run = start(0.005, 100u << 20, 97);
@@ -516,7 +516,7 @@ static void test_memory_leaves_the_rate(void **unused)
 }
 
 /* Steps for memory are taken where none is left for the CPU, too, and do not hold back the others. */
-static void test_memory_beside_cpu(void **unused)
+static void steps_for_memory_and_cpu_are_independent(void **unused)
 {
 	struct load load = {
 		.by_hz = 0.1, .memory = 120u << 20, .by_step = {[BUDGET_STEP_NEW_FILES] = 0.004}};
@@ -538,7 +538,7 @@ static void test_memory_beside_cpu(void **unused)
 }
 
 /* A rate that has to wait holds no step for memory back, and no step is missing meanwhile. */
-static void test_memory_before_the_rate(void **unused)
+static void memory_steps_are_taken_while_the_rate_waits(void **unused)
 {
 	struct run run = start(0.005, 100u << 20, 97);
 	struct budget_stats stats;
@@ -557,7 +557,7 @@ static void test_memory_before_the_rate(void **unused)
 	(void)unused;
 }
 
-static void test_without_limits(void **unused)
+static void without_limits_no_step_is_taken(void **unused)
 {
 	struct run run = start(0, 0, 97);
 
@@ -567,7 +567,7 @@ static void test_without_limits(void **unused)
 	(void)unused;
 }
 
-static void test_other_limits(void **unused)
+static void changed_limits_do_not_raise_a_lowered_rate(void **unused)
 {
 	const struct budget_options more = {.cpu = 0.05, .hz = 19},
 				    less = {.cpu = 0.001, .hz = 199, .visits = 10};
@@ -592,27 +592,27 @@ static void test_other_limits(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sheds_what_costs),
-		cmocka_unit_test(test_visits_before_the_rate),
-		cmocka_unit_test(test_keeps_19_hz),
-		cmocka_unit_test(test_never_below_the_floor),
-		cmocka_unit_test(test_keeps_a_lower_rate),
-		cmocka_unit_test(test_one_peak_is_none),
-		cmocka_unit_test(test_peaks_do_not_lower_the_rate),
-		cmocka_unit_test(test_a_start_does_not_lower_the_rate),
-		cmocka_unit_test(test_comes_back_after_a_calm_minute),
-		cmocka_unit_test(test_rate_comes_back_where_it_fits),
-		cmocka_unit_test(test_rate_comes_back_first),
-		cmocka_unit_test(test_rate_does_not_wait_for_an_hour),
-		cmocka_unit_test(test_does_not_flap_at_a_steady_load),
-		cmocka_unit_test(test_tries_seldomer_and_seldomer),
-		cmocka_unit_test(test_a_step_that_lasts_is_forgotten),
-		cmocka_unit_test(test_memory_counts_as_well),
-		cmocka_unit_test(test_memory_leaves_the_rate),
-		cmocka_unit_test(test_memory_beside_cpu),
-		cmocka_unit_test(test_memory_before_the_rate),
-		cmocka_unit_test(test_without_limits),
-		cmocka_unit_test(test_other_limits),
+		cmocka_unit_test(only_steps_of_the_costliest_part_are_taken),
+		cmocka_unit_test(visits_are_reduced_to_one_before_the_rate),
+		cmocka_unit_test(collector_cost_lowers_the_rate_only_to_19_hz),
+		cmocka_unit_test(the_rate_never_falls_below_the_floor),
+		cmocka_unit_test(a_requested_rate_below_the_floor_is_kept),
+		cmocka_unit_test(a_single_peak_counts_only_above_twice_the_budget),
+		cmocka_unit_test(peaks_of_symbol_cost_do_not_lower_the_rate),
+		cmocka_unit_test(a_costly_first_minute_leaves_the_rate),
+		cmocka_unit_test(steps_are_undone_singly_once_the_load_is_light),
+		cmocka_unit_test(the_rate_is_raised_only_as_the_budget_permits),
+		cmocka_unit_test(the_rate_is_raised_while_names_stay_deferred),
+		cmocka_unit_test(a_rate_lowered_often_is_raised_within_ten_minutes),
+		cmocka_unit_test(changes_are_rare_under_a_steady_load),
+		cmocka_unit_test(retries_of_a_costly_step_become_hourly),
+		cmocka_unit_test(a_long_calm_resets_the_wait_of_a_step),
+		cmocka_unit_test(memory_over_its_limit_takes_a_step),
+		cmocka_unit_test(memory_use_neither_lowers_nor_holds_back_the_rate),
+		cmocka_unit_test(steps_for_memory_and_cpu_are_independent),
+		cmocka_unit_test(memory_steps_are_taken_while_the_rate_waits),
+		cmocka_unit_test(without_limits_no_step_is_taken),
+		cmocka_unit_test(changed_limits_do_not_raise_a_lowered_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

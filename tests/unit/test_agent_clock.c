@@ -49,7 +49,7 @@ static uint64_t wait_for_end(struct window_clock *c, struct machine *m)
 	return 0;
 }
 
-static void regular_test(void **state)
+static void windows_end_at_equal_intervals_without_drift(void **state)
 {
 	struct machine m = new_machine();
 	struct window_clock c;
@@ -74,7 +74,7 @@ static void regular_test(void **state)
 }
 
 /* A fleet that was started in one moment spreads its windows' ends over their length. */
-static void phase_test(void **state)
+static void window_ends_of_a_fleet_spread_over_the_length(void **state)
 {
 	unsigned int parts[10] = {};
 
@@ -92,7 +92,7 @@ static void phase_test(void **state)
 		assert_in_range(parts[i], 50, 200);
 }
 
-static void steps_test(void **state)
+static void large_clock_steps_and_suspends_end_a_window(void **state)
 {
 	struct machine m = new_machine();
 	struct window_clock c;
@@ -144,7 +144,7 @@ static bool is_safe(uint64_t now)
 	return safe;
 }
 
-static void starts_test(void **state)
+static void starts_after_repeated_failures_are_safe_ones(void **state)
 {
 	uint64_t now = 1700000000 * SECOND;
 	bool safe;
@@ -167,7 +167,7 @@ static void starts_test(void **state)
 	assert_int_equal(start_log__begin("/nonexistent", now, &safe), -ENOENT);
 }
 
-static void damaged_starts_test(void **state)
+static void a_damaged_start_log_counts_as_empty(void **state)
 {
 	char path[64];
 	FILE *f;
@@ -189,7 +189,7 @@ static void damaged_starts_test(void **state)
 
 /* ---- the manager ----------------------------------------------------------------------------- */
 
-static void notify_test(void **state)
+static void notifications_reach_the_manager_and_never_block(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "\0sysprof-test-notify"};
 	char name[64] = "@sysprof-test-notify", text[64];
@@ -228,9 +228,12 @@ static void notify_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(regular_test),	       cmocka_unit_test(phase_test),
-		cmocka_unit_test(steps_test),	       cmocka_unit_test(starts_test),
-		cmocka_unit_test(damaged_starts_test), cmocka_unit_test(notify_test),
+		cmocka_unit_test(windows_end_at_equal_intervals_without_drift),
+		cmocka_unit_test(window_ends_of_a_fleet_spread_over_the_length),
+		cmocka_unit_test(large_clock_steps_and_suspends_end_a_window),
+		cmocka_unit_test(starts_after_repeated_failures_are_safe_ones),
+		cmocka_unit_test(a_damaged_start_log_counts_as_empty),
+		cmocka_unit_test(notifications_reach_the_manager_and_never_block),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

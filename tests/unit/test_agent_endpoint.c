@@ -116,7 +116,7 @@ static void publish(struct endpoint *e, const char *illness)
 
 /* ---- what is published ------------------------------------------------------------------------ */
 
-static void test_metrics_and_health(void **state)
+static void metrics_and_health_are_those_published_last(void **state)
 {
 	struct endpoint *e = start();
 	char buffer[4096];
@@ -139,7 +139,7 @@ static void test_metrics_and_health(void **state)
 	endpoint__free(NULL);
 }
 
-static void test_a_stuck_collector(void **state)
+static void health_fails_if_the_collector_is_stuck(void **state)
 {
 	struct endpoint *e = start_with((struct endpoint_options){.stuck_after = 300000000});
 	char buffer[4096];
@@ -167,7 +167,7 @@ static void count_error(const char *text)
 }
 
 /* The server's poll() fails for a while: that is logged once, and then the endpoint goes on. */
-static void test_an_error_of_the_server(void **state)
+static void a_poll_error_is_logged_once_and_serving_continues(void **state)
 {
 	struct endpoint *e = start_with((struct endpoint_options){.say = count_error});
 	struct rlimit before, few;
@@ -191,7 +191,7 @@ static void test_an_error_of_the_server(void **state)
 	close(fd);
 }
 
-static void test_health_by_windows(void **state)
+static void health_fails_after_three_windows_that_reached_no_sink(void **state)
 {
 	struct health h = {};
 
@@ -232,7 +232,7 @@ static struct endpoint_request await_request(struct endpoint *e)
 	return request;
 }
 
-static void test_a_profile(void **state)
+static void profile_requests_are_served_one_at_a_time(void **state)
 {
 	struct endpoint *e = start();
 	struct endpoint_request request, none;
@@ -269,7 +269,7 @@ static void test_a_profile(void **state)
 	endpoint__free(e);
 }
 
-static void test_invalid_requests(void **state)
+static void an_invalid_profile_query_is_a_bad_request(void **state)
 {
 	static const char *const QUERIES[] = {
 		"seconds=0",	  "seconds=-1",	     "seconds=1e9",
@@ -300,7 +300,7 @@ static void test_invalid_requests(void **state)
 }
 
 /* A client that closes frees the place for the next one; its answer is dropped. */
-static void test_a_client_that_goes(void **state)
+static void a_client_that_disconnects_frees_the_profile_slot(void **state)
 {
 	struct endpoint *e = start();
 	struct endpoint_request request;
@@ -332,7 +332,7 @@ static void test_a_client_that_goes(void **state)
 
 /* ---- nonsense and crowds --------------------------------------------------------------------- */
 
-static void test_garbage(void **state)
+static void malformed_and_foreign_requests_get_no_metrics(void **state)
 {
 	static char huge[256 * 1024];
 	static const char *const NONSENSE[] = {
@@ -383,7 +383,7 @@ static void test_garbage(void **state)
 }
 
 /* A client that does not finish its request is dropped, and delays no other one. */
-static void test_slow_clients(void **state)
+static void an_unfinished_request_is_dropped_and_delays_no_other(void **state)
 {
 	struct endpoint *e = start();
 	char buffer[4096];
@@ -400,7 +400,7 @@ static void test_slow_clients(void **state)
 }
 
 /* Ten thousand clients come, each silent or slow; requests are answered all the same. */
-static void test_crowd(void **state)
+static void requests_are_answered_among_a_crowd_of_silent_clients(void **state)
 {
 	enum { CROWD = 10000, HELD = 300 };
 	static int held[HELD];
@@ -434,7 +434,7 @@ static void test_crowd(void **state)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static void test_unix_socket(void **state)
+static void only_a_dead_unix_socket_is_replaced(void **state)
 {
 	char directory[] = "/tmp/endpoint-XXXXXX", path[64], address[80];
 	struct endpoint_options options = {.address = address};
@@ -482,7 +482,7 @@ static void test_unix_socket(void **state)
 	rmdir(directory);
 }
 
-static void test_addresses(void **state)
+static void malformed_addresses_are_refused_with_a_remedy(void **state)
 {
 	static const char *const WRONG[] = {
 		"",
@@ -524,18 +524,18 @@ static void test_addresses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics_and_health),
-		cmocka_unit_test(test_a_stuck_collector),
-		cmocka_unit_test(test_an_error_of_the_server),
-		cmocka_unit_test(test_health_by_windows),
-		cmocka_unit_test(test_a_profile),
-		cmocka_unit_test(test_invalid_requests),
-		cmocka_unit_test(test_a_client_that_goes),
-		cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_slow_clients),
-		cmocka_unit_test(test_crowd),
-		cmocka_unit_test(test_unix_socket),
-		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(metrics_and_health_are_those_published_last),
+		cmocka_unit_test(health_fails_if_the_collector_is_stuck),
+		cmocka_unit_test(a_poll_error_is_logged_once_and_serving_continues),
+		cmocka_unit_test(health_fails_after_three_windows_that_reached_no_sink),
+		cmocka_unit_test(profile_requests_are_served_one_at_a_time),
+		cmocka_unit_test(an_invalid_profile_query_is_a_bad_request),
+		cmocka_unit_test(a_client_that_disconnects_frees_the_profile_slot),
+		cmocka_unit_test(malformed_and_foreign_requests_get_no_metrics),
+		cmocka_unit_test(an_unfinished_request_is_dropped_and_delays_no_other),
+		cmocka_unit_test(requests_are_answered_among_a_crowd_of_silent_clients),
+		cmocka_unit_test(only_a_dead_unix_socket_is_replaced),
+		cmocka_unit_test(malformed_addresses_are_refused_with_a_remedy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static void check_sums(const struct profile *p, size_t services)
 }
 
 /* All ticks and all CPU time, [not sampled] and last moments included, however bad the names are. */
-static void test_sums(void **state)
+static void requests_add_up_to_the_profile(void **state)
 {
 	struct fixture f;
 
@@ -122,7 +122,7 @@ static void test_sums(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_same_bytes(void **state)
+static void one_window_gives_the_same_bytes_twice(void **state)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp", "dir"};
 	struct made_window m;
@@ -148,7 +148,7 @@ static void test_same_bytes(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_nothing_to_send(void **state)
+static void an_empty_window_is_not_pushed(void **state)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	struct made_window m;
@@ -238,13 +238,13 @@ static void check_split(size_t stacks, size_t name_size, size_t parts, size_t re
 	profile_builder__free(f.b);
 }
 
-static void test_too_many_samples(void **state)
+static void a_profile_with_too_many_samples_is_split(void **state)
 {
 	(void)state;
 	check_split(20000, 12, 2, 1);
 }
 
-static void test_too_many_bytes(void **state)
+static void a_window_with_too_many_bytes_takes_several_requests(void **state)
 {
 	(void)state;
 	check_split(12000, 600, 5, 4);
@@ -295,7 +295,7 @@ static void check_deep(size_t depth, size_t name_size, uint64_t wanted_depth)
 	profile_builder__free(f.b);
 }
 
-static void test_deep_stacks(void **state)
+static void a_stack_that_is_too_deep_keeps_its_leaf(void **state)
 {
 	(void)state;
 	check_deep(1000, 8, 1000);
@@ -306,7 +306,7 @@ static void test_deep_stacks(void **state)
 
 /* ---- services -------------------------------------------------------------------------------- */
 
-static void test_many_services(void **state)
+static void many_services_share_one_request(void **state)
 {
 	struct made_window m;
 	struct fixture f;
@@ -344,7 +344,7 @@ static uint8_t *profile_of_series(const struct sink_request *request, size_t num
 }
 
 /* What is sent of a service does not depend on the others; processes of none are not sent. */
-static void test_services_by_themselves(void **state)
+static void profiles_of_services_do_not_depend_on_others(void **state)
 {
 	struct made_window m, alone;
 	struct fixture f;
@@ -379,7 +379,7 @@ static void test_services_by_themselves(void **state)
 }
 
 /* Addresses of one line are one frame; another line is another. */
-static void test_addresses_of_a_line(void **state)
+static void addresses_of_one_line_are_one_frame(void **state)
 {
 	struct fixture f;
 	struct made_window m;
@@ -423,7 +423,7 @@ static uint64_t number_in(const struct wire *message, uint32_t field)
 }
 
 /* Rows of one file stand together, and so do the names of functions: that is what makes the request small. */
-static void test_order_of_rows(void **state)
+static void rows_of_one_file_and_function_names_stand_together(void **state)
 {
 	struct made_window m;
 	struct fixture f;
@@ -462,7 +462,7 @@ static void test_order_of_rows(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_services_with_the_same_labels(void **state)
+static void services_with_the_same_labels_have_different_times(void **state)
 {
 	struct made_window m;
 	struct fixture f;
@@ -483,7 +483,7 @@ static void test_services_with_the_same_labels(void **state)
 }
 
 /* One bad label makes backends refuse what they refuse of a request: it is left out, the rest goes. */
-static void test_a_bad_service(void **state)
+static void only_services_with_a_bad_label_are_left_out(void **state)
 {
 	static const struct service_label bad[] = {{"a-b", "x"},       {"", "x"},
 						   {"__delta__", "x"}, {"name", ""},
@@ -533,7 +533,7 @@ static const struct profile *build_half_named(struct fixture *f)
 	return finish(f);
 }
 
-static void test_frames_without_a_name(void **state)
+static void unnamed_frames_get_synthetic_names_only_on_request(void **state)
 {
 	struct made_window m;
 	struct fixture f;
@@ -564,7 +564,7 @@ static void test_frames_without_a_name(void **state)
 
 /* ---- the other formats ----------------------------------------------------------------------- */
 
-static void test_parca(void **state)
+static void a_parca_request_is_json_with_gzipped_profiles(void **state)
 {
 	struct made_window m;
 	struct fixture f;
@@ -600,7 +600,7 @@ static void test_parca(void **state)
 }
 
 /* Element 0 of each table is there and is the zero value; an empty link, or Parca refuses it. */
-static void test_otlp(void **state)
+static void otlp_tables_begin_with_the_zero_value(void **state)
 {
 	struct made_window m;
 	struct fixture f;
@@ -637,7 +637,7 @@ static void test_otlp(void **state)
  * Samples in softirq and hardirq are rows of their own, with an attribute, and with a label in files. In pprof that is pushed no
  * sample has a label, because backends make a series of each.
  */
-static void test_contexts(void **state)
+static void otlp_and_files_give_the_interrupt_context_of_samples(void **state)
 {
 	struct made_window m;
 	struct fixture f;
@@ -686,7 +686,7 @@ static void test_contexts(void **state)
 }
 
 /* Names are made of times alone, whatever services are called. */
-static void test_dir(void **state)
+static void names_of_files_are_made_of_times_alone(void **state)
 {
 	struct made_window m;
 	struct fixture f;
@@ -719,7 +719,7 @@ static void test_dir(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_table(void **state)
+static void sink_formats_are_found_by_their_names(void **state)
 {
 	size_t count = 0;
 
@@ -735,24 +735,24 @@ static void test_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_same_bytes),
-		cmocka_unit_test(test_nothing_to_send),
-		cmocka_unit_test(test_too_many_samples),
-		cmocka_unit_test(test_too_many_bytes),
-		cmocka_unit_test(test_deep_stacks),
-		cmocka_unit_test(test_many_services),
-		cmocka_unit_test(test_services_by_themselves),
-		cmocka_unit_test(test_addresses_of_a_line),
-		cmocka_unit_test(test_order_of_rows),
-		cmocka_unit_test(test_services_with_the_same_labels),
-		cmocka_unit_test(test_a_bad_service),
-		cmocka_unit_test(test_frames_without_a_name),
-		cmocka_unit_test(test_parca),
-		cmocka_unit_test(test_otlp),
-		cmocka_unit_test(test_contexts),
-		cmocka_unit_test(test_dir),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(requests_add_up_to_the_profile),
+		cmocka_unit_test(one_window_gives_the_same_bytes_twice),
+		cmocka_unit_test(an_empty_window_is_not_pushed),
+		cmocka_unit_test(a_profile_with_too_many_samples_is_split),
+		cmocka_unit_test(a_window_with_too_many_bytes_takes_several_requests),
+		cmocka_unit_test(a_stack_that_is_too_deep_keeps_its_leaf),
+		cmocka_unit_test(many_services_share_one_request),
+		cmocka_unit_test(profiles_of_services_do_not_depend_on_others),
+		cmocka_unit_test(addresses_of_one_line_are_one_frame),
+		cmocka_unit_test(rows_of_one_file_and_function_names_stand_together),
+		cmocka_unit_test(services_with_the_same_labels_have_different_times),
+		cmocka_unit_test(only_services_with_a_bad_label_are_left_out),
+		cmocka_unit_test(unnamed_frames_get_synthetic_names_only_on_request),
+		cmocka_unit_test(a_parca_request_is_json_with_gzipped_profiles),
+		cmocka_unit_test(otlp_tables_begin_with_the_zero_value),
+		cmocka_unit_test(otlp_and_files_give_the_interrupt_context_of_samples),
+		cmocka_unit_test(names_of_files_are_made_of_times_alone),
+		cmocka_unit_test(sink_formats_are_found_by_their_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

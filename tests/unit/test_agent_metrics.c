@@ -147,7 +147,7 @@ static void check(const struct agent_metrics *m)
 	assert_int_equal(run_promtool(text, strlen(text)), 0);
 }
 
-static void test_promtool_says_nothing(void **state)
+static void text_of_full_and_empty_metrics_passes_promtool(void **state)
 {
 	struct agent_metrics m = full(3);
 
@@ -163,7 +163,7 @@ static void test_promtool_says_nothing(void **state)
 }
 
 /* The judge is awake: what is wrong it finds. */
-static void test_promtool_finds_faults(void **state)
+static void promtool_rejects_faulty_text(void **state)
 {
 	static const char NO_TOTAL[] = "# HELP a b\n# TYPE a counter\na 1\n";
 	static const char NO_NEWLINE[] = "# HELP a b\n# TYPE a gauge\na 1";
@@ -173,7 +173,7 @@ static void test_promtool_finds_faults(void **state)
 	assert_int_equal(run_promtool(NO_NEWLINE, sizeof(NO_NEWLINE) - 1), 1);
 }
 
-static void test_hostile_names(void **state)
+static void hostile_sink_names_cannot_forge_series(void **state)
 {
 	static char huge[100000], invalid[] = "x\xff\xc0\x80";
 	static const char *const NAMES[] = {
@@ -209,7 +209,7 @@ static void test_hostile_names(void **state)
 	assert_null(strstr(text, "secret"));
 }
 
-static void test_too_many_sinks(void **state)
+static void sinks_beyond_the_limit_are_left_out(void **state)
 {
 	struct agent_metrics few = full(METRICS_SINKS_MAX), many = full(METRICS_SINKS_MAX + 4);
 	_cleanup_free_ char *a = NULL, *b = NULL;
@@ -224,7 +224,7 @@ static void test_too_many_sinks(void **state)
 }
 
 /* The same series whatever the figures are: nothing that runs on the machine becomes a label. */
-static void test_cardinality_is_constant(void **state)
+static void series_do_not_depend_on_the_figures(void **state)
 {
 	struct agent_metrics small = {.sinks = sinks, .sink_count = 2}, large = full(2);
 	_cleanup_free_ char *a = NULL, *b = NULL;
@@ -260,7 +260,7 @@ static double value_of(const char *text, const char *series)
 	return strtod(found + strlen(line), NULL);
 }
 
-static void test_the_books_balance(void **state)
+static void figures_are_written_to_their_series(void **state)
 {
 	struct agent_metrics m = full(1);
 	_cleanup_free_ char *text = NULL;
@@ -298,7 +298,7 @@ static void test_the_books_balance(void **state)
 }
 
 /* NaN is never written. */
-static void test_no_nonsense(void **state)
+static void infinite_and_undefined_ratios_are_written_as_zero(void **state)
 {
 	struct agent_metrics m = full(0);
 	_cleanup_free_ char *text = NULL;
@@ -315,13 +315,13 @@ static void test_no_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_promtool_says_nothing),
-		cmocka_unit_test(test_promtool_finds_faults),
-		cmocka_unit_test(test_hostile_names),
-		cmocka_unit_test(test_too_many_sinks),
-		cmocka_unit_test(test_cardinality_is_constant),
-		cmocka_unit_test(test_the_books_balance),
-		cmocka_unit_test(test_no_nonsense),
+		cmocka_unit_test(text_of_full_and_empty_metrics_passes_promtool),
+		cmocka_unit_test(promtool_rejects_faulty_text),
+		cmocka_unit_test(hostile_sink_names_cannot_forge_series),
+		cmocka_unit_test(sinks_beyond_the_limit_are_left_out),
+		cmocka_unit_test(series_do_not_depend_on_the_figures),
+		cmocka_unit_test(figures_are_written_to_their_series),
+		cmocka_unit_test(infinite_and_undefined_ratios_are_written_as_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@
 
 /* ---- Retry-After ----------------------------------------------------------------------------- */
 
-static void test_retry_after_in_seconds(void **state)
+static void retry_after_seconds_are_capped_and_malformed_ones_ignored(void **state)
 {
 	(void)state;
 	assert_int_equal(SECONDS(retry_after("0", NULL, NOW)), 0);
@@ -47,7 +47,7 @@ static void test_retry_after_in_seconds(void **state)
 	assert_int_equal(retry_after("soon", NULL, NOW), 0);
 }
 
-static void test_retry_after_as_a_date(void **state)
+static void a_retry_after_date_is_relative_to_backend_time(void **state)
 {
 	const char *in_30 = "Sun, 06 Nov 1994 08:50:07 GMT";
 
@@ -62,7 +62,7 @@ static void test_retry_after_as_a_date(void **state)
 	assert_int_equal(SECONDS(retry_after(in_30, "yesterday", NOW)), 30);
 }
 
-static void test_dates(void **state)
+static void http_dates_other_than_imf_fixdate_are_invalid(void **state)
 {
 	static const char *const BAD[] = {
 		"",
@@ -98,7 +98,7 @@ static void test_dates(void **state)
 
 /* ---- back-off -------------------------------------------------------------------------------- */
 
-static void test_back_off(void **state)
+static void back_off_is_spread_and_doubles_to_a_limit(void **state)
 {
 	const struct retry_pace pace = {.least = 500, .most = 60000};
 	uint64_t most = 0;
@@ -168,7 +168,7 @@ static void refuse(const struct credential_files *files, int wanted, const char 
 	credentials__fini(&c);
 }
 
-static void test_credentials(void **state)
+static void credential_files_become_request_headers(void **state)
 {
 	struct credential_files bearer = {.bearer = file_of("tok-123\n", 8)};
 	struct credential_files basic = {.basic = path}, header = {.header = path};
@@ -185,7 +185,7 @@ static void test_credentials(void **state)
 	expect_headers(&header, "X-Key: secret 1", "X_Other: b");
 }
 
-static void test_credentials_that_cannot_be_sent(void **state)
+static void an_unusable_credential_is_refused_without_showing_it(void **state)
 {
 	struct credential_files bearer = {.bearer = file_of("", 0)};
 	struct credential_files basic = {.basic = path}, header = {.header = path};
@@ -219,7 +219,7 @@ static void test_credentials_that_cannot_be_sent(void **state)
 	refuse(&bearer, -ENOENT, "sesame");
 }
 
-static void test_what_shows_a_secret(void **state)
+static void cut_or_escaped_secrets_are_found_in_a_text(void **state)
 {
 	struct credential_files basic = {.basic = file_of("user:correct-horse", 18)};
 	struct credentials c;
@@ -327,7 +327,7 @@ static void write_secret(const char *secret)
 	close(fd);
 }
 
-static void test_no_dump_has_a_secret(void **state)
+static void no_dump_has_a_secret(void **state)
 {
 	struct credential_files bearer = {.bearer = file_of("x", 1)};
 	const struct http_options options = {
@@ -363,7 +363,7 @@ static void test_no_dump_has_a_secret(void **state)
 	assert_false(dump_has(secret));
 }
 
-static void test_secret_memory(void **state)
+static void secret_memory_keeps_contents_and_is_cleared_when_freed(void **state)
 {
 	char *blocks[200], *p;
 
@@ -400,7 +400,7 @@ static void test_secret_memory(void **state)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static void test_urls(void **state)
+static void malformed_urls_and_bad_options_are_refused(void **state)
 {
 	static const char *const BAD[] = {
 		"",
@@ -455,16 +455,16 @@ static int remove_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_retry_after_in_seconds),
-		cmocka_unit_test(test_retry_after_as_a_date),
-		cmocka_unit_test(test_dates),
-		cmocka_unit_test(test_back_off),
-		cmocka_unit_test(test_credentials),
-		cmocka_unit_test(test_credentials_that_cannot_be_sent),
-		cmocka_unit_test(test_what_shows_a_secret),
-		cmocka_unit_test(test_no_dump_has_a_secret),
-		cmocka_unit_test(test_secret_memory),
-		cmocka_unit_test(test_urls),
+		cmocka_unit_test(retry_after_seconds_are_capped_and_malformed_ones_ignored),
+		cmocka_unit_test(a_retry_after_date_is_relative_to_backend_time),
+		cmocka_unit_test(http_dates_other_than_imf_fixdate_are_invalid),
+		cmocka_unit_test(back_off_is_spread_and_doubles_to_a_limit),
+		cmocka_unit_test(credential_files_become_request_headers),
+		cmocka_unit_test(an_unusable_credential_is_refused_without_showing_it),
+		cmocka_unit_test(cut_or_escaped_secrets_are_found_in_a_text),
+		cmocka_unit_test(no_dump_has_a_secret),
+		cmocka_unit_test(secret_memory_keeps_contents_and_is_cleared_when_freed),
+		cmocka_unit_test(malformed_urls_and_bad_options_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, make_place, remove_place);

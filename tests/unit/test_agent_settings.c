@@ -39,7 +39,7 @@ static int set(struct agent_settings *settings, const char *key, const char *val
 	return setting->set(settings, setting, value, failure);
 }
 
-static void whole_file_test(void **state)
+static void settings_of_agent_and_sinks_are_read_from_file(void **state)
 {
 	struct agent_settings s;
 	struct failure failure;
@@ -81,7 +81,7 @@ static void whole_file_test(void **state)
 	agent_settings__fini(&s);
 }
 
-static void mistakes_test(void **state)
+static void mistakes_in_the_file_are_reported_with_their_line(void **state)
 {
 	static const struct {
 		const char *text, *line, *why;
@@ -121,7 +121,7 @@ static void mistakes_test(void **state)
 }
 
 /* Lines that libinih would cut, files without an end, bytes of all kinds. */
-static void hostile_file_test(void **state)
+static void too_long_lines_and_missing_files_are_errors(void **state)
 {
 	char text[3000];
 	struct agent_settings s;
@@ -147,7 +147,7 @@ static void hostile_file_test(void **state)
 	agent_settings__fini(&s);
 }
 
-static void flags_test(void **state)
+static void command_line_lists_replace_those_of_the_file(void **state)
 {
 	struct agent_settings s;
 	struct failure failure = {};
@@ -174,7 +174,7 @@ static void flags_test(void **state)
 	agent_settings__fini(&s);
 }
 
-static void sizes_test(void **state)
+static void overflowing_sizes_and_double_units_are_errors(void **state)
 {
 	uint64_t bytes = 7;
 
@@ -197,9 +197,11 @@ static void sizes_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_file_test),   cmocka_unit_test(mistakes_test),
-		cmocka_unit_test(hostile_file_test), cmocka_unit_test(flags_test),
-		cmocka_unit_test(sizes_test),
+		cmocka_unit_test(settings_of_agent_and_sinks_are_read_from_file),
+		cmocka_unit_test(mistakes_in_the_file_are_reported_with_their_line),
+		cmocka_unit_test(too_long_lines_and_missing_files_are_errors),
+		cmocka_unit_test(command_line_lists_replace_those_of_the_file),
+		cmocka_unit_test(overflowing_sizes_and_double_units_are_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void test_threads(void **state)
+static void cpu_time_of_threads_is_counted_by_their_names(void **state)
 {
 	struct worker workers[] = {
 		{.name = "sysprof-finish"}, {.name = "sysprof-sender"}, {.name = "any"}};
@@ -125,7 +125,7 @@ static pid_t fork_worker(const char *name, uint64_t burned, int ready, const cha
 	_exit(1);
 }
 
-static void test_children(void **state)
+static void cpu_time_of_live_and_ended_children_is_counted(void **state)
 {
 	struct usage *u = usage__new();
 	struct usage_report first = report_at(u, 1000 * MS), second, third;
@@ -168,7 +168,7 @@ static void test_children(void **state)
 }
 
 /* A keeper's helper that lives for less than an interval: its CPU time is in the keeper's part. */
-static void test_helpers(void **state)
+static void a_keeper_has_the_cpu_time_of_ended_helpers(void **state)
 {
 	struct usage *u = usage__new();
 	struct usage_report first = report_at(u, 1000 * MS), second;
@@ -202,7 +202,7 @@ static void test_helpers(void **state)
 	usage__free(u);
 }
 
-static void test_memory(void **state)
+static void touched_pages_are_in_the_memory_of_the_process(void **state)
 {
 	const size_t size = 64u << 20;
 	struct usage *u = usage__new();
@@ -234,7 +234,7 @@ const char *__asan_default_options(void)
 }
 
 /* Between two looks at all pages it is followed, up and down. */
-static void test_memory_followed(void **state)
+static void memory_rises_and_falls_with_each_report(void **state)
 {
 	const size_t size = 32u << 20;
 	struct usage *u = usage__new();
@@ -261,9 +261,11 @@ static void test_memory_followed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_threads),		cmocka_unit_test(test_children),
-		cmocka_unit_test(test_helpers),		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_memory_followed),
+		cmocka_unit_test(cpu_time_of_threads_is_counted_by_their_names),
+		cmocka_unit_test(cpu_time_of_live_and_ended_children_is_counted),
+		cmocka_unit_test(a_keeper_has_the_cpu_time_of_ended_helpers),
+		cmocka_unit_test(touched_pages_are_in_the_memory_of_the_process),
+		cmocka_unit_test(memory_rises_and_falls_with_each_report),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

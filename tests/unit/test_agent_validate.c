@@ -128,7 +128,7 @@ static bool is_valid(const struct good *g, struct pprof_sums *sums, char *why, s
 	return valid;
 }
 
-static void test_good(void **state)
+static void a_good_profile_is_valid_and_summed(void **state)
 {
 	struct pprof_sums sums = {};
 	struct good g;
@@ -187,7 +187,7 @@ static char huge[65537];
 	X("no time", g->profile.time_nanos = -1)                                                   \
 	X("no duration", g->profile.duration_nanos = 0)
 
-static void test_faults(void **state)
+static void every_fault_of_a_profile_is_reported(void **state)
 {
 	struct good good, *g = &good;
 	char why[128];
@@ -205,7 +205,7 @@ static void test_faults(void **state)
 }
 
 /* So many samples, so many frames, and so many bytes are good; one more is not. */
-static void test_limits(void **state)
+static void profiles_over_a_limit_are_invalid(void **state)
 {
 	static Pprof__Sample *list[16001];
 	static uint64_t deep[1001];
@@ -243,7 +243,7 @@ static void test_limits(void **state)
 }
 
 /* Cut off anywhere, or with any byte changed: an answer, and no reading beyond the end. */
-static void test_damage(void **state)
+static void almost_every_truncated_profile_is_invalid(void **state)
 {
 	struct good g;
 	size_t size, good = 0;
@@ -274,7 +274,7 @@ static void test_damage(void **state)
 	free(bytes);
 }
 
-static void test_labels(void **state)
+static void missing_oversized_or_duplicate_labels_are_invalid(void **state)
 {
 	static const struct service_label name = {"__name__", "process_cpu"},
 					  service = {"service_name", "api"};
@@ -312,9 +312,11 @@ static void test_labels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),   cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_limits), cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_labels),
+		cmocka_unit_test(a_good_profile_is_valid_and_summed),
+		cmocka_unit_test(every_fault_of_a_profile_is_reported),
+		cmocka_unit_test(profiles_over_a_limit_are_invalid),
+		cmocka_unit_test(almost_every_truncated_profile_is_invalid),
+		cmocka_unit_test(missing_oversized_or_duplicate_labels_are_invalid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

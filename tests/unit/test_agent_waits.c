@@ -166,7 +166,7 @@ static void check_worker(const struct series_part *part)
 }
 
 /* Of each service CPU time, if it has any, and then all time; no two at one time. */
-static void test_series(void **state)
+static void a_series_of_all_time_follows_cpu_time(void **state)
 {
 	struct waits w;
 
@@ -192,7 +192,7 @@ static void test_series(void **state)
 }
 
 /* Without the setting: what a profile without visits gives, byte for byte. */
-static void test_not_requested(void **state)
+static void without_the_setting_requests_are_those_without_waits(void **state)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	struct made_window without;
@@ -240,7 +240,7 @@ static int take_profile(void *context, const void *pprof, size_t size)
 }
 
 /* Sums of all formats; what reads spools for CPU time passes over waits. */
-static void test_requests(void **state)
+static void readers_of_cpu_profiles_skip_the_series_of_waits(void **state)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	struct waits w;
@@ -271,7 +271,7 @@ static void test_requests(void **state)
 	waits__fini(&w);
 }
 
-static void test_dir(void **state)
+static void in_files_the_state_of_waits_is_a_label(void **state)
 {
 	struct sealed_window sealed;
 	struct waits w;
@@ -300,7 +300,7 @@ static void test_dir(void **state)
 }
 
 /* A leaf more: the stack is cut one frame earlier. */
-static void test_deep_waits(void **state)
+static void leaves_of_waits_count_towards_the_depth_limit(void **state)
 {
 	struct location_id functions[2];
 	struct stack_id stack = {0};
@@ -334,9 +334,11 @@ static void test_deep_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series),	   cmocka_unit_test(test_not_requested),
-		cmocka_unit_test(test_requests),   cmocka_unit_test(test_dir),
-		cmocka_unit_test(test_deep_waits),
+		cmocka_unit_test(a_series_of_all_time_follows_cpu_time),
+		cmocka_unit_test(without_the_setting_requests_are_those_without_waits),
+		cmocka_unit_test(readers_of_cpu_profiles_skip_the_series_of_waits),
+		cmocka_unit_test(in_files_the_state_of_waits_is_a_label),
+		cmocka_unit_test(leaves_of_waits_count_towards_the_depth_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

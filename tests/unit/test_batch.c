@@ -200,7 +200,7 @@ static void resolve_world(struct world *w, struct symbolizer_counts *counts)
 	assert_int_equal(errno, ECHILD);
 }
 
-static void test_same_answers_as_one_by_one(void **state)
+static void a_batch_has_the_same_answers_as_single_jobs(void **state)
 {
 	struct symbolizer_counts counts;
 	struct world w;
@@ -242,7 +242,7 @@ static void test_same_answers_as_one_by_one(void **state)
 }
 
 /* Whenever that is: every address is reported, and what could be known without a child is. */
-static void test_the_user_does_not_wait(void **state)
+static void a_cancelled_batch_still_reports_every_address(void **state)
 {
 	(void)state;
 	for (size_t at = 1; at < 6; at++) {
@@ -265,7 +265,7 @@ static void test_the_user_does_not_wait(void **state)
 }
 
 /* The names are there, from the symbol table, and the profile says why the lines are not. */
-static void test_symbols_only(void **state)
+static void symbols_only_gives_names_without_lines(void **state)
 {
 	const struct symbolizer_options options = {.symbols_only = true};
 	struct symbolizer_counts counts = {};
@@ -288,7 +288,7 @@ static void test_symbols_only(void **state)
 	assert_null(w.jobs[KERNEL].lines_lost);
 	world__fini(&w);
 	/* it is that call alone */
-	test_same_answers_as_one_by_one(NULL);
+	a_batch_has_the_same_answers_as_single_jobs(NULL);
 }
 
 static int refuse(void *context, size_t index, const struct symbol_result *result)
@@ -303,7 +303,7 @@ static int refuse_end(void *context, const struct symbolizer_job *job)
 	return -EDQUOT;
 }
 
-static void test_errors_of_the_caller(void **state)
+static void errors_of_callbacks_are_returned(void **state)
 {
 	const struct symbolizer_options options = {};
 	struct symbolizer_counts counts = {};
@@ -354,7 +354,7 @@ static uint64_t address_of(const char *symbol)
 }
 
 /* A kernel that is moved as a whole; its vmlinux is found by build-id, on the host. */
-static void test_lines_of_the_kernel(void **state)
+static void lines_of_a_moved_kernel_come_from_its_vmlinux(void **state)
 {
 	/* the first half of a build-id; the second is this process's, since others may run this test */
 	uint8_t id[20] = {0x59, 0x53, 0x50, 0x52, 0x4f, 0x46, 0x54, 0x45, 0x53, 0x54};
@@ -427,7 +427,7 @@ static void test_lines_of_the_kernel(void **state)
 }
 
 /* Symbols of the kernel that are too many are in the books. */
-static void test_too_many_modules(void **state)
+static void too_many_kernel_modules_are_in_the_books(void **state)
 {
 	struct outside_books *books = outside_books__new();
 	const struct symbolizer_options options = {.outside = books};
@@ -500,7 +500,7 @@ static struct symbolizer_counts resolve_window(const struct world *w, size_t win
 }
 
 /* When children have cost what an index does, one makes it; from then on none is needed, whatever the addresses. */
-static void test_an_index_of_a_session(void **state)
+static void windows_after_the_index_need_no_child(void **state)
 {
 	const struct symbolizer_options keeping = {.cache = true, .remember = true}, plain = {};
 	size_t with_child = 0, window;
@@ -627,7 +627,7 @@ static void assert_slices(const char *name)
 }
 
 /* A module whose index would be too large, or its debug information is, has one for each part that is requested. */
-static void test_slices_of_a_large_module(void **state)
+static void requested_parts_of_a_large_module_have_an_index(void **state)
 {
 	(void)state;
 	setenv("XDG_CACHE_HOME", scratch, 1);
@@ -670,7 +670,7 @@ static size_t searches_of_window(const struct world *w)
 }
 
 /* In a session one process searches debug files, and those of a module once, while it is the same and the cache has it. */
-static void test_searches_of_a_session(void **state)
+static void debug_files_are_searched_once_until_the_file_changes(void **state)
 {
 	struct world w;
 	pid_t finder = 0;
@@ -814,13 +814,13 @@ static void with_own_cache(void (*test)(struct putting_off *p))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_put_off(void **state)
+static void rare_addresses_are_deferred_until_they_add_up(void **state)
 {
 	(void)state;
 	with_own_cache(put_off_and_catch_up);
 }
 
-static void test_importance(void **state)
+static void addresses_with_many_samples_are_not_deferred(void **state)
 {
 	(void)state;
 	with_own_cache(wait_for_importance);
@@ -829,17 +829,17 @@ static void test_importance(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_answers_as_one_by_one),
-		cmocka_unit_test(test_the_user_does_not_wait),
-		cmocka_unit_test(test_put_off),
-		cmocka_unit_test(test_importance),
-		cmocka_unit_test(test_symbols_only),
-		cmocka_unit_test(test_errors_of_the_caller),
-		cmocka_unit_test(test_lines_of_the_kernel),
-		cmocka_unit_test(test_too_many_modules),
-		cmocka_unit_test(test_an_index_of_a_session),
-		cmocka_unit_test(test_slices_of_a_large_module),
-		cmocka_unit_test(test_searches_of_a_session),
+		cmocka_unit_test(a_batch_has_the_same_answers_as_single_jobs),
+		cmocka_unit_test(a_cancelled_batch_still_reports_every_address),
+		cmocka_unit_test(rare_addresses_are_deferred_until_they_add_up),
+		cmocka_unit_test(addresses_with_many_samples_are_not_deferred),
+		cmocka_unit_test(symbols_only_gives_names_without_lines),
+		cmocka_unit_test(errors_of_callbacks_are_returned),
+		cmocka_unit_test(lines_of_a_moved_kernel_come_from_its_vmlinux),
+		cmocka_unit_test(too_many_kernel_modules_are_in_the_books),
+		cmocka_unit_test(windows_after_the_index_need_no_child),
+		cmocka_unit_test(requested_parts_of_a_large_module_have_an_index),
+		cmocka_unit_test(debug_files_are_searched_once_until_the_file_changes),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -36,7 +36,7 @@ static void exits(struct brief_lives *b, uint64_t time, uint32_t pid)
 	note(b, EVENT_EXIT, time, pid, pid, SHELL);
 }
 
-static void test_brief(void **state)
+static void brief_lives_are_dropped_from_fork_to_exit(void **state)
 {
 	struct brief_lives b = {};
 
@@ -57,7 +57,7 @@ static void test_brief(void **state)
 }
 
 /* What has children, threads, no beginning or no end in view may have passed its mappings on, or lives. */
-static void test_not_brief(void **state)
+static void lives_with_children_threads_or_no_end_are_kept(void **state)
 {
 	struct brief_lives b = {};
 
@@ -91,7 +91,7 @@ static void test_not_brief(void **state)
 }
 
 /* The fork was passed on before the end came: so are the other records. */
-static void test_decided_once(void **state)
+static void a_process_whose_fork_was_kept_keeps_its_records(void **state)
 {
 	struct brief_lives b = {};
 
@@ -105,7 +105,7 @@ static void test_decided_once(void **state)
 }
 
 /* A fork that was read with the records before, and not passed on yet, counts. */
-static void test_forget(void **state)
+static void only_records_before_the_given_time_are_forgotten(void **state)
 {
 	struct brief_lives b = {};
 
@@ -120,7 +120,7 @@ static void test_forget(void **state)
 	brief_lives__fini(&b);
 }
 
-static void test_incomplete(void **state)
+static void missed_records_and_a_full_list_prevent_drops(void **state)
 {
 	struct brief_lives b = {};
 
@@ -148,9 +148,11 @@ static void test_incomplete(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_brief),	     cmocka_unit_test(test_not_brief),
-		cmocka_unit_test(test_decided_once), cmocka_unit_test(test_forget),
-		cmocka_unit_test(test_incomplete),
+		cmocka_unit_test(brief_lives_are_dropped_from_fork_to_exit),
+		cmocka_unit_test(lives_with_children_threads_or_no_end_are_kept),
+		cmocka_unit_test(a_process_whose_fork_was_kept_keeps_its_records),
+		cmocka_unit_test(only_records_before_the_given_time_are_forgotten),
+		cmocka_unit_test(missed_records_and_a_full_list_prevent_drops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,7 +125,7 @@ static void build_here(int fd, struct unwind_table_image *image)
 	elf_file__free(file);
 }
 
-static void same_table_test(void **state)
+static void a_builder_makes_the_same_table_as_this_process(void **state)
 {
 	_cleanup_close_ int library = open_library(),
 			    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -159,7 +159,7 @@ static void same_table_test(void **state)
 }
 
 /* A section that is longer than the file, and parts of a record behind the last section. */
-static void bad_pieces_test(void **state)
+static void forged_and_empty_pieces_are_errors(void **state)
 {
 	static const uint64_t FORGED[][5] = {
 		{0x1000, 0x2000, 0, 1ull << 32 | 100}, {1ull << 60}, {0x1000, 0x2000}};
@@ -420,7 +420,7 @@ static void assert_next_is_good(struct helper_pool *s)
 	unwind_table_image__fini(&result.image);
 }
 
-static void lies_test(void **state)
+static void a_dying_or_forging_builder_fails_only_its_request(void **state)
 {
 	static const struct {
 		enum trick trick;
@@ -460,7 +460,7 @@ static void lies_test(void **state)
 }
 
 /* Fork and signals end it, other calls fail. */
-static void confined_test(void **state)
+static void forbidden_calls_fail_or_kill_the_builder(void **state)
 {
 	static const enum trick DEADLY[] = {FORK, SIGNAL, SOCKET},
 				REFUSED[] = {GROWN, OPEN_FILE, MORE_MEMORY, WHO};
@@ -480,7 +480,7 @@ static void confined_test(void **state)
 }
 
 /* One that does nothing, or never ends; a user with several of them waits in vain, others do not. */
-static void hanging_test(void **state)
+static void hung_builders_ban_their_user_but_not_the_administrator(void **state)
 {
 	struct helper_pool *s = start_tricks();
 	struct built result;
@@ -526,7 +526,7 @@ static enum table_refusal request_table(struct table_builder *b, int fd)
 }
 
 /* A user whose files hang builders gets tables of the system's files alone. */
-static void owners_test(void **state)
+static void a_banned_user_still_gets_tables_of_system_files(void **state)
 {
 	_cleanup_close_ int library = open_library(), bad = trick_file(SLEEP),
 			    good = trick_file(HONEST);
@@ -559,7 +559,7 @@ static int hand_over(struct table_builder *b, int fd)
 }
 
 /* A builder of a large file counts until its table is there, or is not wanted any more. */
-static void large_test(void **state)
+static void large_files_are_counted_while_their_build_is_pending(void **state)
 {
 	_cleanup_close_ int small = trick_file(SLEEP), big = trick_file(SLEEP);
 	struct helper_pool *s = start_tricks();
@@ -622,7 +622,7 @@ static void wait_until(bool done)
 }
 
 /* The one that waits for its file is killed: the next request does not notice. */
-static void killed_test(void **state)
+static void a_killed_idle_builder_fails_no_request(void **state)
 {
 	struct helper_pool *s;
 	pid_t keeper;
@@ -657,10 +657,14 @@ static void killed_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_table_test), cmocka_unit_test(bad_pieces_test),
-		cmocka_unit_test(lies_test),	   cmocka_unit_test(confined_test),
-		cmocka_unit_test(hanging_test),	   cmocka_unit_test(killed_test),
-		cmocka_unit_test(owners_test),	   cmocka_unit_test(large_test),
+		cmocka_unit_test(a_builder_makes_the_same_table_as_this_process),
+		cmocka_unit_test(forged_and_empty_pieces_are_errors),
+		cmocka_unit_test(a_dying_or_forging_builder_fails_only_its_request),
+		cmocka_unit_test(forbidden_calls_fail_or_kill_the_builder),
+		cmocka_unit_test(hung_builders_ban_their_user_but_not_the_administrator),
+		cmocka_unit_test(a_killed_idle_builder_fails_no_request),
+		cmocka_unit_test(a_banned_user_still_gets_tables_of_system_files),
+		cmocka_unit_test(large_files_are_counted_while_their_build_is_pending),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

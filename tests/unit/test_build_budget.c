@@ -75,7 +75,7 @@ static void assert_refused(int fd, struct build_limits limits, enum table_refusa
 	assert_true(*table_refusal_text(refusal));
 }
 
-static void limits_test(void **state)
+static void input_rows_and_time_have_limits_of_their_own(void **state)
 {
 	struct build_limits limits = BUILD_LIMITS;
 	enum table_refusal refusal = TABLE_REFUSAL_TIME;
@@ -97,7 +97,7 @@ static void limits_test(void **state)
 }
 
 /* The section, 24 bytes a function and 12 a row; sorting takes the functions a second time. */
-static void memory_test(void **state)
+static void the_memory_limit_counts_section_functions_and_rows(void **state)
 {
 	for (int descending = 0; descending < 2; descending++) {
 		size_t size, least;
@@ -121,7 +121,7 @@ static void memory_test(void **state)
 	}
 }
 
-static void table_size_test(void **state)
+static void a_table_larger_than_its_limit_is_refused(void **state)
 {
 	size_t size;
 	_cleanup_close_ int fd = forge_functions(false, &size);
@@ -138,7 +138,7 @@ static void table_size_test(void **state)
 }
 
 /* More functions in the unwind information of one piece of JIT code than are kept of all of them. */
-static void pieces_test(void **state)
+static void a_piece_with_too_many_functions_is_refused(void **state)
 {
 	enum { PIECE_FUNCTIONS = 5000000, SIZE = 28 };
 	static const uint8_t CIE[] = "\x10\0\0\0\0\0\0\0\1\0\1\x78\x10\x0c\7\x08\x90\1\0\0";
@@ -171,7 +171,7 @@ static void pieces_test(void **state)
 }
 
 /* Code that is not followed is counted; the table has all the rest. The program's start has no CFI. */
-static void left_test(void **state)
+static void code_that_is_not_followed_is_counted_as_left(void **state)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct build_limits limits = BUILD_LIMITS;
@@ -218,7 +218,7 @@ static int with_text_of(uint64_t size)
 }
 
 /* What a section header claims beyond the end of the file costs nothing, and is left. */
-static void claimed_text_test(void **state)
+static void text_claimed_beyond_the_file_refuses_no_table(void **state)
 {
 	_cleanup_close_ int fd = with_text_of(UINT64_C(1) << 62);
 	struct unwind_table_image image;
@@ -236,7 +236,7 @@ static void claimed_text_test(void **state)
 }
 
 /* Everything that was taken is given back. */
-static void books_test(void **state)
+static void rows_give_back_all_the_memory_they_took(void **state)
 {
 	static const struct unwind_rule RULES[] = {{.cfa = UNWIND_CFA_ROOT}, {}};
 	struct build_limits limits = BUILD_LIMITS;
@@ -271,7 +271,7 @@ static void books_test(void **state)
 }
 
 /* Of two rows for one address the one that says something stays, else the added one. */
-static void merge_test(void **state)
+static void a_merge_replaces_only_rows_without_a_cfa(void **state)
 {
 	static const struct unwind_rule SAYS = {.cfa = UNWIND_CFA_ROOT},
 					WHY = {.ra = UNWIND_RA_INFERRED}, NONE = {};
@@ -300,10 +300,14 @@ static void merge_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits_test),	   cmocka_unit_test(memory_test),
-		cmocka_unit_test(table_size_test), cmocka_unit_test(left_test),
-		cmocka_unit_test(books_test),	   cmocka_unit_test(merge_test),
-		cmocka_unit_test(pieces_test),	   cmocka_unit_test(claimed_text_test),
+		cmocka_unit_test(input_rows_and_time_have_limits_of_their_own),
+		cmocka_unit_test(the_memory_limit_counts_section_functions_and_rows),
+		cmocka_unit_test(a_table_larger_than_its_limit_is_refused),
+		cmocka_unit_test(code_that_is_not_followed_is_counted_as_left),
+		cmocka_unit_test(rows_give_back_all_the_memory_they_took),
+		cmocka_unit_test(a_merge_replaces_only_rows_without_a_cfa),
+		cmocka_unit_test(a_piece_with_too_many_functions_is_refused),
+		cmocka_unit_test(text_claimed_beyond_the_file_refuses_no_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static void make_file(const char *path)
 	close(fd);
 }
 
-static void test_first_that_is_there(void **state)
+static void the_first_existing_file_is_taken(void **state)
 {
 	char directory[] = "/tmp/ca-file-XXXXXX", one[64], two[64], three[64];
 	const char *paths[] = {one, two, three};
@@ -43,7 +43,7 @@ static void test_first_that_is_there(void **state)
 }
 
 /* What the user names is not looked for: that it is missing is for him to hear. */
-static void test_environment_decides(void **state)
+static void a_ca_file_of_the_environment_need_not_exist(void **state)
 {
 	(void)state;
 	setenv("SSL_CERT_FILE", "/nonexistent/ca.pem", 1);
@@ -58,8 +58,8 @@ static void test_environment_decides(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_that_is_there),
-		cmocka_unit_test(test_environment_decides),
+		cmocka_unit_test(the_first_existing_file_is_taken),
+		cmocka_unit_test(a_ca_file_of_the_environment_need_not_exist),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,7 +159,7 @@ static void assert_row(const struct reported *reported, size_t row, uint64_t add
 		.cfa = UNWIND_CFA_UNKNOWN                                                          \
 	}
 
-static void prologue_test(void **state)
+static void each_step_of_a_prologue_makes_a_row(void **state)
 {
 	struct reported reported = ROWS_OF(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16,
 					   DW_CFA_offset | 6, 2, DW_CFA_advance_loc | 3,
@@ -180,7 +180,7 @@ static void prologue_test(void **state)
 	assert_row(&reported, 4, CODE + 0x100, NONE);
 }
 
-static void remember_test(void **state)
+static void a_remembered_state_is_restored(void **state)
 {
 	struct reported reported = ROWS_OF(DW_CFA_def_cfa_offset, 64, DW_CFA_advance_loc | 8,
 					   DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8,
@@ -192,7 +192,7 @@ static void remember_test(void **state)
 	assert_row(&reported, 2, CODE + 9, SP(64));
 }
 
-static void expressions_test(void **state)
+static void only_recognized_cfa_expressions_become_rules(void **state)
 {
 	struct reported reported = ROWS_OF(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8,
 					   DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit11,
@@ -241,7 +241,7 @@ static void expressions_test(void **state)
 	assert_row(&reported, 0, CODE, UNKNOWN);
 }
 
-static void registers_test(void **state)
+static void only_registers_that_unwinding_needs_change_a_row(void **state)
 {
 	struct reported reported = ROWS_OF(DW_CFA_def_cfa, 10, 0);
 	struct unwind_rule rule = {.cfa = UNWIND_CFA_REGISTER, .cfa_register = 10, AT_CFA_8};
@@ -270,7 +270,7 @@ static void registers_test(void **state)
 }
 
 /* What a CIE says about rbx holds for its functions, and comes back with DW_CFA_restore. */
-static void rbx_test(void **state)
+static void a_restored_rbx_has_the_rule_of_its_cie(void **state)
 {
 	static const uint8_t INITIAL[] = {DW_CFA_offset | 3, 2}, OTHER[] = {DW_CFA_undefined, 3},
 			     BODY[] = {DW_CFA_advance_loc | 4, DW_CFA_same_value, 3,
@@ -302,7 +302,7 @@ static void rbx_test(void **state)
 }
 
 /* As glibc describes what signal handlers return to. It begins a byte early. */
-static void signal_test(void **state)
+static void a_signal_frame_begins_a_byte_early(void **state)
 {
 	static const uint8_t RETURN[] = {
 		DW_CFA_def_cfa_expression, 4,  DW_OP_breg7, 0xa0,	 0x01, DW_OP_deref,
@@ -322,7 +322,7 @@ static void signal_test(void **state)
 }
 
 /* Whatever a program's entry says, it has no caller. A library has no entry. */
-static void entry_test(void **state)
+static void the_entry_of_a_program_has_no_caller(void **state)
 {
 	static const uint8_t DEEP[] = {DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 32};
 	struct forge f = {};
@@ -349,7 +349,7 @@ static void entry_test(void **state)
 /* ---- functions ------------------------------------------------------------------------------- */
 
 /* Out of order, with padding, with a gap, none of their own, twice. */
-static void functions_test(void **state)
+static void functions_are_sorted_and_overlapping_ones_counted(void **state)
 {
 	static const uint8_t DEEP[] = {DW_CFA_def_cfa_offset, 32};
 	struct forge f = {};
@@ -379,7 +379,7 @@ static void functions_test(void **state)
 }
 
 /* In .debug_frame addresses are plain, and a common entry may come later. */
-static void debug_frame_test(void **state)
+static void a_cie_of_a_debug_frame_may_come_later(void **state)
 {
 	static const uint8_t CIE[] = {
 		0xff, 0xff, 0xff, 0xff, 3, 0, 1, 0x78, 16, DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16,
@@ -406,7 +406,7 @@ static void debug_frame_test(void **state)
 
 /* ---- malformed -------------------------------------------------------------------------------- */
 
-static void damaged_functions_test(void **state)
+static void malformed_instructions_make_an_unknown_rule(void **state)
 {
 	/* backwards, over the end, no state to restore, an instruction that there is not, cut short */
 	struct reported reported = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_set_loc, 0, 0, 0, 0);
@@ -436,7 +436,7 @@ static double seconds(void)
 }
 
 /* A million states to remember, a million functions of one huge common entry: no square of either. */
-static void many_test(void **state)
+static void a_huge_section_takes_no_quadratic_time(void **state)
 {
 	enum { MANY = 1000000 };
 	_cleanup_free_ uint8_t *many = malloc(MANY);
@@ -464,7 +464,7 @@ static void many_test(void **state)
 }
 
 /* Cut at every byte: never read beyond, never a row that is not ascending. */
-static void truncation_test(void **state)
+static void a_truncated_section_has_no_descending_rows(void **state)
 {
 	static const uint8_t BODY[] = {DW_CFA_advance_loc | 1,
 				       DW_CFA_def_cfa_offset,
@@ -502,7 +502,7 @@ static void truncation_test(void **state)
 }
 
 /* A length that says that a long one follows, at the very end. */
-static void long_length_test(void **state)
+static void a_truncated_long_length_keeps_the_function_before_it(void **state)
 {
 	(void)state;
 	for (size_t rest = 0; rest < 12; rest++) {
@@ -522,13 +522,19 @@ static void long_length_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prologue_test),    cmocka_unit_test(remember_test),
-		cmocka_unit_test(expressions_test), cmocka_unit_test(registers_test),
-		cmocka_unit_test(rbx_test),	    cmocka_unit_test(signal_test),
-		cmocka_unit_test(entry_test),	    cmocka_unit_test(functions_test),
-		cmocka_unit_test(debug_frame_test), cmocka_unit_test(damaged_functions_test),
-		cmocka_unit_test(many_test),	    cmocka_unit_test(truncation_test),
-		cmocka_unit_test(long_length_test),
+		cmocka_unit_test(each_step_of_a_prologue_makes_a_row),
+		cmocka_unit_test(a_remembered_state_is_restored),
+		cmocka_unit_test(only_recognized_cfa_expressions_become_rules),
+		cmocka_unit_test(only_registers_that_unwinding_needs_change_a_row),
+		cmocka_unit_test(a_restored_rbx_has_the_rule_of_its_cie),
+		cmocka_unit_test(a_signal_frame_begins_a_byte_early),
+		cmocka_unit_test(the_entry_of_a_program_has_no_caller),
+		cmocka_unit_test(functions_are_sorted_and_overlapping_ones_counted),
+		cmocka_unit_test(a_cie_of_a_debug_frame_may_come_later),
+		cmocka_unit_test(malformed_instructions_make_an_unknown_rule),
+		cmocka_unit_test(a_huge_section_takes_no_quadratic_time),
+		cmocka_unit_test(a_truncated_section_has_no_descending_rows),
+		cmocka_unit_test(a_truncated_long_length_keeps_the_function_before_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,7 @@ static void print_table(FILE *out)
 		print_class(out, id);
 }
 
-static void document_test(void **state)
+static void the_documented_classes_are_those_of_the_program(void **state)
 {
 	_cleanup_free_ char *text = NULL, *table = NULL;
 	size_t size, length;
@@ -181,7 +181,7 @@ static int confine_without_limits(void)
 }
 
 /* If the limits cannot be set, user and capabilities are given up nevertheless. */
-static void steps_test(void **state)
+static void user_and_capabilities_are_given_up_if_limits_fail(void **state)
 {
 	int status;
 	pid_t child;
@@ -198,8 +198,9 @@ static void steps_test(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(document_test),
-					   cmocka_unit_test(steps_test)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_documented_classes_are_those_of_the_program),
+		cmocka_unit_test(user_and_capabilities_are_given_up_if_limits_fail)};
 
 	if (argc == 2 && !strcmp(argv[1], "--print")) {
 		print_table(stdout);

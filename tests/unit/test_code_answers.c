@@ -100,7 +100,7 @@ static struct code_question about_method(const struct scene *s)
 
 /* ---- interpreted ----------------------------------------------------------------------------- */
 
-static void test_interpreted_method(void **state)
+static void an_interpreted_method_has_its_name_file_and_lines(void **state)
 {
 	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
@@ -139,7 +139,7 @@ static void assert_state(struct scene *s, const struct code_question *q, enum co
 	assert_null(next_event(s, &at, 0));
 }
 
-static void test_method_that_is_another_one_now(void **state)
+static void a_replaced_or_unmapped_method_is_stale(void **state)
 {
 	struct scene *s = open_scene(false);
 	struct code_question q = about_method(s);
@@ -155,7 +155,7 @@ static void test_method_that_is_another_one_now(void **state)
 }
 
 /* Since the sample a class was unloaded, or it cannot be known: it may have been another method. */
-static void test_method_of_an_unloaded_class(void **state)
+static void a_possible_class_unload_makes_a_method_doubtful(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
@@ -202,7 +202,7 @@ static const char *function_of(struct scene *s, size_t *at)
 	return code_function__name(e);
 }
 
-static void test_compiled_code(void **state)
+static void compiled_code_has_a_chain_of_inlined_methods(void **state)
 {
 	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
@@ -252,7 +252,7 @@ static void assert_stale(struct scene *s, const struct code_question *q)
 	assert_null(next_event(s, &at, 0));
 }
 
-static void test_code_that_was_replaced(void **state)
+static void freed_or_replaced_code_is_stale(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40), other = q;
@@ -291,7 +291,7 @@ static int change_while_reading(void *context, void *to, size_t size, uint64_t a
 	return err;
 }
 
-static void test_code_that_is_replaced_meanwhile(void **state)
+static void code_replaced_during_its_reading_is_not_reported(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
@@ -305,7 +305,7 @@ static void test_code_that_is_replaced_meanwhile(void **state)
 }
 
 /* Of scopes that lead in circles, and one whose method is none, the compiled method is left, or nothing. */
-static void test_bad_scopes(void **state)
+static void bad_scopes_leave_the_compiled_method_or_nothing(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
@@ -361,7 +361,7 @@ static void assert_name(struct scene *s, const char *name)
 #define READS_ELSEWHERE 10 /* where it is, what lies ahead, and the calls at the places around it */
 
 /* The code that was read is not read again, wherever in it the next sample is. */
-static void test_known_code(void **state)
+static void code_that_was_read_is_not_read_again(void **state)
 {
 	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
@@ -387,7 +387,7 @@ static void test_known_code(void **state)
 }
 
 /* Another nmethod in its place, and the place freed. */
-static void test_known_code_that_was_replaced(void **state)
+static void code_with_a_new_compile_id_is_read_anew(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x60), next = q;
@@ -414,7 +414,7 @@ static void test_known_code_that_was_replaced(void **state)
 }
 
 /* A list of methods that is all the same one is no more than others: what is kept of it counts. */
-static void test_known_lists_count(void **state)
+static void a_longer_list_of_methods_adds_to_known_bytes(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
@@ -434,7 +434,7 @@ static void test_known_lists_count(void **state)
 }
 
 /* What was read while the code was replaced is not kept. */
-static void test_known_code_is_sure(void **state)
+static void unconfirmed_code_is_not_stored(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
@@ -451,7 +451,7 @@ static void test_known_code_is_sure(void **state)
 }
 
 /* Without a number of its own it may be another one. */
-static void test_code_without_a_number(void **state)
+static void code_without_a_compile_id_is_read_each_time(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x60);
@@ -471,7 +471,7 @@ static void test_code_without_a_number(void **state)
 }
 
 /* A method is not read again until a class is unloaded, or its words have changed. */
-static void test_known_method(void **state)
+static void a_method_is_read_again_after_unload_or_redefinition(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
@@ -498,7 +498,7 @@ static void test_known_method(void **state)
  * Within one request a class is unloaded, and another one gets its place. What is known of the first is
  * neither the method of a later sample, nor that of code with a number of its own.
  */
-static void test_class_that_is_replaced_within_a_request(void **state)
+static void a_class_replaced_within_a_request_is_read_anew(void **state)
 {
 	(void)state;
 	for (int is_compiled = 0; is_compiled < 2; is_compiled++) {
@@ -540,7 +540,7 @@ static int unload_while_reading(void *context, void *to, size_t size, uint64_t a
 	return err;
 }
 
-static void test_class_that_is_replaced_while_it_is_read(void **state)
+static void a_method_read_during_an_unload_is_not_stored(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
@@ -565,7 +565,7 @@ static void test_class_that_is_replaced_while_it_is_read(void **state)
 }
 
 /* What is left of an unloaded class is there until another one takes its place, which changes no count. */
-static void test_method_that_ran_before(void **state)
+static void a_method_of_an_older_sample_is_not_stored(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
@@ -582,7 +582,7 @@ static void test_method_that_ran_before(void **state)
 }
 
 /* Without a count nothing shows that it is the same. */
-static void test_method_without_a_count(void **state)
+static void methods_without_an_unload_count_are_read_each_time(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
@@ -598,7 +598,7 @@ static void test_method_without_a_count(void **state)
 }
 
 /* What is kept has a limit, beyond which all is read anew. */
-static void test_known_has_a_limit(void **state)
+static void the_methods_stored_of_a_process_are_limited(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
@@ -617,7 +617,7 @@ static void test_known_has_a_limit(void **state)
 }
 
 /* Many processes have little each. */
-static void test_known_of_many_processes(void **state)
+static void many_processes_share_a_limit_of_stored_methods(void **state)
 {
 	struct scene *s[64];
 	size_t all = 0;
@@ -638,10 +638,10 @@ static void test_known_of_many_processes(void **state)
 	assert_in_range(all, HOTSPOT_KNOWN_ALL, HOTSPOT_KNOWN_ALL + 64 * HOTSPOT_KNOWN_FEW);
 	for (int k = 0; k < 64; k++)
 		close_scene(s[k]);
-	test_known_has_a_limit(state); /* all was given back */
+	the_methods_stored_of_a_process_are_limited(state); /* all was given back */
 }
 
-static void test_stub(void **state)
+static void a_stub_has_the_name_of_its_blob(void **state)
 {
 	struct scene *s = open_scene(true);
 	uint64_t blob = image_code_of(IMAGE_STUBS) - IMAGE_HEADER;
@@ -684,7 +684,7 @@ static void set_call_return(struct scene *s, uint64_t value)
 }
 
 /* One stub has a name of its own: that which Java returns to. */
-static void test_call_stub(void **state)
+static void the_call_stub_has_a_name_of_its_own(void **state)
 {
 	struct scene *s = open_scene(true);
 	uint64_t blob = image_code_of(IMAGE_STUBS) - IMAGE_HEADER;
@@ -724,7 +724,7 @@ static void assert_piece(struct scene *s, size_t *at, uint64_t start, uint64_t s
 }
 
 /* Code that lasts as long as the process is listed: what is compiled is not, nor what was freed. */
-static void test_listing(void **state)
+static void only_permanent_code_is_listed(void **state)
 {
 	const struct code_question q = {.kind = FRAME_NOTE_HOTSPOT_CODE};
 
@@ -764,7 +764,7 @@ static void test_listing(void **state)
 	}
 }
 
-static void test_limits(void **state)
+static void answers_are_limited_in_bytes_and_reads(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
@@ -793,7 +793,7 @@ static void test_limits(void **state)
 }
 
 /* Code behind the lines that an event has room for has none, and the answer says that it was cut. */
-static void test_many_rows(void **state)
+static void rows_beyond_the_limit_of_an_event_are_cut(void **state)
 {
 	struct code_answers answers = {.pid = 10};
 	const struct code_question q = {.kind = FRAME_NOTE_V8};
@@ -820,30 +820,30 @@ static void test_many_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_interpreted_method),
-		cmocka_unit_test(test_many_rows),
-		cmocka_unit_test(test_method_that_is_another_one_now),
-		cmocka_unit_test(test_method_of_an_unloaded_class),
-		cmocka_unit_test(test_compiled_code),
-		cmocka_unit_test(test_code_that_was_replaced),
-		cmocka_unit_test(test_code_that_is_replaced_meanwhile),
-		cmocka_unit_test(test_bad_scopes),
-		cmocka_unit_test(test_known_code),
-		cmocka_unit_test(test_known_code_that_was_replaced),
-		cmocka_unit_test(test_known_lists_count),
-		cmocka_unit_test(test_known_code_is_sure),
-		cmocka_unit_test(test_code_without_a_number),
-		cmocka_unit_test(test_known_method),
-		cmocka_unit_test(test_class_that_is_replaced_within_a_request),
-		cmocka_unit_test(test_class_that_is_replaced_while_it_is_read),
-		cmocka_unit_test(test_method_that_ran_before),
-		cmocka_unit_test(test_method_without_a_count),
-		cmocka_unit_test(test_known_has_a_limit),
-		cmocka_unit_test(test_known_of_many_processes),
-		cmocka_unit_test(test_stub),
-		cmocka_unit_test(test_call_stub),
-		cmocka_unit_test(test_listing),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(an_interpreted_method_has_its_name_file_and_lines),
+		cmocka_unit_test(rows_beyond_the_limit_of_an_event_are_cut),
+		cmocka_unit_test(a_replaced_or_unmapped_method_is_stale),
+		cmocka_unit_test(a_possible_class_unload_makes_a_method_doubtful),
+		cmocka_unit_test(compiled_code_has_a_chain_of_inlined_methods),
+		cmocka_unit_test(freed_or_replaced_code_is_stale),
+		cmocka_unit_test(code_replaced_during_its_reading_is_not_reported),
+		cmocka_unit_test(bad_scopes_leave_the_compiled_method_or_nothing),
+		cmocka_unit_test(code_that_was_read_is_not_read_again),
+		cmocka_unit_test(code_with_a_new_compile_id_is_read_anew),
+		cmocka_unit_test(a_longer_list_of_methods_adds_to_known_bytes),
+		cmocka_unit_test(unconfirmed_code_is_not_stored),
+		cmocka_unit_test(code_without_a_compile_id_is_read_each_time),
+		cmocka_unit_test(a_method_is_read_again_after_unload_or_redefinition),
+		cmocka_unit_test(a_class_replaced_within_a_request_is_read_anew),
+		cmocka_unit_test(a_method_read_during_an_unload_is_not_stored),
+		cmocka_unit_test(a_method_of_an_older_sample_is_not_stored),
+		cmocka_unit_test(methods_without_an_unload_count_are_read_each_time),
+		cmocka_unit_test(the_methods_stored_of_a_process_are_limited),
+		cmocka_unit_test(many_processes_share_a_limit_of_stored_methods),
+		cmocka_unit_test(a_stub_has_the_name_of_its_blob),
+		cmocka_unit_test(the_call_stub_has_a_name_of_its_own),
+		cmocka_unit_test(only_permanent_code_is_listed),
+		cmocka_unit_test(answers_are_limited_in_bytes_and_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

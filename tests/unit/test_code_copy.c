@@ -65,7 +65,7 @@ static int report(struct copied *c)
 	return forged_read_copy(&c->answers, &c->copy, &c->f.py.layout);
 }
 
-static void reported_test(void **state)
+static void a_copied_function_is_reported_with_name_and_rows(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		struct copied *c = new_copy(versions[v]);
@@ -92,7 +92,7 @@ static void reported_test(void **state)
 }
 
 /* What the copy lacks is not made up. */
-static void cut_test(void **state)
+static void a_truncated_copy_reports_no_function(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		struct copied *c = new_copy(versions[v]);
@@ -120,7 +120,7 @@ static void cut_test(void **state)
 }
 
 /* Nor is what is of another function, or has no end. */
-static void other_test(void **state)
+static void copies_with_a_bad_check_or_name_are_refused(void **state)
 {
 	struct copied *c = new_copy(versions[2]);
 	struct cpython_layout *l = &c->f.py.layout;
@@ -141,7 +141,7 @@ static void other_test(void **state)
 }
 
 /* A hash of 3.11 that could not be read is none. */
-static void hash_test(void **state)
+static void a_wrong_or_missing_name_hash_is_refused(void **state)
 {
 	struct copied *c = new_copy(versions[0]);
 
@@ -159,7 +159,7 @@ static void hash_test(void **state)
 }
 
 /* A layout that a reader has made up. */
-static void layout_test(void **state)
+static void a_layout_with_a_huge_offset_is_unsound(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		struct copied *c = new_copy(versions[v]);
@@ -196,9 +196,11 @@ static void layout_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reported_test), cmocka_unit_test(cut_test),
-		cmocka_unit_test(other_test),	 cmocka_unit_test(hash_test),
-		cmocka_unit_test(layout_test),
+		cmocka_unit_test(a_copied_function_is_reported_with_name_and_rows),
+		cmocka_unit_test(a_truncated_copy_reports_no_function),
+		cmocka_unit_test(copies_with_a_bad_check_or_name_are_refused),
+		cmocka_unit_test(a_wrong_or_missing_name_hash_is_refused),
+		cmocka_unit_test(a_layout_with_a_huge_offset_is_unsound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

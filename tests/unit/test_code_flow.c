@@ -129,7 +129,7 @@ static void check(const char *code, size_t size, const struct wanted *wanted, si
 	check(code, sizeof(code) - 1, (const struct wanted[]){__VA_ARGS__},                        \
 	      sizeof((const struct wanted[]){__VA_ARGS__}) / sizeof(struct wanted))
 
-static void pieces_test(void **state)
+static void rules_follow_the_stack_effects_of_instructions(void **state)
 {
 	(void)state;
 	/* xor; 1: dec; jg 1b; ret */
@@ -179,7 +179,7 @@ static void pieces_test(void **state)
 	      {1, UNWIND_CFA_SP, SP, 8, SAME});
 }
 
-static void unknown_test(void **state)
+static void code_without_a_certain_return_has_no_rule(void **state)
 {
 	(void)state;
 	/* je 1f; pop rbx; ret; 1: ret: two ways that cannot both be right */
@@ -211,7 +211,7 @@ static void unknown_test(void **state)
 }
 
 /* What is overwritten on the stack, and what has left it. */
-static void slots_test(void **state)
+static void rules_end_where_a_stack_slot_is_overwritten(void **state)
 {
 	(void)state;
 	/* mov rsp,rax; and $-32,rsp; push rax; xor eax,eax; mov 0(rsp),rsp; ret */
@@ -240,7 +240,7 @@ static void slots_test(void **state)
 }
 
 /* Where functions keep frame pointers, those will do for the rest; in hand-written code they will not. */
-static void frame_pointers_test(void **state)
+static void frame_pointers_serve_code_that_mostly_keeps_them(void **state)
 {
 	static const char FRAME[] =
 		"\x55\x48\x89\xe5\xff\xe0\x0f\x0b"; /* push, mov; jmp *rax; ud2 */
@@ -262,7 +262,7 @@ static void frame_pointers_test(void **state)
 	vec_free(&rows.rows);
 }
 
-static void padding_test(void **state)
+static void padding_alone_has_no_rules(void **state)
 {
 	struct rows rows;
 
@@ -274,7 +274,7 @@ static void padding_test(void **state)
 }
 
 /* A budget that several stretches share: what it does not suffice for has no rules. */
-static void budget_test(void **state)
+static void code_beyond_the_budget_has_no_rules(void **state)
 {
 	static const char CODE[] = "\x53\x5b\xc3"; /* push, pop, ret */
 	uint64_t work = 5;
@@ -314,7 +314,7 @@ static void write_functions(unsigned char *code, size_t count, const char *paddi
 }
 
 /* Code of many pieces: each function has its rules, wherever a piece ends. */
-static void many_pieces_test(void **state)
+static void functions_have_the_same_rules_wherever_a_piece_ends(void **state)
 {
 	unsigned char code[16 * 64];
 	struct rows rows;
@@ -335,7 +335,7 @@ static void many_pieces_test(void **state)
 }
 
 /* A compiler that puts a nop behind each call, also where that ends at an aligned address. */
-static void nops_test(void **state)
+static void nops_behind_every_call_do_not_end_functions(void **state)
 {
 	unsigned char code[16 * 10];
 	struct rows rows;
@@ -362,7 +362,7 @@ static void nops_test(void **state)
 }
 
 /* Each jump leads to the one before, so a pass finds out about one more: that is given up in time. */
-static void hostile_test(void **state)
+static void analysis_of_hostile_code_ends_in_time(void **state)
 {
 	const size_t size = 4 << 20;
 	unsigned char *code = malloc(size);
@@ -440,7 +440,7 @@ static int compare_row(void *context, uint64_t address, const struct unwind_rule
  * A compiler's code says the same by its instructions as by its CFI, but for calls that never return, behind which
  * another function or another part of this one lies.
  */
-static void c_library_test(void **state)
+static void most_rules_for_libc_agree_with_its_cfi(void **state)
 {
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ void *text = NULL;
@@ -481,11 +481,16 @@ static void c_library_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slots_test),	cmocka_unit_test(budget_test),
-		cmocka_unit_test(pieces_test),	cmocka_unit_test(unknown_test),
-		cmocka_unit_test(padding_test), cmocka_unit_test(frame_pointers_test),
-		cmocka_unit_test(hostile_test), cmocka_unit_test(c_library_test),
-		cmocka_unit_test(nops_test),	cmocka_unit_test(many_pieces_test),
+		cmocka_unit_test(rules_end_where_a_stack_slot_is_overwritten),
+		cmocka_unit_test(code_beyond_the_budget_has_no_rules),
+		cmocka_unit_test(rules_follow_the_stack_effects_of_instructions),
+		cmocka_unit_test(code_without_a_certain_return_has_no_rule),
+		cmocka_unit_test(padding_alone_has_no_rules),
+		cmocka_unit_test(frame_pointers_serve_code_that_mostly_keeps_them),
+		cmocka_unit_test(analysis_of_hostile_code_ends_in_time),
+		cmocka_unit_test(most_rules_for_libc_agree_with_its_cfi),
+		cmocka_unit_test(nops_behind_every_call_do_not_end_functions),
+		cmocka_unit_test(functions_have_the_same_rules_wherever_a_piece_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static void let_pass(struct code_functions *f, unsigned int windows, uint64_t fu
 	}
 }
 
-static void test_what_is_not_sampled_any_more_gives_way(void **state)
+static void functions_that_are_no_longer_sampled_are_evicted(void **state)
 {
 	struct code_functions *f = code_functions__new();
 	uint64_t most = CODE_LIFE_BYTES / SIZE, count = 0;
@@ -89,7 +89,7 @@ static void test_what_is_not_sampled_any_more_gives_way(void **state)
 }
 
 /* Where there is room nothing is forgotten, and nothing at all within so many windows. */
-static void test_what_has_room_stays(void **state)
+static void a_life_with_room_loses_no_functions(void **state)
 {
 	struct code_functions *f = code_functions__new();
 	uint64_t most = CODE_LIFE_BYTES / SIZE;
@@ -110,7 +110,7 @@ static void test_what_has_room_stays(void **state)
 }
 
 /* What there is no room for is another version all the same: the name of before may be wrong since. */
-static void test_what_is_not_kept_counts(void **state)
+static void a_function_without_room_is_still_a_version(void **state)
 {
 	struct code_functions *f = code_functions__new();
 	struct code_words words = words_of(LIFE, 1);
@@ -135,9 +135,9 @@ static void test_what_is_not_kept_counts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_not_sampled_any_more_gives_way),
-		cmocka_unit_test(test_what_has_room_stays),
-		cmocka_unit_test(test_what_is_not_kept_counts),
+		cmocka_unit_test(functions_that_are_no_longer_sampled_are_evicted),
+		cmocka_unit_test(a_life_with_room_loses_no_functions),
+		cmocka_unit_test(a_function_without_room_is_still_a_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static unsigned int alarms(unsigned int pairs, size_t files, const struct record
 }
 
 /* The same program twice: an alarm in at most one case of twenty. */
-static void test_no_false_alarms(void **state)
+static void comparing_a_program_with_itself_raises_few_alarms(void **state)
 {
 	static const struct compare_options second = {.view = COMPARE_SECOND};
 	const struct recording plain = {.samples = 6000}, phases = {.samples = 12000, .run = 40};
@@ -62,7 +62,7 @@ static void test_no_false_alarms(void **state)
 }
 
 /* Hundreds of small functions, as in a compiler: some have almost the same count in each of a few files. */
-static void test_no_false_alarms_of_many(void **state)
+static void hundreds_of_small_functions_raise_few_alarms(void **state)
 {
 	static char paths[PARTS_MAX][24];
 	static struct program program = {.count = PARTS_MAX};
@@ -88,7 +88,7 @@ static void test_no_false_alarms_of_many(void **state)
 }
 
 /* Six files of OLD, one or two of NEW: the noise of runs is measured by the six. */
-static void test_noise_of_one_side(void **state)
+static void run_noise_is_measured_on_the_larger_side(void **state)
 {
 	const struct compare_options views[] = {{.view = COMPARE_SECOND, .run_noise = -1},
 						{.view = COMPARE_SHARE, .run_noise = -1}};
@@ -155,7 +155,7 @@ static struct hits hits(unsigned int pairs, double factor, const struct recordin
 	return h;
 }
 
-static void test_planted_changes(void **state)
+static void planted_changes_are_found_and_covered_by_intervals(void **state)
 {
 	/* The least that is found in 1,000: what the last run found, less three of its errors. */
 	static const struct {
@@ -216,7 +216,7 @@ static void assert_moved_only(const struct program *old, const struct program *n
 	assert_true(slower <= 2);
 }
 
-static void test_moved(void **state)
+static void inlined_or_renamed_code_is_moved_and_not_slower(void **state)
 {
 	struct program inlined = base, renamed = base, suffixed = base, between = base;
 
@@ -234,7 +234,7 @@ static void test_moved(void **state)
 }
 
 /* A function that takes ten times as long makes all shares fall, and nothing faster. */
-static void test_one_large_change(void **state)
+static void one_slow_function_makes_no_other_faster(void **state)
 {
 	const struct program slow = changed("main;run;parse;header", 10);
 	const struct recording minute = {.samples = 59940, .untimed = true};
@@ -251,7 +251,7 @@ static void test_one_large_change(void **state)
 	comparison__free(t.c);
 }
 
-static void test_new_and_gone(void **state)
+static void added_and_removed_functions_are_new_and_gone(void **state)
 {
 	struct program more = base;
 	const struct recording minute = {.samples = 59940, .untimed = true};
@@ -270,7 +270,7 @@ static void test_new_and_gone(void **state)
 }
 
 /* Four functions that call each other all take longer: of the circle one is a row. */
-static void test_circle_of_calls(void **state)
+static void a_cycle_of_slower_functions_is_one_row(void **state)
 {
 	static const struct program old = {
 		{{"main;a;b;c;d", 0.1},
@@ -296,7 +296,7 @@ static void test_circle_of_calls(void **state)
 }
 
 /* In one of five callers, and there alone, as much own code is gone as the function has more. It has not moved. */
-static void test_moved_in_one_place(void **state)
+static void a_function_slower_in_all_callers_is_not_moved(void **state)
 {
 	static const struct program old = {
 		{{"main;p1;helper", 0.06},
@@ -333,7 +333,7 @@ static void assert_cannot_tell(const struct trial *t)
 }
 
 /* One in five stacks of one side is cut, or half of its samples are lost: no verdict. */
-static void test_doubt(void **state)
+static void cut_stacks_or_lost_samples_prevent_a_verdict(void **state)
 {
 	static const struct {
 		struct recording damaged;
@@ -360,7 +360,7 @@ static void test_doubt(void **state)
 }
 
 /* A tick that was not run is another program's as often as those that were: a service that mostly waits has few of them. */
-static void test_losses_of_others(void **state)
+static void a_mostly_idle_program_has_few_lost_ticks(void **state)
 {
 	const struct program slow = changed("main;run;parse;header", 10);
 	const struct recording whole = {.samples = 6000};
@@ -378,7 +378,7 @@ static void test_losses_of_others(void **state)
 }
 
 /* A neighbour of NEW takes its caches: all of it takes a tenth longer. One run a side cannot show that it is the program. */
-static void test_neighbour(void **state)
+static void a_uniformly_slower_single_run_is_inconclusive(void **state)
 {
 	static const struct compare_options views[] = {{.view = COMPARE_SECOND, .run_noise = -1},
 						       {.view = COMPARE_SHARE, .run_noise = -1}};
@@ -407,7 +407,7 @@ static void test_neighbour(void **state)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static void test_rule_texts(void **state)
+static void only_well_formed_rules_are_parsed(void **state)
 {
 	static const char *const bad[] = {
 		"",	      "total",		"total > ",	"total > 2",
@@ -433,7 +433,7 @@ static enum compare_answer answer(const struct trial *t, const char *text)
 	return compare_rule__apply(&rule, t->c, t->result).answer;
 }
 
-static void test_rules(void **state)
+static void a_rule_near_the_measured_change_cannot_be_decided(void **state)
 {
 	const struct program slow = changed("main;run;parse;header", 1.5);
 	const struct recording minute = {.samples = 59940, .untimed = true};
@@ -483,7 +483,7 @@ static void assert_refused(const char *path_new, const struct compare_options *o
 	comparison__free(c);
 }
 
-static void test_refused(void **state)
+static void incomparable_profiles_are_refused_with_a_reason(void **state)
 {
 	static const struct compare_options second = {.view = COMPARE_SECOND};
 
@@ -494,7 +494,7 @@ static void test_refused(void **state)
 }
 
 /* Counts of another event are another quantity; clocks of a CPU tick alike. */
-static void test_other_events(void **state)
+static void different_events_are_refused_unless_both_are_clocks(void **state)
 {
 	const struct recording clock = {.samples = 1000, .event = "cpu-clock"};
 	const struct recording task = {.samples = 1000, .event = "task-clock"};
@@ -515,7 +515,7 @@ static void test_other_events(void **state)
 }
 
 /* A tenth of the rate: the same values, with larger errors. */
-static void test_other_rates(void **state)
+static void a_lower_sampling_rate_gives_the_same_values(void **state)
 {
 	static const struct compare_options run = {.view = COMPARE_RUN};
 	const struct recording often = {.samples = 6000}, rare = {.samples = 600, .every = 10};
@@ -538,7 +538,7 @@ static void test_other_rates(void **state)
 }
 
 /* Another kernel, and a recording that was cut short: said. */
-static void test_notes(void **state)
+static void different_kernels_are_noted_in_the_output(void **state)
 {
 	const struct recording old = {.samples = 1000, .kernel = "6.1.0"};
 	const struct recording new = {.samples = 1000, .kernel = "6.12.0"};
@@ -564,7 +564,7 @@ static void test_notes(void **state)
 }
 
 /* Both sides as one profile have all samples and all CPU time of each file; a side's values add up to its whole. */
-static void test_profile_of_both(void **state)
+static void a_profile_of_both_sides_has_all_their_samples(void **state)
 {
 	const struct recording one = {.samples = 3000};
 	struct trial t;
@@ -602,25 +602,25 @@ static void test_profile_of_both(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_false_alarms),
-		cmocka_unit_test(test_no_false_alarms_of_many),
-		cmocka_unit_test(test_noise_of_one_side),
-		cmocka_unit_test(test_planted_changes),
-		cmocka_unit_test(test_moved),
-		cmocka_unit_test(test_one_large_change),
-		cmocka_unit_test(test_new_and_gone),
-		cmocka_unit_test(test_circle_of_calls),
-		cmocka_unit_test(test_moved_in_one_place),
-		cmocka_unit_test(test_doubt),
-		cmocka_unit_test(test_losses_of_others),
-		cmocka_unit_test(test_neighbour),
-		cmocka_unit_test(test_other_events),
-		cmocka_unit_test(test_other_rates),
-		cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_rule_texts),
-		cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_profile_of_both),
+		cmocka_unit_test(comparing_a_program_with_itself_raises_few_alarms),
+		cmocka_unit_test(hundreds_of_small_functions_raise_few_alarms),
+		cmocka_unit_test(run_noise_is_measured_on_the_larger_side),
+		cmocka_unit_test(planted_changes_are_found_and_covered_by_intervals),
+		cmocka_unit_test(inlined_or_renamed_code_is_moved_and_not_slower),
+		cmocka_unit_test(one_slow_function_makes_no_other_faster),
+		cmocka_unit_test(added_and_removed_functions_are_new_and_gone),
+		cmocka_unit_test(a_cycle_of_slower_functions_is_one_row),
+		cmocka_unit_test(a_function_slower_in_all_callers_is_not_moved),
+		cmocka_unit_test(cut_stacks_or_lost_samples_prevent_a_verdict),
+		cmocka_unit_test(a_mostly_idle_program_has_few_lost_ticks),
+		cmocka_unit_test(a_uniformly_slower_single_run_is_inconclusive),
+		cmocka_unit_test(different_events_are_refused_unless_both_are_clocks),
+		cmocka_unit_test(a_lower_sampling_rate_gives_the_same_values),
+		cmocka_unit_test(different_kernels_are_noted_in_the_output),
+		cmocka_unit_test(only_well_formed_rules_are_parsed),
+		cmocka_unit_test(a_rule_near_the_measured_change_cannot_be_decided),
+		cmocka_unit_test(incomparable_profiles_are_refused_with_a_reason),
+		cmocka_unit_test(a_profile_of_both_sides_has_all_their_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

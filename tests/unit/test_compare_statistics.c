@@ -12,7 +12,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void test_names(void **state)
+static void stable_names_survive_a_rebuild(void **state)
 {
 	static const char *const same[][2] = {
 		{"parse", "parse"},
@@ -68,7 +68,7 @@ static void test_names(void **state)
 }
 
 /* No bytes make it write outside of its room; the room is exact, so a sanitizer sees it. */
-static void test_names_of_any_bytes(void **state)
+static void names_of_random_characters_fit_their_room(void **state)
 {
 	static const char alphabet[] = ".cold.isra0[]so-+0x/h:#$_lambda func1 bpf_prog_";
 	unsigned int seed = 1;
@@ -91,7 +91,7 @@ static void test_names_of_any_bytes(void **state)
 /* ---- distributions --------------------------------------------------------------------------- */
 
 /* Values of scipy.stats. */
-static void test_student(void **state)
+static void the_t_distribution_has_the_values_of_scipy(void **state)
 {
 	(void)state;
 	assert_near(student_p(2, INFINITY), 0.04550026389635842, 1e-12);
@@ -107,7 +107,7 @@ static void test_student(void **state)
 	assert_true(p_of((struct estimate){1, 0, INFINITY}) == 0);
 }
 
-static void test_welch(void **state)
+static void differences_have_the_degrees_of_freedom_of_welch(void **state)
 {
 	struct estimate d = difference_of((struct estimate){10, 4, 3}, (struct estimate){12, 1, 5});
 
@@ -117,7 +117,7 @@ static void test_welch(void **state)
 }
 
 /* With equal weights, those of R's p.adjust(method = "BH"). */
-static void test_false_discoveries(void **state)
+static void false_discovery_rates_are_weighted_benjamini_hochberg(void **state)
 {
 	static const double p[] = {0.01, 0.04, 0.03, 0.5, 0.005};
 	static const double wanted[] = {0.025, 0.05, 0.05, 0.5, 0.025};
@@ -136,11 +136,11 @@ static void test_false_discoveries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_names_of_any_bytes),
-		cmocka_unit_test(test_student),
-		cmocka_unit_test(test_welch),
-		cmocka_unit_test(test_false_discoveries),
+		cmocka_unit_test(stable_names_survive_a_rebuild),
+		cmocka_unit_test(names_of_random_characters_fit_their_room),
+		cmocka_unit_test(the_t_distribution_has_the_values_of_scipy),
+		cmocka_unit_test(differences_have_the_degrees_of_freedom_of_welch),
+		cmocka_unit_test(false_discovery_rates_are_weighted_benjamini_hochberg),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

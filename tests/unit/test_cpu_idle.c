@@ -11,7 +11,7 @@
 
 #define UNKNOWN UINT64_MAX
 
-static void test_parse(void **state)
+static void times_that_a_cpu_line_lacks_are_unknown(void **state)
 {
 	static const char text[] = "cpu  9 9 9 999 9 0 0\n"
 				   "cpu0 1 2 3 400 5 6 7 8 9 10\n"
@@ -51,7 +51,7 @@ static void check_move(uint64_t ticks, uint64_t idle, uint64_t not_run, uint64_t
 	assert_int_equal(books.count[BOOK_IDLE_NOT_RUN], moved);
 }
 
-static void test_move(void **state)
+static void ticks_not_run_become_idle_within_the_idle_time(void **state)
 {
 	(void)state;
 	check_move(50, 20, 100, 30);
@@ -62,7 +62,7 @@ static void test_move(void **state)
 }
 
 /* Whatever this machine does meanwhile, the sum stays. */
-static void test_live(void **state)
+static void splitting_keeps_the_sum_of_ticks_not_run(void **state)
 {
 	struct cpu_idle *idle = cpu_idle__new();
 	struct books_event books = {.period = 1}, no_clock = {};
@@ -84,7 +84,7 @@ static void test_live(void **state)
 }
 
 /* At another period idle time that was counted stays what it was, in ticks of its own; only what comes is counted anew. */
-static void test_rates(void **state)
+static void idle_ticks_never_decrease_when_the_period_changes(void **state)
 {
 	static const uint64_t PERIODS[] = {1000000, 10000000, 142857142, 1000000};
 	struct cpu_idle *idle = cpu_idle__new();
@@ -111,7 +111,7 @@ static void test_rates(void **state)
 }
 
 /* Ticks that a window has reported stay: neither figure becomes smaller. */
-static void test_mark(void **state)
+static void ticks_reported_by_a_window_are_never_taken_back(void **state)
 {
 	struct cpu_idle *idle = cpu_idle__new();
 	struct books_event window = {.cpu = 1, .period = 1}, books = {.cpu = 1, .period = 1};
@@ -150,7 +150,7 @@ static uint64_t moved_of(struct cpu_idle *idle, uint32_t cpu)
 }
 
 /* A CPU that has come back goes on from what it had; one that is not there has nothing. */
-static void test_came(void **state)
+static void a_cpu_that_returns_keeps_its_idle_time(void **state)
 {
 	struct cpu_idle *idle = cpu_idle__new();
 	uint64_t before, after;
@@ -174,9 +174,12 @@ static void test_came(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse), cmocka_unit_test(test_move),
-		cmocka_unit_test(test_live),  cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_mark),  cmocka_unit_test(test_came),
+		cmocka_unit_test(times_that_a_cpu_line_lacks_are_unknown),
+		cmocka_unit_test(ticks_not_run_become_idle_within_the_idle_time),
+		cmocka_unit_test(splitting_keeps_the_sum_of_ticks_not_run),
+		cmocka_unit_test(idle_ticks_never_decrease_when_the_period_changes),
+		cmocka_unit_test(ticks_reported_by_a_window_are_never_taken_back),
+		cmocka_unit_test(a_cpu_that_returns_keeps_its_idle_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static struct forged *new_program(uint32_t version)
 
 /* ---- layouts ---------------------------------------------------------------------------------- */
 
-static void versions_test(void **state)
+static void old_and_unreleased_versions_are_not_supported(void **state)
 {
 	struct cpython_layout l;
 
@@ -73,7 +73,7 @@ static void versions_test(void **state)
 	assert_string_equal(cpython_verdict__text(99), "");
 }
 
-static void table_test(void **state)
+static void a_sound_table_gives_the_layout(void **state)
 {
 	uint8_t table[CPYTHON_TABLE_MAX];
 	struct cpython_layout l;
@@ -100,7 +100,7 @@ static void table_test(void **state)
 }
 
 /* Any value that is out of its place is refused, or changes an offset that has no others to be compared with. */
-static void implausible_table_test(void **state)
+static void implausible_offsets_are_refused_or_harmless(void **state)
 {
 	static const uint64_t values[] = {UINT64_MAX, UINT64_C(1) << 40, 3, 0x7fffffff};
 
@@ -128,7 +128,7 @@ static void implausible_table_test(void **state)
 
 /* ---- finding it -------------------------------------------------------------------------------- */
 
-static void by_table_test(void **state)
+static void the_interpreter_is_found_by_its_table(void **state)
 {
 	for (size_t v = 2; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -146,7 +146,7 @@ static void by_table_test(void **state)
 }
 
 /* 3.11 and 3.12 by Py_Version, by their section's size, or not at all. */
-static void by_symbol_test(void **state)
+static void versions_without_a_table_are_found_by_symbols(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[0]);
 	struct target_memory m = forged_memory(f);
@@ -179,7 +179,7 @@ static void by_symbol_test(void **state)
 }
 
 /* An unknown minor version is accepted if its stacks make sense. */
-static void unknown_minor_test(void **state)
+static void an_unknown_version_is_accepted_if_stacks_make_sense(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(0x030f02f0);
 	struct target_memory m = forged_memory(f);
@@ -199,7 +199,7 @@ static void unknown_minor_test(void **state)
 
 /* ---- threads ----------------------------------------------------------------------------------- */
 
-static void thread_word_test(void **state)
+static void the_thread_word_leads_to_the_thread_state(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -228,7 +228,7 @@ static void thread_word_test(void **state)
 	}
 }
 
-static void large_key_test(void **state)
+static void a_large_tss_key_takes_two_hops(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[0]);
 	struct target_memory m = forged_memory(f);
@@ -252,7 +252,7 @@ static void large_key_test(void **state)
 }
 
 /* 3.15, by the instructions: of an executable, of a library, of one with an offset in the GOT. */
-static void tls_code_test(void **state)
+static void instructions_lead_to_the_tls_variable(void **state)
 {
 	static const uint8_t of_program[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x64, 0x48, 0x8b,
 					     0x04, 0x25, 0xd8, 0xff, 0xff, 0xff, 0xc3};
@@ -309,7 +309,7 @@ static int count_thread(void *context, const struct cpython_thread *thread)
 	return 0;
 }
 
-static void circle_of_threads_test(void **state)
+static void a_circle_of_threads_ends_at_the_limit(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[3]);
 	struct target_memory m = forged_memory(f);
@@ -327,7 +327,7 @@ static void circle_of_threads_test(void **state)
 
 /* ---- stacks ------------------------------------------------------------------------------------ */
 
-static void walk_test(void **state)
+static void each_interpreter_loop_has_its_frames_and_anchor(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -361,7 +361,7 @@ static void walk_test(void **state)
 }
 
 /* At the limit the group's anchor is still looked for, and nothing behind it. */
-static void limit_test(void **state)
+static void at_the_frame_limit_the_group_keeps_its_anchor(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -379,7 +379,7 @@ static void limit_test(void **state)
 	}
 }
 
-static void base_frame_test(void **state)
+static void the_base_frame_of_a_thread_is_left_out(void **state)
 {
 	struct forged *f = new_program(0x030f02f0);
 	struct walked w;
@@ -395,7 +395,7 @@ static void base_frame_test(void **state)
 }
 
 /* A frame of no function is left out; a function whose name is its file's is not. */
-static void init_shim_test(void **state)
+static void init_shims_are_not_counted_as_frames(void **state)
 {
 	struct forged *f = new_program(versions[3]);
 	const struct cpython_layout *l = &f->py.layout;
@@ -416,7 +416,7 @@ static void init_shim_test(void **state)
 }
 
 /* 3.11 and 3.12: the loop's object is linked in before it is filled in. */
-static void torn_test(void **state)
+static void a_torn_stack_restarts_or_gives_no_frames(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -444,7 +444,7 @@ static void torn_test(void **state)
 }
 
 /* A chain without an end costs what a long one costs, and gives nothing. */
-static void circle_of_frames_test(void **state)
+static void a_circle_of_frames_is_a_torn_stack(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -486,7 +486,7 @@ static int read_endless(void *context, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-static void endless_test(void **state)
+static void reads_of_an_endless_stack_are_bounded(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -510,7 +510,7 @@ static void endless_test(void **state)
 	}
 }
 
-static void budget_test(void **state)
+static void a_walk_without_reads_left_invents_no_frames(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -530,7 +530,7 @@ static void budget_test(void **state)
 
 /* ---- the GIL ----------------------------------------------------------------------------------- */
 
-static void gil_test(void **state)
+static void the_gil_of_the_main_interpreter_is_found(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -562,7 +562,7 @@ static void gil_test(void **state)
 
 /* ---- merging ----------------------------------------------------------------------------------- */
 
-static void merge_test(void **state)
+static void a_group_goes_to_the_frame_of_its_anchor(void **state)
 {
 	const struct cpython_native native[] = {
 		{0x100, 0x200}, {0x200, 0x400}, {0x400, 0x480}, {0x480, 0x800}, {0x800, 0x900}};
@@ -597,26 +597,26 @@ static void merge_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(versions_test),
-		cmocka_unit_test(table_test),
-		cmocka_unit_test(implausible_table_test),
-		cmocka_unit_test(by_table_test),
-		cmocka_unit_test(by_symbol_test),
-		cmocka_unit_test(unknown_minor_test),
-		cmocka_unit_test(thread_word_test),
-		cmocka_unit_test(large_key_test),
-		cmocka_unit_test(tls_code_test),
-		cmocka_unit_test(circle_of_threads_test),
-		cmocka_unit_test(walk_test),
-		cmocka_unit_test(limit_test),
-		cmocka_unit_test(base_frame_test),
-		cmocka_unit_test(init_shim_test),
-		cmocka_unit_test(torn_test),
-		cmocka_unit_test(circle_of_frames_test),
-		cmocka_unit_test(endless_test),
-		cmocka_unit_test(budget_test),
-		cmocka_unit_test(gil_test),
-		cmocka_unit_test(merge_test),
+		cmocka_unit_test(old_and_unreleased_versions_are_not_supported),
+		cmocka_unit_test(a_sound_table_gives_the_layout),
+		cmocka_unit_test(implausible_offsets_are_refused_or_harmless),
+		cmocka_unit_test(the_interpreter_is_found_by_its_table),
+		cmocka_unit_test(versions_without_a_table_are_found_by_symbols),
+		cmocka_unit_test(an_unknown_version_is_accepted_if_stacks_make_sense),
+		cmocka_unit_test(the_thread_word_leads_to_the_thread_state),
+		cmocka_unit_test(a_large_tss_key_takes_two_hops),
+		cmocka_unit_test(instructions_lead_to_the_tls_variable),
+		cmocka_unit_test(a_circle_of_threads_ends_at_the_limit),
+		cmocka_unit_test(each_interpreter_loop_has_its_frames_and_anchor),
+		cmocka_unit_test(at_the_frame_limit_the_group_keeps_its_anchor),
+		cmocka_unit_test(the_base_frame_of_a_thread_is_left_out),
+		cmocka_unit_test(init_shims_are_not_counted_as_frames),
+		cmocka_unit_test(a_torn_stack_restarts_or_gives_no_frames),
+		cmocka_unit_test(a_circle_of_frames_is_a_torn_stack),
+		cmocka_unit_test(reads_of_an_endless_stack_are_bounded),
+		cmocka_unit_test(a_walk_without_reads_left_invents_no_frames),
+		cmocka_unit_test(the_gil_of_the_main_interpreter_is_found),
+		cmocka_unit_test(a_group_goes_to_the_frame_of_its_anchor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static enum code_state read_now(struct forged *f, uint32_t code, struct managed_
 	return read_code(f, code, &identity, function);
 }
 
-static void code_test(void **state)
+static void code_objects_have_a_name_a_file_and_lines(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -97,7 +97,7 @@ static void assert_text(struct forged *f, uint32_t str, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void text_test(void **state)
+static void strings_of_every_width_become_printable_utf_8(void **state)
 {
 	static const uint8_t latin[] = {'g', 0xe9, 'n', 0xff};
 	static const uint16_t two[] = {0x65e5, 'a', 0x20ac, 0xd800, 0};
@@ -118,7 +118,7 @@ static void text_test(void **state)
 }
 
 /* What is no str, and one that is longer than there is room, or memory, for. */
-static void bad_text_test(void **state)
+static void invalid_strings_are_refused_and_long_ones_cut(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[4]);
 	const struct cpython_layout *l = &f->py.layout;
@@ -148,7 +148,7 @@ static void bad_text_test(void **state)
 	assert_int_equal(cpython_str__read(&f->py, &m, 16, text, 8), -ENODATA);
 }
 
-static void alive_test(void **state)
+static void zero_and_pointers_are_counts_of_dead_objects(void **state)
 {
 	(void)state;
 	assert_true(cpython_object__is_alive(1));
@@ -170,7 +170,7 @@ static void read_table(struct managed_function *f, const void *table, size_t siz
 
 #define ENTRY(kind, units) (0x80 | (kind) << 3 | ((units)-1))
 
-static void lines_test(void **state)
+static void line_entries_of_every_kind_are_decoded(void **state)
 {
 	/* each kind: short, line +0, +1, +2, without columns, long, none, back by 70, and the same line once more */
 	static const uint8_t table[] = {ENTRY(0, 1),
@@ -217,7 +217,7 @@ static void lines_test(void **state)
 }
 
 /* Cut anywhere, it gives what is whole, and an end. */
-static void damaged_lines_test(void **state)
+static void damaged_line_tables_end_in_a_single_row(void **state)
 {
 	static const uint8_t endless[] = {ENTRY(14, 1), 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f};
 	static const uint8_t below[] = {ENTRY(13, 1), 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f};
@@ -242,7 +242,7 @@ static void damaged_lines_test(void **state)
 	managed_function__fini(&f);
 }
 
-static void many_lines_test(void **state)
+static void rows_beyond_the_limit_have_no_line(void **state)
 {
 	size_t size = 2 * CPYTHON_LINETABLE_MAX;
 	_cleanup_free_ uint8_t *table = malloc(size);
@@ -263,7 +263,7 @@ static void many_lines_test(void **state)
 }
 
 /* A linetable that claims a gigabyte. */
-static void large_linetable_test(void **state)
+static void code_with_an_oversized_line_table_is_stale(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[2]);
 	const struct cpython_layout *l = &f->py.layout;
@@ -281,7 +281,7 @@ static void large_linetable_test(void **state)
 /* ---- sureness ---------------------------------------------------------------------------------- */
 
 /* Whatever word of the identity has changed, the code is another. */
-static void identity_test(void **state)
+static void a_changed_word_of_the_identity_makes_code_stale(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -310,7 +310,7 @@ static void identity_test(void **state)
 }
 
 /* 3.11 has no version: another function's name, at the same address, has another hash. */
-static void renamed_test(void **state)
+static void renamed_code_without_a_version_is_stale(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[0]);
 	const struct cpython_layout *l = &f->py.layout;
@@ -331,7 +331,7 @@ static void renamed_test(void **state)
 	managed_function__fini(&c);
 }
 
-static void dead_test(void **state)
+static void code_with_a_dead_object_is_stale(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -369,7 +369,7 @@ static int read_changing(void *context, void *to, size_t size, uint64_t address)
 	return forged_read(c->f, to, size, address);
 }
 
-static void changing_test(void **state)
+static void code_that_changes_during_the_reading_is_stale(void **state)
 {
 	(void)state;
 	for (uint32_t until = 0; until < 8; until++) {
@@ -395,7 +395,7 @@ static void changing_test(void **state)
 	}
 }
 
-static void limit_test(void **state)
+static void code_beyond_the_limit_of_reads_is_unknown(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[3]);
 	struct cpython_identity identity = identity_of(f, LEAF);
@@ -419,13 +419,19 @@ static void limit_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(code_test),	   cmocka_unit_test(text_test),
-		cmocka_unit_test(bad_text_test),   cmocka_unit_test(alive_test),
-		cmocka_unit_test(lines_test),	   cmocka_unit_test(damaged_lines_test),
-		cmocka_unit_test(many_lines_test), cmocka_unit_test(large_linetable_test),
-		cmocka_unit_test(identity_test),   cmocka_unit_test(renamed_test),
-		cmocka_unit_test(dead_test),	   cmocka_unit_test(changing_test),
-		cmocka_unit_test(limit_test),
+		cmocka_unit_test(code_objects_have_a_name_a_file_and_lines),
+		cmocka_unit_test(strings_of_every_width_become_printable_utf_8),
+		cmocka_unit_test(invalid_strings_are_refused_and_long_ones_cut),
+		cmocka_unit_test(zero_and_pointers_are_counts_of_dead_objects),
+		cmocka_unit_test(line_entries_of_every_kind_are_decoded),
+		cmocka_unit_test(damaged_line_tables_end_in_a_single_row),
+		cmocka_unit_test(rows_beyond_the_limit_have_no_line),
+		cmocka_unit_test(code_with_an_oversized_line_table_is_stale),
+		cmocka_unit_test(a_changed_word_of_the_identity_makes_code_stale),
+		cmocka_unit_test(renamed_code_without_a_version_is_stale),
+		cmocka_unit_test(code_with_a_dead_object_is_stale),
+		cmocka_unit_test(code_that_changes_during_the_reading_is_stale),
+		cmocka_unit_test(code_beyond_the_limit_of_reads_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

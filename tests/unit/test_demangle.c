@@ -25,7 +25,7 @@ static void assert_demangled(const char *mangled, const char *expected)
 	assert_int_equal(length, strlen(expected));
 }
 
-static void test_known_names(void **state)
+static void plain_names_stay_and_cxx_names_become_signatures(void **state)
 {
 	(void)state;
 	assert_demangled("main", "main");
@@ -41,7 +41,7 @@ static void test_known_names(void **state)
 	assert_demangled("_GLOBAL__I_main", "global constructors keyed to main");
 }
 
-static void test_clones(void **state)
+static void suffixes_of_clones_follow_the_demangled_name(void **state)
 {
 	(void)state;
 	assert_demangled("_Z3fooi.cold", "foo(int) [clone .cold]");
@@ -50,7 +50,7 @@ static void test_clones(void **state)
 	assert_demangled("foo.part.0", "foo.part.0");
 }
 
-static void test_other_languages(void **state)
+static void rust_and_d_names_are_demangled_and_go_stays(void **state)
 {
 	(void)state;
 	assert_demangled("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
@@ -67,7 +67,7 @@ static void test_other_languages(void **state)
 	assert_demangled("__do_softirq", "__do_softirq");
 }
 
-static void test_cut_at_a_character(void **state)
+static void long_names_are_cut_between_characters(void **state)
 {
 	char name[6000], small[6];
 
@@ -139,7 +139,7 @@ static void doubling_rust(char *out, size_t size, int levels)
 	snprintf(out + used, size - used, "E");
 }
 
-static void test_names_that_explode(void **state)
+static void exponential_names_are_cut_or_left_mangled_in_time(void **state)
 {
 	char name[20000], buffer[DEMANGLED_SIZE];
 	double start = cpu_seconds();
@@ -187,7 +187,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed;
 }
 
-static void test_mutated_names(void **state)
+static void mutated_names_never_overflow_the_buffer(void **state)
 {
 	static const char *const names[] = {
 		"_ZNSt6vectorISt4pairISsS0_IS1_S1_EESaIS2_EE17_M_realloc_insertIJS2_EEEvN9__gnu_cxx17__normal_iteratorIPS2_S4_EEDpOT_",
@@ -268,7 +268,7 @@ static size_t compare_with_cxxfilt(const char *library, int limit)
 	return compared;
 }
 
-static void test_real_libraries(void **state)
+static void names_of_real_libraries_are_those_of_cxxfilt(void **state)
 {
 	static const char *const libstdcxx[] = {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
 						"/usr/lib/aarch64-linux-gnu/libstdc++.so.6",
@@ -292,13 +292,13 @@ static void test_real_libraries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_names),
-		cmocka_unit_test(test_clones),
-		cmocka_unit_test(test_other_languages),
-		cmocka_unit_test(test_cut_at_a_character),
-		cmocka_unit_test(test_names_that_explode),
-		cmocka_unit_test(test_mutated_names),
-		cmocka_unit_test(test_real_libraries),
+		cmocka_unit_test(plain_names_stay_and_cxx_names_become_signatures),
+		cmocka_unit_test(suffixes_of_clones_follow_the_demangled_name),
+		cmocka_unit_test(rust_and_d_names_are_demangled_and_go_stays),
+		cmocka_unit_test(long_names_are_cut_between_characters),
+		cmocka_unit_test(exponential_names_are_cut_or_left_mangled_in_time),
+		cmocka_unit_test(mutated_names_never_overflow_the_buffer),
+		cmocka_unit_test(names_of_real_libraries_are_those_of_cxxfilt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

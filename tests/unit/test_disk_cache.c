@@ -55,7 +55,7 @@ static void write_to_disk(const char *path)
 	close(fd);
 }
 
-static void test_pages(void **state)
+static void pages_of_cache_files_are_dropped_on_request(void **state)
 {
 	static const struct disk_cache_kind kind = {
 		.directory = "x", .suffix = ".x", .limit = 64u << 20, .file_limit = 8u << 20};
@@ -98,7 +98,7 @@ static void test_pages(void **state)
 }
 
 /* A file of a hundred bytes takes a block, and that is what the limit is of. */
-static void test_small_files(void **state)
+static void small_files_count_as_whole_blocks(void **state)
 {
 	static const struct disk_cache_kind kind = {
 		.directory = "x", .suffix = ".x", .limit = 16 * PAGE, .file_limit = PAGE};
@@ -128,7 +128,7 @@ static void test_small_files(void **state)
 }
 
 /* What was written is there, also if nothing can be evicted for it. */
-static void test_directory_that_cannot_be_listed(void **state)
+static void a_write_succeeds_if_the_directory_cannot_be_listed(void **state)
 {
 	static const struct disk_cache_kind kind = {
 		.directory = "x", .suffix = ".x", .limit = PAGE, .file_limit = PAGE};
@@ -188,7 +188,7 @@ static size_t pages_after(const char *path, int fd, const char *data, const stru
 }
 
 /* Pages that were there may be others' and stay; those that a large read had to get do not. */
-static void test_large_reads(void **state)
+static void a_large_read_leaves_only_pages_that_were_resident(void **state)
 {
 	static const struct large_read AT_ONCE = {.start = 5, .step = SIZE},
 				       HALF = {SIZE / 2, SIZE / 4, SIZE},
@@ -220,10 +220,10 @@ static void test_large_reads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_small_files),
-		cmocka_unit_test(test_directory_that_cannot_be_listed),
-		cmocka_unit_test(test_large_reads),
+		cmocka_unit_test(pages_of_cache_files_are_dropped_on_request),
+		cmocka_unit_test(small_files_count_as_whole_blocks),
+		cmocka_unit_test(a_write_succeeds_if_the_directory_cannot_be_listed),
+		cmocka_unit_test(a_large_read_leaves_only_pages_that_were_resident),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

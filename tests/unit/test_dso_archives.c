@@ -65,7 +65,7 @@ static void expect_inside(struct dso_opener *o, const char *path, uint64_t begin
 	assert_int_equal(file.base, begin);
 }
 
-static void test_archive(void **state)
+static void libraries_in_an_archive_are_named_by_their_entry(void **state)
 {
 	char *path = in_directory("app.apk"), *name;
 	struct dso_opener *o = open_opener();
@@ -142,7 +142,7 @@ static void see_inside(struct dso_opener *o, const char *path, uint64_t begin, u
 }
 
 /* Without a build-id, the archive's device and generation distinguish libraries, as well as its inode. */
-static void test_members_of_others(void **state)
+static void without_build_id_the_archive_identifies_the_library(void **state)
 {
 	char *path = in_directory("other.apk");
 	struct dso_opener *o = open_opener();
@@ -170,7 +170,7 @@ static void test_members_of_others(void **state)
 }
 
 /* A library that is in two archives is found in the second when the first was written over. */
-static void test_member_of_two(void **state)
+static void a_library_is_found_in_the_archive_left_intact(void **state)
 {
 	char *first = in_directory("first.apk"), *second = in_directory("second.apk");
 	struct dso_opener *o = open_opener();
@@ -204,7 +204,7 @@ static void assert_left(struct outside_books *books, enum outside_thing thing, u
 }
 
 /* A directory of 5 MB, and a program with more segments than are searched for a build-id. */
-static void test_limits(void **state)
+static void archives_and_build_ids_beyond_the_limits_are_counted(void **state)
 {
 	char *path = in_directory("large.apk"), *file = in_directory("segments");
 	struct outside_books *books = outside_books__new();
@@ -252,10 +252,10 @@ static void test_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_archive),
-		cmocka_unit_test(test_members_of_others),
-		cmocka_unit_test(test_member_of_two),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(libraries_in_an_archive_are_named_by_their_entry),
+		cmocka_unit_test(without_build_id_the_archive_identifies_the_library),
+		cmocka_unit_test(a_library_is_found_in_the_archive_left_intact),
+		cmocka_unit_test(archives_and_build_ids_beyond_the_limits_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

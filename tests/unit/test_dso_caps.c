@@ -15,7 +15,7 @@
 
 /* ---- descriptors ------------------------------------------------------------------------------ */
 
-static void test_least_recently_used_is_closed(void **state)
+static void the_least_recently_used_descriptor_is_closed(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = FEW});
 	static struct mapping m[MANY];
@@ -48,7 +48,7 @@ static void test_least_recently_used_is_closed(void **state)
 }
 
 /* Files in use are not closed: the rest is recognized, and opened on request. */
-static void test_burst(void **state)
+static void files_in_use_are_not_closed_for_others(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = FEW});
 	static struct mapping m[MANY];
@@ -77,7 +77,7 @@ static void test_burst(void **state)
 }
 
 /* A file that was closed and is not there any more: never another one in its place. */
-static void test_closed_and_gone(void **state)
+static void a_closed_file_is_never_answered_by_its_replacement(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = 3});
 	struct mapping gone, text, m;
@@ -165,7 +165,7 @@ static void see_many_files(void **state)
 	close_opener(o);
 }
 
-static void test_few_descriptors(void **state)
+static void half_of_the_descriptor_limit_is_used_for_files(void **state)
 {
 	int status;
 	pid_t pid = fork();
@@ -182,7 +182,7 @@ static void test_few_descriptors(void **state)
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-static void test_images_are_forgotten(void **state)
+static void only_the_most_recent_images_are_kept(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = FEW});
 	static struct mapping program[MANY], text[MANY];
@@ -209,7 +209,7 @@ static void test_images_are_forgotten(void **state)
 }
 
 /* All of them in use: the newcomer has its build-id, and is not known. */
-static void test_all_images_in_use(void **state)
+static void newcomers_are_not_kept_if_all_images_are_used(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = FEW});
 	uint64_t time = monotonic_ns() + MINUTE;
@@ -248,7 +248,7 @@ static enum file_state see_program_of(struct dso_opener *o, pid_t pid, uint32_t 
 }
 
 /* All of them in use, by somebody: another one gets what he needs, and he does not. */
-static void test_all_images_of_one_user(void **state)
+static void users_with_all_images_make_room_for_another_user(void **state)
 {
 	struct dso_opener *o;
 	uint64_t time = monotonic_ns() + MINUTE;
@@ -288,7 +288,7 @@ static void test_all_images_of_one_user(void **state)
 }
 
 /* Images of one inode, written over again and again: those that are left are found by it still. */
-static void test_written_over_and_forgotten(void **state)
+static void the_latest_image_of_an_overwritten_file_is_found(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = 4});
 	char *path = in_directory("changing"), content[32];
@@ -315,7 +315,7 @@ static void test_written_over_and_forgotten(void **state)
 }
 
 /* What the file was is forgotten; what it is stays, and is found under another name. */
-static void test_older_image_of_an_inode(void **state)
+static void the_older_image_of_an_inode_is_forgotten_first(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = 2});
 	char *path = in_directory("changing"), *other = in_directory("changing-2");
@@ -346,7 +346,7 @@ static void test_older_image_of_an_inode(void **state)
 }
 
 /* What is no ELF file is not looked at each time, but again after a while: its inode may be another's. */
-static void test_plain_memory(void **state)
+static void files_without_elf_header_are_not_opened_each_time(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){});
 	char *path = in_directory("code (deleted)");
@@ -372,7 +372,7 @@ static void test_plain_memory(void **state)
 
 /* ---- sightings ------------------------------------------------------------------------------- */
 
-static void test_sightings(void **state)
+static void sightings_are_evicted_by_cap_and_with_their_image(void **state)
 {
 	struct dso_opener_options options = {.sightings_max = FEW, .images_max = 3};
 	struct dso_opener *o = open_capped(options);
@@ -422,7 +422,7 @@ static void test_sightings(void **state)
 }
 
 /* Of several sightings of one identity (here of two generations, distinguished by that) each finds its own. */
-static void test_identities(void **state)
+static void sightings_of_two_generations_are_evicted_separately(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.sightings_max = 2});
 	char *path = in_directory("identity");
@@ -489,7 +489,7 @@ static void see_library(struct dso_opener *o, const char *archive, const struct 
 	assert_int_equal(see(o, m), FILE_STATE_RIGHT);
 }
 
-static void test_members(void **state)
+static void only_the_last_libraries_of_an_archive_are_kept(void **state)
 {
 	struct dso_opener_options options = {.members_max = 4, .images_max = 2};
 	struct dso_opener *o = open_capped(options);
@@ -579,7 +579,7 @@ static int request_more(void *context, const struct file_answer *answer)
 	return 0;
 }
 
-static void test_answers(void **state)
+static void a_descriptor_stays_valid_while_its_answer_requests_more(void **state)
 {
 	struct dso_opener_options options = {.fds_max = 4, .images_max = MANY + 2};
 	struct dso_opener *o = open_capped(options);
@@ -613,7 +613,7 @@ static void test_answers(void **state)
 enum { LOTS = 4000, LOTS_KEPT = 64 };
 
 /* Thousands of files that come, are mapped and go: descriptors and tables stay as small as they are. */
-static void test_thousands(void **state)
+static void thousands_of_files_do_not_exceed_the_caps(void **state)
 {
 	struct dso_opener_options options = {
 		.fds_max = LOTS_KEPT,
@@ -648,21 +648,21 @@ static void test_thousands(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_least_recently_used_is_closed),
-		cmocka_unit_test(test_burst),
-		cmocka_unit_test(test_closed_and_gone),
-		cmocka_unit_test(test_few_descriptors),
-		cmocka_unit_test(test_images_are_forgotten),
-		cmocka_unit_test(test_all_images_in_use),
-		cmocka_unit_test(test_all_images_of_one_user),
-		cmocka_unit_test(test_written_over_and_forgotten),
-		cmocka_unit_test(test_older_image_of_an_inode),
-		cmocka_unit_test(test_plain_memory),
-		cmocka_unit_test(test_sightings),
-		cmocka_unit_test(test_identities),
-		cmocka_unit_test(test_members),
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_thousands),
+		cmocka_unit_test(the_least_recently_used_descriptor_is_closed),
+		cmocka_unit_test(files_in_use_are_not_closed_for_others),
+		cmocka_unit_test(a_closed_file_is_never_answered_by_its_replacement),
+		cmocka_unit_test(half_of_the_descriptor_limit_is_used_for_files),
+		cmocka_unit_test(only_the_most_recent_images_are_kept),
+		cmocka_unit_test(newcomers_are_not_kept_if_all_images_are_used),
+		cmocka_unit_test(users_with_all_images_make_room_for_another_user),
+		cmocka_unit_test(the_latest_image_of_an_overwritten_file_is_found),
+		cmocka_unit_test(the_older_image_of_an_inode_is_forgotten_first),
+		cmocka_unit_test(files_without_elf_header_are_not_opened_each_time),
+		cmocka_unit_test(sightings_are_evicted_by_cap_and_with_their_image),
+		cmocka_unit_test(sightings_of_two_generations_are_evicted_separately),
+		cmocka_unit_test(only_the_last_libraries_of_an_archive_are_kept),
+		cmocka_unit_test(a_descriptor_stays_valid_while_its_answer_requests_more),
+		cmocka_unit_test(thousands_of_files_do_not_exceed_the_caps),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

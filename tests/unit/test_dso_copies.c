@@ -61,7 +61,7 @@ static void assert_left(uint32_t user, enum outside_reason reason, uint64_t coun
 	assert_false(outside_books__take(books, &row));
 }
 
-static void sums_test(void **state)
+static void copies_are_limited_by_user_and_in_total(void **state)
 {
 	struct dso_opener *o = open_with_limits();
 	uint64_t now = monotonic_ns();
@@ -89,7 +89,7 @@ static void sums_test(void **state)
 }
 
 /* Repeated requests give one file. */
-static void noted_once_test(void **state)
+static void a_file_left_out_is_counted_once(void **state)
 {
 	struct dso_opener *o = open_with_limits();
 
@@ -101,7 +101,7 @@ static void noted_once_test(void **state)
 }
 
 /* What was not used for a while makes room, for its own user alone. */
-static void idle_test(void **state)
+static void idle_copies_make_room_for_their_own_user_only(void **state)
 {
 	struct dso_opener *o = open_with_limits();
 	uint64_t now = monotonic_ns();
@@ -126,9 +126,9 @@ static void idle_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_test),
-		cmocka_unit_test(noted_once_test),
-		cmocka_unit_test(idle_test),
+		cmocka_unit_test(copies_are_limited_by_user_and_in_total),
+		cmocka_unit_test(a_file_left_out_is_counted_once),
+		cmocka_unit_test(idle_copies_make_room_for_their_own_user_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 /* ---- live processes -------------------------------------------------------------------------- */
 
-static void test_this_process(void **state)
+static void files_of_this_process_are_right_and_opened_once(void **state)
 {
 	struct seen seen = {.opener = open_opener()};
 	struct dso_opener_stats stats;
@@ -51,7 +51,7 @@ static void test_this_process(void **state)
 	dso_opener__free(NULL);
 }
 
-static void test_perf_and_proc_agree(void **state)
+static void a_perf_event_finds_the_file_that_proc_reported(void **state)
 {
 	struct seen seen = {.opener = open_opener()};
 	pid_t pid = start_program(PROGRAM);
@@ -96,7 +96,7 @@ static void expect_program(struct dso_opener *o, const struct mapping *m, const 
 }
 
 /* Of a file that stands for its build-id the state is read once a second, of a user's file at each later mapping. */
-static void test_state_is_seldom_read(void **state)
+static void only_user_files_are_checked_at_each_mapping(void **state)
 {
 	struct dso_opener *o = open_opener();
 	struct mapping mapping, again;
@@ -135,7 +135,7 @@ static void test_state_is_seldom_read(void **state)
 }
 
 /* Two files say that they are one: only the administrator's word counts for others. */
-static void test_forged_build_id(void **state)
+static void the_build_id_of_user_files_is_unshared(void **state)
 {
 	char *own = in_directory("own"), *forged = in_directory("forged");
 	struct mapping first, second, again;
@@ -178,7 +178,7 @@ static void test_forged_build_id(void **state)
 	free(forged);
 }
 
-static void test_deleted_and_replaced_programs(void **state)
+static void deleted_and_replaced_programs_are_still_found(void **state)
 {
 	struct seen seen = {.opener = open_opener()};
 	char *gone = in_directory("gone"), *replaced = in_directory("replaced");
@@ -214,7 +214,7 @@ static void test_deleted_and_replaced_programs(void **state)
 	free(new);
 }
 
-static void test_processes_that_are_gone(void **state)
+static void files_of_ended_processes_are_found_if_they_match(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *replaced = in_directory("elsewhere");
@@ -250,7 +250,7 @@ static void test_processes_that_are_gone(void **state)
 	free(replaced);
 }
 
-static void test_another_root(void **state)
+static void files_are_found_in_the_root_of_ended_processes(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *root = in_directory("root"), *program = in_directory("root/program");
@@ -305,7 +305,7 @@ static void test_another_root(void **state)
 
 /* ---- kinds of files -------------------------------------------------------------------------- */
 
-static void test_what_is_no_file(void **state)
+static void mappings_without_a_file_or_identity_open_nothing(void **state)
 {
 	static const char *const names[] = {
 		"",
@@ -340,7 +340,7 @@ static void test_what_is_no_file(void **state)
 	dso_opener__free(o);
 }
 
-static void test_files_that_cannot_be_read(void **state)
+static void a_rejected_file_has_the_reason_as_state(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *fifo = in_directory("fifo2"), *huge = in_directory("huge");
@@ -402,7 +402,7 @@ static void expect_memfd(const char *content, enum file_state state)
 	dso_opener__free(seen.opener);
 }
 
-static void test_memory_files(void **state)
+static void a_memfd_is_opened_only_if_it_is_elf(void **state)
 {
 	(void)state;
 	if (geteuid() != 0) {
@@ -415,7 +415,7 @@ static void test_memory_files(void **state)
 
 /* ---- files without a build-id ---------------------------------------------------------------- */
 
-static void test_one_identity_by_any_source(void **state)
+static void perf_and_proc_events_of_an_inode_share_identity(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *path = in_directory("plain");
@@ -454,7 +454,7 @@ static void test_one_identity_by_any_source(void **state)
 	free(path);
 }
 
-static void test_files_that_are_written_over(void **state)
+static void an_overwritten_file_is_not_found_for_old_mappings(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *path = in_directory("changing");
@@ -499,7 +499,7 @@ static void test_files_that_are_written_over(void **state)
 
 /* ---- without processes ----------------------------------------------------------------------- */
 
-static void test_by_identity(void **state)
+static void files_are_found_by_identity_without_a_process(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *text = in_directory("text");
@@ -550,19 +550,19 @@ static void test_by_identity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_this_process),
-		cmocka_unit_test(test_perf_and_proc_agree),
-		cmocka_unit_test(test_forged_build_id),
-		cmocka_unit_test(test_state_is_seldom_read),
-		cmocka_unit_test(test_deleted_and_replaced_programs),
-		cmocka_unit_test(test_processes_that_are_gone),
-		cmocka_unit_test(test_another_root),
-		cmocka_unit_test(test_what_is_no_file),
-		cmocka_unit_test(test_files_that_cannot_be_read),
-		cmocka_unit_test(test_memory_files),
-		cmocka_unit_test(test_one_identity_by_any_source),
-		cmocka_unit_test(test_files_that_are_written_over),
-		cmocka_unit_test(test_by_identity),
+		cmocka_unit_test(files_of_this_process_are_right_and_opened_once),
+		cmocka_unit_test(a_perf_event_finds_the_file_that_proc_reported),
+		cmocka_unit_test(the_build_id_of_user_files_is_unshared),
+		cmocka_unit_test(only_user_files_are_checked_at_each_mapping),
+		cmocka_unit_test(deleted_and_replaced_programs_are_still_found),
+		cmocka_unit_test(files_of_ended_processes_are_found_if_they_match),
+		cmocka_unit_test(files_are_found_in_the_root_of_ended_processes),
+		cmocka_unit_test(mappings_without_a_file_or_identity_open_nothing),
+		cmocka_unit_test(a_rejected_file_has_the_reason_as_state),
+		cmocka_unit_test(a_memfd_is_opened_only_if_it_is_elf),
+		cmocka_unit_test(perf_and_proc_events_of_an_inode_share_identity),
+		cmocka_unit_test(an_overwritten_file_is_not_found_for_old_mappings),
+		cmocka_unit_test(files_are_found_by_identity_without_a_process),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -69,7 +69,7 @@ static bool may_chroot(void)
 }
 
 /* More roots than there is room for come and go: there is always room for the next. */
-static void test_roots(void **state)
+static void roots_used_least_recently_make_room_for_others(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.roots_max = 4});
 	uint64_t time = monotonic_ns();
@@ -106,7 +106,7 @@ static void test_roots(void **state)
 }
 
 /* What no image refers to is closed, since it keeps a mount busy. */
-static void test_roots_without_images(void **state)
+static void roots_that_no_image_refers_to_are_closed(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){});
 	uint64_t time = monotonic_ns();
@@ -147,8 +147,8 @@ static void test_roots_without_images(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_roots),
-		cmocka_unit_test(test_roots_without_images),
+		cmocka_unit_test(roots_used_least_recently_make_room_for_others),
+		cmocka_unit_test(roots_that_no_image_refers_to_are_closed),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -86,7 +86,7 @@ static void forge_chain(struct forged_dwarf *d)
 	forge_unit_end(d);
 }
 
-static void chain_test(void **state)
+static void an_address_has_its_chain_of_inlined_calls(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -126,7 +126,7 @@ static void chain_test(void **state)
 	dwarf_reader__free(r);
 }
 
-static void no_dwarf_test(void **state)
+static void without_usable_dwarf_there_is_no_reader(void **state)
 {
 	struct forged_section other = {".text", {}, SHF_EXECINSTR};
 	struct dwarf_reader *reader = NULL;
@@ -156,7 +156,7 @@ static void no_dwarf_test(void **state)
 enum header_fault { VERSION, ADDRESS_SIZE, ABBREVIATIONS, NO_DIE, FAULTS };
 
 /* A unit whose header is wrong, between two that are right. */
-static void bad_header_test(void **state)
+static void a_unit_with_a_bad_header_is_skipped(void **state)
 {
 	(void)state;
 	for (enum header_fault fault = 0; fault < FAULTS; fault++) {
@@ -187,7 +187,7 @@ static void bad_header_test(void **state)
 	}
 }
 
-static void bad_length_test(void **state)
+static void a_bad_unit_length_makes_the_reading_incomplete(void **state)
 {
 	static const uint32_t lengths[] = {0, 3, 0x7fffffff, 0xfffffff5, 0xffffffff};
 
@@ -212,7 +212,7 @@ static void bad_length_test(void **state)
 }
 
 /* GNU ld lets the copies of an inline function that it dropped claim the one it kept: the first. */
-static void copies_test(void **state)
+static void the_first_function_that_claims_code_names_it(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -232,7 +232,7 @@ static void copies_test(void **state)
 }
 
 /* A unit without ranges of its own is found by its functions. */
-static void rangeless_unit_test(void **state)
+static void units_without_ranges_are_found_by_functions(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -270,7 +270,7 @@ static void forge_deep_function(struct forged_dwarf *d, unsigned int blocks)
 }
 
 /* A million blocks; what is inlined down there is passed over. */
-static void depth_test(void **state)
+static void calls_in_too_deep_blocks_are_left_out(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -296,7 +296,7 @@ static void depth_test(void **state)
 }
 
 /* As deep as inlined calls may nest, and one of them outside of what it is in. */
-static void nesting_test(void **state)
+static void hundreds_of_nested_inlined_calls_are_resolved(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -321,7 +321,7 @@ static void nesting_test(void **state)
 	dwarf_reader__free(r);
 }
 
-static void circle_test(void **state)
+static void frames_with_a_bad_origin_have_no_linkage_name(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -357,7 +357,7 @@ static void circle_test(void **state)
 	dwarf_reader__free(r);
 }
 
-static void far_string_test(void **state)
+static void strings_beyond_their_section_give_no_name(void **state)
 {
 	static const uint32_t offsets[] = {2, 8, 9, 0x7fffffff, UINT32_MAX};
 	struct forged_dwarf d;
@@ -398,7 +398,7 @@ static void add_ranged(struct forged_dwarf *d, const char *name, uint32_t ranges
 	forge_number(forge_info(d), ranges, 4);
 }
 
-static void ranges_test(void **state)
+static void valid_ranges_of_a_function_lead_to_it(void **state)
 {
 	uint32_t unit, parts, removed, odd;
 	struct forged_dwarf d;
@@ -440,7 +440,7 @@ static void ranges_test(void **state)
 }
 
 /* Functions that share one list of 100,000 ranges, all overlapping: 10^9 to look at, were they. */
-static void many_ranges_test(void **state)
+static void too_many_ranges_are_cut_in_bounded_time(void **state)
 {
 	uint64_t start = monotonic_ns();
 	struct forged_dwarf d;
@@ -467,7 +467,7 @@ static void many_ranges_test(void **state)
 
 /* ---- abbreviations and lines ----------------------------------------------------------------- */
 
-static void abbreviations_test(void **state)
+static void garbage_abbreviations_spoil_only_their_unit(void **state)
 {
 	static const unsigned char garbage[] = {1,    0x11, 1,	  0xff, 0xff, 0xff,
 						0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -500,7 +500,7 @@ static void forge_long_lines(struct forge *f, uint64_t rows)
 		forge_number(f, 255, 1);
 }
 
-static void endless_lines_test(void **state)
+static void a_line_table_beyond_the_limit_gives_no_lines(void **state)
 {
 	uint64_t start = monotonic_ns();
 	struct forged_dwarf d;
@@ -528,7 +528,7 @@ static void endless_lines_test(void **state)
 	assert_true(monotonic_ns() - start < UINT64_C(10000000000));
 }
 
-static void cut_lines_test(void **state)
+static void a_cut_line_table_leaves_names_without_files(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -544,7 +544,7 @@ static void cut_lines_test(void **state)
 }
 
 /* A second sequence lies within the first one, with all kinds of opcodes. */
-static void sequences_test(void **state)
+static void a_line_sequence_within_another_takes_precedence(void **state)
 {
 	static const unsigned char program[] = {DW_LNS_advance_line,
 						29,
@@ -617,7 +617,7 @@ static void compress_section(struct forged_section *s, uint32_t type, uint64_t c
 	s->flags = SHF_COMPRESSED;
 }
 
-static void compressed_test(void **state)
+static void compressed_sections_are_inflated(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -642,7 +642,7 @@ static int open_result(int fd, uint64_t limit)
 	return err;
 }
 
-static void claims_test(void **state)
+static void a_false_size_of_compressed_data_is_an_error(void **state)
 {
 	static const uint64_t claims[] = {UINT64_C(1) << 60, UINT64_MAX, 1 << 30, 0};
 
@@ -660,7 +660,7 @@ static void claims_test(void **state)
 	}
 }
 
-static void limit_test(void **state)
+static void files_beyond_the_memory_limit_are_refused(void **state)
 {
 	struct forged_dwarf d;
 	int fd;
@@ -675,7 +675,7 @@ static void limit_test(void **state)
 }
 
 /* The first unit came out before the stream broke off. */
-static void cut_stream_test(void **state)
+static void units_before_a_cut_in_the_stream_are_read(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
@@ -699,7 +699,7 @@ static void cut_stream_test(void **state)
 	dwarf_reader__free(r);
 }
 
-static void unknown_compression_test(void **state)
+static void unknown_compression_is_not_supported(void **state)
 {
 	struct forged_dwarf d;
 	int fd;
@@ -747,7 +747,7 @@ static int chain_file(void)
 	return forge_finish(&d);
 }
 
-static void truncated_test(void **state)
+static void a_file_cut_anywhere_fails_only_to_open(void **state)
 {
 	int fd = chain_file();
 	size_t size;
@@ -761,7 +761,7 @@ static void truncated_test(void **state)
 	close(fd);
 }
 
-static void mutated_test(void **state)
+static void addresses_resolve_in_mutated_files_that_open(void **state)
 {
 	int fd = chain_file();
 	unsigned char *good;
@@ -808,7 +808,7 @@ static int see(void *context, size_t index, const struct symbol_result *result)
 	return 0;
 }
 
-static void module_test(void **state)
+static void the_report_of_a_module_has_its_dwarf_state(void **state)
 {
 	static const uint64_t addresses[] = {4, BASE + 0x18, 0x200000};
 	struct module_files files = {
@@ -846,7 +846,7 @@ static void module_test(void **state)
 }
 
 /* The report says that a limit left out a part, which is no damage, and the answers are not kept. */
-static void module_left_test(void **state)
+static void parts_left_out_by_a_limit_are_reported(void **state)
 {
 	static const uint64_t address = BASE + 8;
 	struct forged_dwarf d;
@@ -871,7 +871,7 @@ static void module_left_test(void **state)
 }
 
 /* Of more calls inlined into each other than an answer has, that some are left is in the report. */
-static void module_long_chain_test(void **state)
+static void chains_longer_than_an_answer_are_reported_as_cut(void **state)
 {
 	static const uint64_t address = BASE + 8;
 
@@ -906,32 +906,32 @@ static void module_long_chain_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chain_test),
-		cmocka_unit_test(no_dwarf_test),
-		cmocka_unit_test(bad_header_test),
-		cmocka_unit_test(bad_length_test),
-		cmocka_unit_test(copies_test),
-		cmocka_unit_test(rangeless_unit_test),
-		cmocka_unit_test(depth_test),
-		cmocka_unit_test(nesting_test),
-		cmocka_unit_test(circle_test),
-		cmocka_unit_test(far_string_test),
-		cmocka_unit_test(ranges_test),
-		cmocka_unit_test(many_ranges_test),
-		cmocka_unit_test(abbreviations_test),
-		cmocka_unit_test(endless_lines_test),
-		cmocka_unit_test(cut_lines_test),
-		cmocka_unit_test(sequences_test),
-		cmocka_unit_test(compressed_test),
-		cmocka_unit_test(claims_test),
-		cmocka_unit_test(limit_test),
-		cmocka_unit_test(cut_stream_test),
-		cmocka_unit_test(unknown_compression_test),
-		cmocka_unit_test(truncated_test),
-		cmocka_unit_test(mutated_test),
-		cmocka_unit_test(module_test),
-		cmocka_unit_test(module_left_test),
-		cmocka_unit_test(module_long_chain_test),
+		cmocka_unit_test(an_address_has_its_chain_of_inlined_calls),
+		cmocka_unit_test(without_usable_dwarf_there_is_no_reader),
+		cmocka_unit_test(a_unit_with_a_bad_header_is_skipped),
+		cmocka_unit_test(a_bad_unit_length_makes_the_reading_incomplete),
+		cmocka_unit_test(the_first_function_that_claims_code_names_it),
+		cmocka_unit_test(units_without_ranges_are_found_by_functions),
+		cmocka_unit_test(calls_in_too_deep_blocks_are_left_out),
+		cmocka_unit_test(hundreds_of_nested_inlined_calls_are_resolved),
+		cmocka_unit_test(frames_with_a_bad_origin_have_no_linkage_name),
+		cmocka_unit_test(strings_beyond_their_section_give_no_name),
+		cmocka_unit_test(valid_ranges_of_a_function_lead_to_it),
+		cmocka_unit_test(too_many_ranges_are_cut_in_bounded_time),
+		cmocka_unit_test(garbage_abbreviations_spoil_only_their_unit),
+		cmocka_unit_test(a_line_table_beyond_the_limit_gives_no_lines),
+		cmocka_unit_test(a_cut_line_table_leaves_names_without_files),
+		cmocka_unit_test(a_line_sequence_within_another_takes_precedence),
+		cmocka_unit_test(compressed_sections_are_inflated),
+		cmocka_unit_test(a_false_size_of_compressed_data_is_an_error),
+		cmocka_unit_test(files_beyond_the_memory_limit_are_refused),
+		cmocka_unit_test(units_before_a_cut_in_the_stream_are_read),
+		cmocka_unit_test(unknown_compression_is_not_supported),
+		cmocka_unit_test(a_file_cut_anywhere_fails_only_to_open),
+		cmocka_unit_test(addresses_resolve_in_mutated_files_that_open),
+		cmocka_unit_test(the_report_of_a_module_has_its_dwarf_state),
+		cmocka_unit_test(parts_left_out_by_a_limit_are_reported),
+		cmocka_unit_test(chains_longer_than_an_answer_are_reported_as_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static int request(int fd, uint8_t *id)
 	return result;
 }
 
-static void variants_test(void **state)
+static void build_ids_are_read_from_every_elf_variant(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(variants); i++) {
@@ -63,7 +63,7 @@ static void variants_test(void **state)
 	}
 }
 
-static void cut_test(void **state)
+static void a_truncated_file_gives_its_id_or_an_error(void **state)
 {
 	struct image im;
 	uint8_t id[20];
@@ -82,7 +82,7 @@ static void cut_test(void **state)
 }
 
 /* Many ranges of notes, all of them the same megabyte of small notes, and as many sections as can be. */
-static void endless_test(void **state)
+static void notes_beyond_the_read_limit_are_an_error(void **state)
 {
 	_cleanup_free_ unsigned char *bytes = calloc(2, MB);
 	struct cursor c;
@@ -109,7 +109,7 @@ static void endless_test(void **state)
 }
 
 /* The ranges are far from each other and from their table: each costs a read, and there are 16. */
-static void scattered_test(void **state)
+static void too_many_scattered_notes_are_refused(void **state)
 {
 	struct cursor c;
 	struct image im;
@@ -146,7 +146,7 @@ static int request_of_segments(size_t count, uint8_t *id)
 	return result;
 }
 
-static void segments_test(void **state)
+static void the_number_of_segments_is_limited(void **state)
 {
 	uint8_t id[20];
 
@@ -158,9 +158,11 @@ static void segments_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants_test), cmocka_unit_test(cut_test),
-		cmocka_unit_test(endless_test),	 cmocka_unit_test(scattered_test),
-		cmocka_unit_test(segments_test),
+		cmocka_unit_test(build_ids_are_read_from_every_elf_variant),
+		cmocka_unit_test(a_truncated_file_gives_its_id_or_an_error),
+		cmocka_unit_test(notes_beyond_the_read_limit_are_an_error),
+		cmocka_unit_test(too_many_scattered_notes_are_refused),
+		cmocka_unit_test(the_number_of_segments_is_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

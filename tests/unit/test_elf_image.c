@@ -74,7 +74,7 @@ static int forge_file(size_t size)
 	return fd;
 }
 
-static void sections_test(void **state)
+static void an_image_has_its_sections_inflated_and_sealed(void **state)
 {
 	const size_t size = 700000;
 	int fd = forge_file(size);
@@ -112,7 +112,7 @@ static void sections_test(void **state)
 	close(fd);
 }
 
-static void limit_test(void **state)
+static void an_image_larger_than_its_limit_is_an_error(void **state)
 {
 	int fd = forge_file(1000);
 
@@ -122,7 +122,7 @@ static void limit_test(void **state)
 	close(fd);
 }
 
-static void nothing_test(void **state)
+static void a_file_without_debug_sections_has_no_image(void **state)
 {
 	struct forged_section other = {".text", {}, 0};
 	int fd;
@@ -136,7 +136,7 @@ static void nothing_test(void **state)
 }
 
 /* Two sections claim 2^63 bytes each: too much for any limit, also where their sum overflows. */
-static void overflow_test(void **state)
+static void sizes_whose_sum_overflows_exceed_every_limit(void **state)
 {
 	Elf64_Chdr header = {.ch_type = 2, .ch_size = UINT64_C(1) << 63, .ch_addralign = 1};
 	struct forged_section sections[2] = {{".debug_one", {}, SHF_COMPRESSED},
@@ -159,7 +159,7 @@ static void overflow_test(void **state)
 }
 
 /* What cannot be inflated here is copied whole, however little it claims to become. */
-static void small_claim_test(void **state)
+static void a_section_that_cannot_be_inflated_is_copied_whole(void **state)
 {
 	Elf64_Chdr header = {.ch_type = 2, .ch_size = 1, .ch_addralign = 1};
 	struct forged_section section = {".debug_one", {}, SHF_COMPRESSED};
@@ -194,7 +194,7 @@ static int file_of(const struct forge *f)
 	return fd;
 }
 
-static void inflate_test(void **state)
+static void inflating_fills_only_its_room_and_rejects_bad_streams(void **state)
 {
 	const size_t size = 600000;
 	struct forge content = {}, stream = {};
@@ -242,9 +242,12 @@ static void inflate_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sections_test),    cmocka_unit_test(limit_test),
-		cmocka_unit_test(nothing_test),	    cmocka_unit_test(overflow_test),
-		cmocka_unit_test(small_claim_test), cmocka_unit_test(inflate_test),
+		cmocka_unit_test(an_image_has_its_sections_inflated_and_sealed),
+		cmocka_unit_test(an_image_larger_than_its_limit_is_an_error),
+		cmocka_unit_test(a_file_without_debug_sections_has_no_image),
+		cmocka_unit_test(sizes_whose_sum_overflows_exceed_every_limit),
+		cmocka_unit_test(a_section_that_cannot_be_inflated_is_copied_whole),
+		cmocka_unit_test(inflating_fills_only_its_room_and_rejects_bad_streams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

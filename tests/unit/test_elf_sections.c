@@ -62,7 +62,7 @@ static void close_elf(struct opened *o)
 	close(o->fd);
 }
 
-static void test_find(void **state)
+static void sections_are_found_by_their_whole_name(void **state)
 {
 	struct opened o = open_elf("prog");
 	struct elf_section section;
@@ -82,7 +82,7 @@ static void test_find(void **state)
 	close_elf(&o);
 }
 
-static void test_data(void **state)
+static void only_plain_sections_within_the_limit_have_data(void **state)
 {
 	struct opened o = open_elf("prog"), compressed = open_elf("compressed");
 	void *data = NULL;
@@ -105,7 +105,7 @@ static void test_data(void **state)
 	close_elf(&compressed);
 }
 
-static void test_links(void **state)
+static void debug_links_have_names_with_crc_or_build_id(void **state)
 {
 	struct opened o = open_elf("prog"), without = open_elf("plain");
 	uint8_t id[8];
@@ -138,7 +138,7 @@ static void test_links(void **state)
 }
 
 /* The CRC is in the file's own byte order. */
-static void test_other_byte_order(void **state)
+static void the_crc_of_a_big_endian_link_is_converted(void **state)
 {
 	static const unsigned char names[] = "\0.gnu_debuglink\0.shstrtab";
 	static const unsigned char link[] = {'a', 0, 0, 0, 0x12, 0x34, 0x56, 0x78};
@@ -177,7 +177,7 @@ static void test_other_byte_order(void **state)
 }
 
 /* More sections than e_shstrndx can count. */
-static void test_many_sections(void **state)
+static void sections_beyond_the_16_bit_count_are_found(void **state)
 {
 	struct elf_section section;
 	struct opened o;
@@ -216,7 +216,7 @@ static void check_image(const unsigned char *data, size_t size)
 	close(fd);
 }
 
-static void test_damaged(void **state)
+static void damaged_files_give_bounded_data_or_an_error(void **state)
 {
 	size_t size;
 	_cleanup_free_ unsigned char *good = read_scratch("prog", &size);
@@ -243,9 +243,12 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),	      cmocka_unit_test(test_data),
-		cmocka_unit_test(test_links),	      cmocka_unit_test(test_other_byte_order),
-		cmocka_unit_test(test_many_sections), cmocka_unit_test(test_damaged),
+		cmocka_unit_test(sections_are_found_by_their_whole_name),
+		cmocka_unit_test(only_plain_sections_within_the_limit_have_data),
+		cmocka_unit_test(debug_links_have_names_with_crc_or_build_id),
+		cmocka_unit_test(the_crc_of_a_big_endian_link_is_converted),
+		cmocka_unit_test(sections_beyond_the_16_bit_count_are_found),
+		cmocka_unit_test(damaged_files_give_bounded_data_or_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -351,7 +351,7 @@ static struct event_handler handler_for(struct calls *calls)
 	};
 }
 
-static void test_each_type_reaches_its_callback(void **state)
+static void each_type_reaches_its_callback(void **state)
 {
 	union event *e = malloc(sizeof(*e));
 	struct event_handler nobody = {};
@@ -376,7 +376,7 @@ static void test_each_type_reaches_its_callback(void **state)
 	free(e);
 }
 
-static void test_copies_of_code_have_what_they_say(void **state)
+static void code_copies_beyond_their_limits_are_refused(void **state)
 {
 	union event *e = malloc(sizeof(*e));
 	struct code_copy_event *copy = (struct code_copy_event *)e;
@@ -399,7 +399,7 @@ static void test_copies_of_code_have_what_they_say(void **state)
 	free(e);
 }
 
-static void test_unknown_types_are_skipped(void **state)
+static void unknown_types_are_skipped(void **state)
 {
 	const int unknown[] = {EVENT_NONE, 3, 43, 999};
 	struct calls calls = {};
@@ -433,7 +433,7 @@ static void test_unknown_types_are_skipped(void **state)
 	X(e->visit.account.found = VISIT_ALL + 1)                                                  \
 	X(e->header.size = sizeof(struct visit_event) - 8)
 
-static void test_visits(void **state)
+static void a_malformed_visit_is_refused(void **state)
 {
 	union event *e = malloc(sizeof(*e));
 	struct visit_books_event *books = (struct visit_books_event *)e;
@@ -460,7 +460,7 @@ static void test_visits(void **state)
 	free(e);
 }
 
-static void test_jit_events(void **state)
+static void jit_events_with_invalid_fields_are_refused(void **state)
 {
 	union event *e = malloc(sizeof(*e));
 
@@ -483,7 +483,7 @@ static void test_jit_events(void **state)
 }
 
 /* At every smaller size than its own, an event in memory that ends there is refused or is sound. */
-static void test_cut_events_are_not_read_beyond(void **state)
+static void cut_events_are_refused_without_reading_beyond(void **state)
 {
 	union event *e = malloc(sizeof(*e));
 
@@ -516,7 +516,7 @@ static void test_cut_events_are_not_read_beyond(void **state)
 }
 
 /* Every byte of every event, with every bit pattern of a few: no reading beyond, no crash. */
-static void test_changed_bytes_are_not_believed(void **state)
+static void changed_bytes_cause_no_reads_beyond_the_event(void **state)
 {
 	static const unsigned char patterns[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
 	union event *e = malloc(sizeof(*e));
@@ -547,7 +547,7 @@ static void test_changed_bytes_are_not_believed(void **state)
 		assert_int_equal(event_check(&e->header, sizeof(*e)), -EBADMSG);                   \
 	} while (0)
 
-static void test_each_rule_refuses(void **state)
+static void each_rule_refuses_the_event_that_breaks_it(void **state)
 {
 	union event *e = malloc(sizeof(*e));
 
@@ -626,14 +626,14 @@ static void test_each_rule_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_type_reaches_its_callback),
-		cmocka_unit_test(test_copies_of_code_have_what_they_say),
-		cmocka_unit_test(test_unknown_types_are_skipped),
-		cmocka_unit_test(test_visits),
-		cmocka_unit_test(test_jit_events),
-		cmocka_unit_test(test_cut_events_are_not_read_beyond),
-		cmocka_unit_test(test_changed_bytes_are_not_believed),
-		cmocka_unit_test(test_each_rule_refuses),
+		cmocka_unit_test(each_type_reaches_its_callback),
+		cmocka_unit_test(code_copies_beyond_their_limits_are_refused),
+		cmocka_unit_test(unknown_types_are_skipped),
+		cmocka_unit_test(a_malformed_visit_is_refused),
+		cmocka_unit_test(jit_events_with_invalid_fields_are_refused),
+		cmocka_unit_test(cut_events_are_refused_without_reading_beyond),
+		cmocka_unit_test(changed_bytes_cause_no_reads_beyond_the_event),
+		cmocka_unit_test(each_rule_refuses_the_event_that_breaks_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,7 +108,7 @@ static int take(void *context, const struct event_header *event)
 	return out->fail_at == out->count ? -EIO : 0;
 }
 
-static void test_order_is_by_time_and_stable(void **state)
+static void order_is_by_time_and_stable(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct output out;
@@ -135,7 +135,7 @@ static void test_order_is_by_time_and_stable(void **state)
 	event_queue__free(q);
 }
 
-static void test_a_burst_comes_out_in_order(void **state)
+static void a_burst_comes_out_in_order(void **state)
 {
 	enum { COUNT = 200000 };
 	struct event_queue *q = event_queue__new(0);
@@ -167,7 +167,7 @@ static void test_a_burst_comes_out_in_order(void **state)
 	event_queue__free(q);
 }
 
-static void test_late_events_are_moved_and_counted(void **state)
+static void late_events_are_moved_and_counted(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
@@ -200,7 +200,7 @@ static void test_late_events_are_moved_and_counted(void **state)
 	event_queue__free(q);
 }
 
-static void test_over_the_limit_events_are_counted(void **state)
+static void events_beyond_the_limit_are_counted(void **state)
 {
 	enum { COUNT = 10000 };
 	struct event_queue *q = event_queue__new(1 << 20);
@@ -256,7 +256,7 @@ static int count_windows(void *context, const struct event_header *event)
 }
 
 /* Without its end a window would go on for ever. */
-static void test_ends_of_windows_are_never_dropped(void **state)
+static void ends_of_windows_are_never_dropped(void **state)
 {
 	enum { COUNT = 20000, WINDOWS = 10000 };
 	struct event_queue *q = event_queue__new(1 << 20);
@@ -280,7 +280,7 @@ static void test_ends_of_windows_are_never_dropped(void **state)
 	event_queue__free(q);
 }
 
-static void test_the_sink_may_push(void **state)
+static void the_sink_may_push_into_its_own_queue(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
@@ -302,7 +302,7 @@ static void test_the_sink_may_push(void **state)
 	event_queue__free(q);
 }
 
-static void test_an_error_of_the_sink_ends_the_release(void **state)
+static void an_error_of_the_sink_ends_the_release(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct output out;
@@ -321,7 +321,7 @@ static void test_an_error_of_the_sink_ends_the_release(void **state)
 }
 
 /* What has to wait stays, with all that is behind it, and is neither lost nor late. */
-static void test_a_stage_that_waits(void **state)
+static void a_waiting_event_holds_all_that_is_behind_it(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
@@ -363,7 +363,7 @@ static void test_a_stage_that_waits(void **state)
 	event_queue__free(q);
 }
 
-static void test_a_stage_that_fails(void **state)
+static void an_event_refused_by_the_stage_is_not_released(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct output out;
@@ -382,7 +382,7 @@ static void test_a_stage_that_fails(void **state)
 	event_queue__free(q);
 }
 
-static void test_a_steady_stream_does_not_grow(void **state)
+static void a_steady_stream_does_not_grow_the_queue(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
@@ -402,7 +402,7 @@ static void test_a_steady_stream_does_not_grow(void **state)
 	event_queue__free(q); /* with events in it */
 }
 
-static void test_impossible_sizes_are_refused(void **state)
+static void impossible_sizes_are_refused(void **state)
 {
 	const uint32_t sizes[] = {0, 8, 17, EVENT_SIZE_MAX + 8, UINT32_MAX};
 	struct event_queue *q = event_queue__new(0);
@@ -430,17 +430,17 @@ static void test_impossible_sizes_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order_is_by_time_and_stable),
-		cmocka_unit_test(test_a_burst_comes_out_in_order),
-		cmocka_unit_test(test_late_events_are_moved_and_counted),
-		cmocka_unit_test(test_over_the_limit_events_are_counted),
-		cmocka_unit_test(test_ends_of_windows_are_never_dropped),
-		cmocka_unit_test(test_the_sink_may_push),
-		cmocka_unit_test(test_an_error_of_the_sink_ends_the_release),
-		cmocka_unit_test(test_a_stage_that_waits),
-		cmocka_unit_test(test_a_stage_that_fails),
-		cmocka_unit_test(test_a_steady_stream_does_not_grow),
-		cmocka_unit_test(test_impossible_sizes_are_refused),
+		cmocka_unit_test(order_is_by_time_and_stable),
+		cmocka_unit_test(a_burst_comes_out_in_order),
+		cmocka_unit_test(late_events_are_moved_and_counted),
+		cmocka_unit_test(events_beyond_the_limit_are_counted),
+		cmocka_unit_test(ends_of_windows_are_never_dropped),
+		cmocka_unit_test(the_sink_may_push_into_its_own_queue),
+		cmocka_unit_test(an_error_of_the_sink_ends_the_release),
+		cmocka_unit_test(a_waiting_event_holds_all_that_is_behind_it),
+		cmocka_unit_test(an_event_refused_by_the_stage_is_not_released),
+		cmocka_unit_test(a_steady_stream_does_not_grow_the_queue),
+		cmocka_unit_test(impossible_sizes_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static const struct named cases[] = {
 	{"/usr/bin/node", "MainThread", "", "node"},
 };
 
-static void test_has_the_name_of_its_program(void **state)
+static void a_process_has_the_name_of_its_program(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -68,7 +68,7 @@ static void test_has_the_name_of_its_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_has_the_name_of_its_program),
+		cmocka_unit_test(a_process_has_the_name_of_its_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void check_thread(const struct profile *p, uint32_t id)
 	cJSON_Delete(file);
 }
 
-static void test_every_thread(void **state)
+static void every_thread_has_its_stacks_times_and_cpu_time(void **state)
 {
 	struct fixture f;
 	const struct profile *p;
@@ -128,7 +128,7 @@ static void test_every_thread(void **state)
 }
 
 /* One node for each call path, one definition site, ticks where the leaf was, in its own file. */
-static void test_recursion(void **state)
+static void each_call_path_of_a_recursion_has_one_node(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "recursion"), NULL);
@@ -159,7 +159,7 @@ static void test_recursion(void **state)
 }
 
 /* [C7] Lines of a file that was included into the function are not drawn on the function's own file. */
-static void test_ticks_are_of_the_url(void **state)
+static void lines_of_an_included_file_have_no_ticks(void **state)
 {
 	struct location_id own, other;
 	struct thread_id thread;
@@ -188,7 +188,7 @@ static void test_ticks_are_of_the_url(void **state)
 }
 
 /* 101 samples in a second are 101 ms of work, and idleness stands for the rest of it. */
-static void test_gaps(void **state)
+static void idle_time_fills_the_gaps_between_samples(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "gaps"), NULL);
@@ -209,7 +209,7 @@ static void test_gaps(void **state)
 }
 
 /* Equal names in different binaries are different functions to DevTools, by their scripts. */
-static void test_scripts(void **state)
+static void equal_names_in_different_binaries_are_two_scripts(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
@@ -233,7 +233,7 @@ static void test_scripts(void **state)
 }
 
 /* [C10] Positions that no viewer can count to are unknown, and so are absent ones. */
-static void test_positions(void **state)
+static void absent_and_excessive_positions_are_unknown(void **state)
 {
 	static const struct {
 		uint32_t line, column;
@@ -270,7 +270,7 @@ static void test_positions(void **state)
 }
 
 /* A path of any bytes is a URL of plain ones; a relative one is none. */
-static void test_urls(void **state)
+static void only_absolute_paths_become_percent_encoded_urls(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
@@ -286,10 +286,13 @@ static void test_urls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_thread), cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_gaps),	     cmocka_unit_test(test_ticks_are_of_the_url),
-		cmocka_unit_test(test_scripts),	     cmocka_unit_test(test_urls),
-		cmocka_unit_test(test_positions),
+		cmocka_unit_test(every_thread_has_its_stacks_times_and_cpu_time),
+		cmocka_unit_test(each_call_path_of_a_recursion_has_one_node),
+		cmocka_unit_test(idle_time_fills_the_gaps_between_samples),
+		cmocka_unit_test(lines_of_an_included_file_have_no_ticks),
+		cmocka_unit_test(equal_names_in_different_binaries_are_two_scripts),
+		cmocka_unit_test(only_absolute_paths_become_percent_encoded_urls),
+		cmocka_unit_test(absent_and_excessive_positions_are_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,7 +162,7 @@ static void check_file(const struct profile *p)
 	cJSON_Delete(file);
 }
 
-static void test_every_sample(void **state)
+static void every_sample_leads_back_to_its_stack(void **state)
 {
 	static const char *const names[] = {"recursion", "processes", "gaps"};
 	struct fixture f;
@@ -178,7 +178,7 @@ static void test_every_sample(void **state)
 	}
 }
 
-static void test_lives_of_a_pid(void **state)
+static void lives_of_a_pid_are_numbered_in_order(void **state)
 {
 	static const char *const want[][3] = {
 		{"300", "300", "sh"},	       {"2", "2", "kworker/0:1"},
@@ -204,7 +204,7 @@ static void test_lives_of_a_pid(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_busiest_threads_are_shown(void **state)
+static void the_busiest_threads_are_selected_and_shown(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
@@ -227,7 +227,7 @@ static void test_busiest_threads_are_shown(void **state)
 }
 
 /* A function that is called in one place and inlined in another is one row of funcTable. */
-static void test_inlined_and_called_is_one_function(void **state)
+static void an_inlined_and_called_function_is_one_row(void **state)
 {
 	struct fixture f;
 	struct location_id called, inlined, other;
@@ -261,7 +261,7 @@ static void test_inlined_and_called_is_one_function(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_profiles_without_samples(void **state)
+static void profiles_without_samples_still_have_threads(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "empty"), NULL);
@@ -277,7 +277,7 @@ static void test_profiles_without_samples(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_meta(void **state)
+static void the_file_has_the_session_and_the_build_ids(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "recursion"), NULL);
@@ -320,7 +320,7 @@ static double item(const cJSON *array, int i)
 /* ---- the checklist --------------------------------------------------------------------------- */
 
 /* [F1] Milliseconds, categories with colours; tests/e2e/structure_checker.py has the tables and indexes. */
-static void test_f1_units_and_categories(void **state)
+static void times_are_milliseconds_and_categories_have_colours(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "recursion"), NULL);
@@ -340,7 +340,7 @@ static void test_f1_units_and_categories(void **state)
 }
 
 /* [F2] The unit is declared, the first delta is 0, and so are those over idle times. */
-static void test_f2_cpu_deltas(void **state)
+static void cpu_deltas_are_zero_initially_and_over_idle_times(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "gaps"), NULL);
@@ -363,7 +363,7 @@ static void test_f2_cpu_deltas(void **state)
 }
 
 /* [F3] A function has the line of its definition, its frames those that were executed. */
-static void test_f3_lines(void **state)
+static void functions_have_definition_lines_and_frames_executed_ones(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "recursion"), NULL);
@@ -388,7 +388,7 @@ static void test_f3_lines(void **state)
 }
 
 /* [F4] A-B and A-B-C are three nodes, callers first. */
-static void test_f4_prefixes(void **state)
+static void stacks_share_their_prefix_callers_first(void **state)
 {
 	struct fixture f;
 	struct location_id a, b, c;
@@ -419,8 +419,11 @@ static void test_f4_prefixes(void **state)
 	profile_builder__free(f.b);
 }
 
-/* [F6] The viewer's settings; those of the threads are in test_busiest_threads_are_shown(). */
-static void test_f6_settings(void **state)
+/*
+ * [F6] The viewer's settings; those of the threads are in
+ * the_busiest_threads_are_selected_and_shown().
+ */
+static void settings_of_the_viewer_are_switched_on(void **state)
 {
 	static const char *const on[] = {"symbolicated", "usesOnlyOneStackType",
 					 "sourceCodeIsNotOnSearchfox"};
@@ -463,7 +466,7 @@ static void expect_threads(const cJSON *file, const char *key, const int *wanted
 }
 
 /* [F6] Of 500 threads: the main one, the busiest, and those that did a twentieth of it; at most 15. */
-static void test_f6_first_view_of_a_crowd(void **state)
+static void a_crowd_shows_its_main_thread_and_the_busiest(void **state)
 {
 	static const int few[] = {0, 400, 401, 402, 450}, busiest[] = {450};
 	struct fixture f;
@@ -485,7 +488,7 @@ static void test_f6_first_view_of_a_crowd(void **state)
 /* ---- markers and counters -------------------------------------------------------------------- */
 
 /* A million flaws are few markers, which count all of them. */
-static void test_markers_are_bounded(void **state)
+static void flaws_become_few_markers_that_count_them_all(void **state)
 {
 	struct fixture f;
 	struct location_id code;
@@ -525,7 +528,7 @@ static void test_markers_are_bounded(void **state)
 }
 
 /* A long path of a control group is cut between two characters. */
-static void test_cut_cgroup(void **state)
+static void a_long_cgroup_path_is_cut_between_characters(void **state)
 {
 	static char path[(5 << 20) + 2];
 	struct fixture f;
@@ -565,7 +568,7 @@ static void add_gil_sample(struct fixture *f, struct thread_id thread, unsigned 
 }
 
 /* When a thread held the GIL, and when it was about to wait: markers of a category that other files do not have. */
-static void test_gil(void **state)
+static void gil_states_are_markers_with_their_own_category(void **state)
 {
 	static const enum gil_state states[] = {GIL_UNKNOWN,  GIL_HELD, GIL_HELD,   GIL_RELEASED,
 						GIL_RELEASED, GIL_HELD, GIL_WAITING};
@@ -611,7 +614,7 @@ static void test_gil(void **state)
 }
 
 /* What was sampled after a long pause is another marker. */
-static void test_a_pause_ends_a_run(void **state)
+static void samples_after_a_long_pause_are_another_marker(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "events"), NULL);
@@ -630,7 +633,7 @@ static void test_a_pause_ends_a_run(void **state)
 }
 
 /* The parts of a process's CPU time add up, however its threads' samples lie. */
-static void test_cpu_counters_add_up(void **state)
+static void cpu_counters_and_threads_have_equal_cpu_time(void **state)
 {
 	(void)state;
 	for (unsigned int seed = 0; seed < 5; seed++) {
@@ -659,7 +662,7 @@ static void test_cpu_counters_add_up(void **state)
 	}
 }
 
-static void test_memory_counters(void **state)
+static void memory_counters_hold_deltas_of_processes_with_threads(void **state)
 {
 	static const double deltas[] = {10 << 20, 2 << 20, -(1 << 20)};
 	struct fixture f;
@@ -692,7 +695,7 @@ static void test_memory_counters(void **state)
 /* ---- sources --------------------------------------------------------------------------------- */
 
 /* A sample in softirq or hardirq has the same functions, and an innermost frame of that subcategory. */
-static void test_contexts(void **state)
+static void interrupt_contexts_are_subcategories_of_the_kernel(void **state)
 {
 	struct fixture f;
 	cJSON *file;
@@ -737,7 +740,7 @@ static void test_contexts(void **state)
 }
 
 /* Its resource and library are the source file. */
-static void test_interpreted(void **state)
+static void the_library_of_an_interpreted_function_is_its_source(void **state)
 {
 	struct fixture f;
 	cJSON *file;
@@ -769,7 +772,7 @@ static void test_interpreted(void **state)
  * The viewer asks for a source by an address in a library: so JIT code with a source has one. A file:// URL
  * is a path there. The kernel's build-id is in the facts about the machine.
  */
-static void test_sources_and_kernel(void **state)
+static void jit_code_and_the_kernel_have_libraries_and_addresses(void **state)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "events"), NULL);
@@ -797,7 +800,7 @@ static void test_sources_and_kernel(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_paths_of_urls(void **state)
+static void file_urls_become_paths_and_other_urls_do_not(void **state)
 {
 	static const struct {
 		const char *url, *path;
@@ -830,28 +833,28 @@ static void test_paths_of_urls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_sample),
-		cmocka_unit_test(test_lives_of_a_pid),
-		cmocka_unit_test(test_busiest_threads_are_shown),
-		cmocka_unit_test(test_inlined_and_called_is_one_function),
-		cmocka_unit_test(test_profiles_without_samples),
-		cmocka_unit_test(test_meta),
-		cmocka_unit_test(test_f1_units_and_categories),
-		cmocka_unit_test(test_f2_cpu_deltas),
-		cmocka_unit_test(test_f3_lines),
-		cmocka_unit_test(test_f4_prefixes),
-		cmocka_unit_test(test_f6_settings),
-		cmocka_unit_test(test_f6_first_view_of_a_crowd),
-		cmocka_unit_test(test_markers_are_bounded),
-		cmocka_unit_test(test_cut_cgroup),
-		cmocka_unit_test(test_gil),
-		cmocka_unit_test(test_a_pause_ends_a_run),
-		cmocka_unit_test(test_cpu_counters_add_up),
-		cmocka_unit_test(test_memory_counters),
-		cmocka_unit_test(test_sources_and_kernel),
-		cmocka_unit_test(test_interpreted),
-		cmocka_unit_test(test_contexts),
-		cmocka_unit_test(test_paths_of_urls),
+		cmocka_unit_test(every_sample_leads_back_to_its_stack),
+		cmocka_unit_test(lives_of_a_pid_are_numbered_in_order),
+		cmocka_unit_test(the_busiest_threads_are_selected_and_shown),
+		cmocka_unit_test(an_inlined_and_called_function_is_one_row),
+		cmocka_unit_test(profiles_without_samples_still_have_threads),
+		cmocka_unit_test(the_file_has_the_session_and_the_build_ids),
+		cmocka_unit_test(times_are_milliseconds_and_categories_have_colours),
+		cmocka_unit_test(cpu_deltas_are_zero_initially_and_over_idle_times),
+		cmocka_unit_test(functions_have_definition_lines_and_frames_executed_ones),
+		cmocka_unit_test(stacks_share_their_prefix_callers_first),
+		cmocka_unit_test(settings_of_the_viewer_are_switched_on),
+		cmocka_unit_test(a_crowd_shows_its_main_thread_and_the_busiest),
+		cmocka_unit_test(flaws_become_few_markers_that_count_them_all),
+		cmocka_unit_test(a_long_cgroup_path_is_cut_between_characters),
+		cmocka_unit_test(gil_states_are_markers_with_their_own_category),
+		cmocka_unit_test(samples_after_a_long_pause_are_another_marker),
+		cmocka_unit_test(cpu_counters_and_threads_have_equal_cpu_time),
+		cmocka_unit_test(memory_counters_hold_deltas_of_processes_with_threads),
+		cmocka_unit_test(jit_code_and_the_kernel_have_libraries_and_addresses),
+		cmocka_unit_test(the_library_of_an_interpreted_function_is_its_source),
+		cmocka_unit_test(interrupt_contexts_are_subcategories_of_the_kernel),
+		cmocka_unit_test(file_urls_become_paths_and_other_urls_do_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include "models/profile_dump.h"
 #include "profile/figures.h"
 
-static void test_suffixes(void **state)
+static void the_suffix_of_a_path_selects_the_exporter(void **state)
 {
 	static const struct {
 		const char *path, *format;
@@ -57,7 +57,7 @@ static void test_suffixes(void **state)
 }
 
 /* Half a gigabyte of JSON is more than V8 takes, of anything else it is not. */
-static void test_too_big(void **state)
+static void only_json_exports_have_a_size_limit(void **state)
 {
 	const uint64_t most = 536870888;
 
@@ -70,7 +70,7 @@ static void test_too_big(void **state)
 	}
 }
 
-static void test_names(void **state)
+static void exporters_are_found_by_their_exact_names(void **state)
 {
 	(void)state;
 	for (const struct exporter *const *e = exporters(); *e; e++) {
@@ -82,7 +82,7 @@ static void test_names(void **state)
 	assert_null(exporter_by_name(""));
 }
 
-static void test_full_disk(void **state)
+static void a_full_disk_is_an_export_error(void **state)
 {
 	struct export_request request = {0};
 	struct fixture f;
@@ -107,7 +107,7 @@ static void test_full_disk(void **state)
 }
 
 /* [C11] For all formats. */
-static void test_same_input_same_bytes(void **state)
+static void equal_profiles_are_exported_as_equal_bytes(void **state)
 {
 	(void)state;
 	for (const struct exporter *const *e = exporters(); *e; e++) {
@@ -130,7 +130,7 @@ static void test_same_input_same_bytes(void **state)
 	}
 }
 
-static void test_unknown_thread(void **state)
+static void an_unknown_thread_is_an_invalid_request(void **state)
 {
 	struct fixture f;
 	const struct export_request request = {
@@ -146,7 +146,7 @@ static void test_unknown_thread(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_busiest_thread(void **state)
+static void the_busiest_thread_is_that_with_the_most_events(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
@@ -208,7 +208,7 @@ static int write_page(const struct profile *p, FILE *out)
 }
 
 /* A row of LEFT_OUT_FIGURES is in every format that shows figures. */
-static void test_a_figure_is_in_every_format(void **state)
+static void a_figure_is_in_every_format(void **state)
 {
 	static const struct {
 		const struct exporter *exporter;
@@ -239,7 +239,7 @@ static void test_a_figure_is_in_every_format(void **state)
 }
 
 /* Files are in the goldens. */
-static void test_the_books_of_visits(void **state)
+static void page_and_comments_show_the_counts_of_visits(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "waits");
@@ -251,7 +251,7 @@ static void test_the_books_of_visits(void **state)
 }
 
 /* Each has a key and a text: a row of an X-macro of event.h that is not in the table has neither. */
-static void test_figures_have_words(void **state)
+static void every_figure_has_a_key_and_a_text(void **state)
 {
 	(void)state;
 	for (unsigned int id = 0; id < FIGURE_COUNT; id++) {
@@ -265,16 +265,16 @@ static void test_figures_have_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_suffixes),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_too_big),
-		cmocka_unit_test(test_full_disk),
-		cmocka_unit_test(test_same_input_same_bytes),
-		cmocka_unit_test(test_unknown_thread),
-		cmocka_unit_test(test_busiest_thread),
-		cmocka_unit_test(test_a_figure_is_in_every_format),
-		cmocka_unit_test(test_the_books_of_visits),
-		cmocka_unit_test(test_figures_have_words),
+		cmocka_unit_test(the_suffix_of_a_path_selects_the_exporter),
+		cmocka_unit_test(exporters_are_found_by_their_exact_names),
+		cmocka_unit_test(only_json_exports_have_a_size_limit),
+		cmocka_unit_test(a_full_disk_is_an_export_error),
+		cmocka_unit_test(equal_profiles_are_exported_as_equal_bytes),
+		cmocka_unit_test(an_unknown_thread_is_an_invalid_request),
+		cmocka_unit_test(the_busiest_thread_is_that_with_the_most_events),
+		cmocka_unit_test(a_figure_is_in_every_format),
+		cmocka_unit_test(page_and_comments_show_the_counts_of_visits),
+		cmocka_unit_test(every_figure_has_a_key_and_a_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

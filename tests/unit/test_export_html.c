@@ -168,14 +168,14 @@ static void check_data(const char *name)
 	profile_builder__free(f.b);
 }
 
-static void test_the_data_is_whole(void **state)
+static void times_and_weights_of_samples_survive_the_encoding(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < NAMED_PROFILES; i++)
 		check_data(named_profiles[i].name);
 }
 
-static void test_frames_are_merged(void **state)
+static void equal_frames_are_merged(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "recursion");
@@ -204,7 +204,7 @@ static __attribute__((noinline)) char *page_of(const struct profile *p)
 }
 
 /* Nothing of a profile is in the page but as base64. */
-static void test_no_name_is_in_the_markup(void **state)
+static void no_name_is_in_the_markup(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
@@ -229,7 +229,7 @@ static void test_no_name_is_in_the_markup(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_base64(void **state)
+static void base64_is_padded_to_whole_groups(void **state)
 {
 	static const struct {
 		const char *in, *out;
@@ -257,7 +257,7 @@ static void test_base64(void **state)
 	}
 }
 
-static void test_a_full_disk_is_an_error(void **state)
+static void a_full_disk_is_an_error(void **state)
 {
 	struct fixture f;
 	struct export_request request = {.profile = build_profile(&f, "processes")};
@@ -274,11 +274,11 @@ static void test_a_full_disk_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_data_is_whole),
-		cmocka_unit_test(test_frames_are_merged),
-		cmocka_unit_test(test_no_name_is_in_the_markup),
-		cmocka_unit_test(test_base64),
-		cmocka_unit_test(test_a_full_disk_is_an_error),
+		cmocka_unit_test(times_and_weights_of_samples_survive_the_encoding),
+		cmocka_unit_test(equal_frames_are_merged),
+		cmocka_unit_test(no_name_is_in_the_markup),
+		cmocka_unit_test(base64_is_padded_to_whole_groups),
+		cmocka_unit_test(a_full_disk_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static void check_sums(const struct profile *p)
 	pprof__profile__free_unpacked(profile, NULL);
 }
 
-static void test_sums(void **state)
+static void all_ticks_and_cpu_time_are_exported(void **state)
 {
 	struct fixture f;
 
@@ -66,7 +66,7 @@ static void test_sums(void **state)
 }
 
 /* Rows that stand for several ticks, with one stack: one sample, with labels. */
-static void test_rows_of_several_ticks(void **state)
+static void rows_of_equal_stack_and_labels_become_one_sample(void **state)
 {
 	struct fixture f;
 	struct location_id place;
@@ -112,7 +112,7 @@ static void test_rows_of_several_ticks(void **state)
 }
 
 /* Leaf first, and within a location the innermost function first; definitions in start_line. */
-static void test_inline_chain(void **state)
+static void inlined_functions_precede_the_function_around_them(void **state)
 {
 	static const char *const names[] = {"min", "clamp", "fib"};
 	static const int64_t starts[] = {2, 5, 10}, lines[] = {3, 7, 14};
@@ -143,7 +143,7 @@ static void test_inline_chain(void **state)
 }
 
 /* A function with lines in two files is two functions: that of the definition has a start_line. */
-static void test_lines_of_another_file(void **state)
+static void a_function_of_two_files_is_exported_twice(void **state)
 {
 	struct fixture f;
 	struct location_id own, other;
@@ -174,7 +174,7 @@ static void test_lines_of_another_file(void **state)
 }
 
 /* One name in a file, and all of its locations have a line; none, and a build id decides. */
-static void test_mappings(void **state)
+static void locations_of_a_mapping_have_all_names_or_none(void **state)
 {
 	struct fixture f;
 	struct dso_id with_id, without_id;
@@ -233,7 +233,7 @@ static void test_mappings(void **state)
 }
 
 /* A function that an interpreter runs is in its source file. */
-static void test_interpreted(void **state)
+static void interpreted_functions_are_in_a_mapping_of_their_own(void **state)
 {
 	struct fixture f;
 	Pprof__Profile *profile;
@@ -255,9 +255,12 @@ static void test_interpreted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),	     cmocka_unit_test(test_rows_of_several_ticks),
-		cmocka_unit_test(test_inline_chain), cmocka_unit_test(test_lines_of_another_file),
-		cmocka_unit_test(test_mappings),     cmocka_unit_test(test_interpreted),
+		cmocka_unit_test(all_ticks_and_cpu_time_are_exported),
+		cmocka_unit_test(rows_of_equal_stack_and_labels_become_one_sample),
+		cmocka_unit_test(inlined_functions_precede_the_function_around_them),
+		cmocka_unit_test(a_function_of_two_files_is_exported_twice),
+		cmocka_unit_test(locations_of_a_mapping_have_all_names_or_none),
+		cmocka_unit_test(interpreted_functions_are_in_a_mapping_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void assert_valid_utf8(const char *text)
 
 /* ---- folded ---------------------------------------------------------------------------------- */
 
-static void test_folded(void **state)
+static void equal_stacks_are_folded_into_one_line(void **state)
 {
 	struct fixture f;
 	char *text = export_text(&folded_exporter, build_profile(&f, "recursion"), NULL);
@@ -61,7 +61,7 @@ static void test_folded(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_folded_lines(void **state)
+static void folded_frames_have_line_numbers_on_request(void **state)
 {
 	const struct export_request options = {.lines = true};
 	struct fixture f;
@@ -75,7 +75,7 @@ static void test_folded_lines(void **state)
 }
 
 /* The name of the thread is that of the time of the sample. */
-static void test_folded_comm(void **state)
+static void folded_stacks_have_the_thread_name_of_their_time(void **state)
 {
 	struct fixture f;
 	char *text = export_text(&folded_exporter, build_profile(&f, "processes"), NULL);
@@ -87,7 +87,7 @@ static void test_folded_comm(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_folded_hostile(void **state)
+static void control_characters_are_escaped_in_folded_stacks(void **state)
 {
 	struct fixture f;
 	char *text = export_text(&folded_exporter, build_profile(&f, "hostile"), NULL);
@@ -110,7 +110,7 @@ static void test_folded_hostile(void **state)
 }
 
 /* Byte order, no line twice, and no sample lost. */
-static void test_folded_order(void **state)
+static void folded_lines_are_sorted_and_keep_all_samples(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 5, 20, 8000);
@@ -129,7 +129,7 @@ static void test_folded_order(void **state)
 }
 
 /* Names that begin as others do: their order is that of whole lines, counts included. */
-static void test_folded_order_of_prefixes(void **state)
+static void names_that_are_prefixes_sort_by_whole_lines(void **state)
 {
 	static const char *const names[] = {"a",   "a(int)", "a 1", "a 12", "a 2",
 					    "a:b", "a1",     "ab",  "a 1 "};
@@ -180,7 +180,7 @@ static const cJSON *find_row(const cJSON *report, const char *key, const char *v
 	return NULL;
 }
 
-static void test_report_counts_recursion_once(void **state)
+static void the_report_counts_recursion_once(void **state)
 {
 	struct fixture f;
 	cJSON *report = report_json(build_profile(&f, "recursion"), REPORT_FUNCTION, 0);
@@ -198,7 +198,7 @@ static void test_report_counts_recursion_once(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_report_by_line(void **state)
+static void a_row_by_line_has_its_file_and_samples(void **state)
 {
 	struct fixture f;
 	cJSON *report = report_json(build_profile(&f, "recursion"), REPORT_LINE, 0);
@@ -223,7 +223,7 @@ static void test_report_by_line(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_report_by_dso(void **state)
+static void samples_are_summed_by_dso(void **state)
 {
 	struct fixture f;
 	cJSON *report = report_json(build_profile(&f, "processes"), REPORT_DSO, 0);
@@ -238,7 +238,7 @@ static void test_report_by_dso(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_report_by_task(void **state)
+static void threads_and_processes_have_their_cpu_time(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
@@ -265,7 +265,7 @@ static void test_report_by_task(void **state)
 }
 
 /* Self samples add up to all samples, and no total is above them, whatever the grouping. */
-static void test_report_sums(void **state)
+static void self_samples_add_up_in_every_grouping(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 9, 15, 3000);
@@ -292,7 +292,7 @@ static void test_report_sums(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_report_top(void **state)
+static void rows_beyond_the_top_are_counted(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 9, 15, 3000);
@@ -311,7 +311,7 @@ static void test_report_top(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_report_is_printable(void **state)
+static void every_report_is_printable_utf8(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
@@ -328,7 +328,7 @@ static void test_report_is_printable(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_report_header(void **state)
+static void the_header_has_time_losses_and_clock(void **state)
 {
 	struct fixture f;
 	char *text = export_text(&text_exporter, build_profile(&f, "recursion"), NULL);
@@ -342,7 +342,7 @@ static void test_report_header(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_report_by_parse(void **state)
+static void only_whole_names_of_groupings_are_parsed(void **state)
 {
 	enum report_by by = REPORT_BY_COUNT;
 
@@ -357,21 +357,21 @@ static void test_report_by_parse(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_folded_lines),
-		cmocka_unit_test(test_folded_comm),
-		cmocka_unit_test(test_folded_hostile),
-		cmocka_unit_test(test_folded_order_of_prefixes),
-		cmocka_unit_test(test_folded_order),
-		cmocka_unit_test(test_report_counts_recursion_once),
-		cmocka_unit_test(test_report_by_line),
-		cmocka_unit_test(test_report_by_dso),
-		cmocka_unit_test(test_report_by_task),
-		cmocka_unit_test(test_report_sums),
-		cmocka_unit_test(test_report_top),
-		cmocka_unit_test(test_report_is_printable),
-		cmocka_unit_test(test_report_header),
-		cmocka_unit_test(test_report_by_parse),
+		cmocka_unit_test(equal_stacks_are_folded_into_one_line),
+		cmocka_unit_test(folded_frames_have_line_numbers_on_request),
+		cmocka_unit_test(folded_stacks_have_the_thread_name_of_their_time),
+		cmocka_unit_test(control_characters_are_escaped_in_folded_stacks),
+		cmocka_unit_test(names_that_are_prefixes_sort_by_whole_lines),
+		cmocka_unit_test(folded_lines_are_sorted_and_keep_all_samples),
+		cmocka_unit_test(the_report_counts_recursion_once),
+		cmocka_unit_test(a_row_by_line_has_its_file_and_samples),
+		cmocka_unit_test(samples_are_summed_by_dso),
+		cmocka_unit_test(threads_and_processes_have_their_cpu_time),
+		cmocka_unit_test(self_samples_add_up_in_every_grouping),
+		cmocka_unit_test(rows_beyond_the_top_are_counted),
+		cmocka_unit_test(every_report_is_printable_utf8),
+		cmocka_unit_test(the_header_has_time_losses_and_clock),
+		cmocka_unit_test(only_whole_names_of_groupings_are_parsed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

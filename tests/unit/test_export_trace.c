@@ -21,7 +21,7 @@ static const cJSON *first_event(const cJSON *file, const char *phase)
 }
 
 /* One thread of many samples: chunks of 50,000, ids and times that go on from one to the next. */
-static void test_chunks(void **state)
+static void ids_and_times_continue_from_chunk_to_chunk(void **state)
 {
 	const size_t wanted[] = {CHUNK_SAMPLES, CHUNK_SAMPLES, 20000};
 	struct thread_id thread;
@@ -74,7 +74,7 @@ static void test_chunks(void **state)
 }
 
 /* Rows of a profile without times are as long as their ticks, one behind the other. */
-static void test_without_times(void **state)
+static void rows_without_times_last_as_long_as_their_ticks(void **state)
 {
 	const uint64_t ticks[] = {5, 1, 3};
 	struct fixture f;
@@ -117,7 +117,7 @@ static void test_without_times(void **state)
 }
 
 /* A thread may be called as events of Chrome's are, and a pid of an imported profile may be any number. */
-static void test_names_and_numbers(void **state)
+static void reused_pids_and_chrome_event_names_are_made_unique(void **state)
 {
 	struct fixture f;
 	struct location_id place;
@@ -157,9 +157,9 @@ static void test_names_and_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chunks),
-		cmocka_unit_test(test_without_times),
-		cmocka_unit_test(test_names_and_numbers),
+		cmocka_unit_test(ids_and_times_continue_from_chunk_to_chunk),
+		cmocka_unit_test(rows_without_times_last_as_long_as_their_ticks),
+		cmocka_unit_test(reused_pids_and_chrome_event_names_are_made_unique),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static struct profile profile(void)
 	};
 }
 
-static void test_table(void **state)
+static void gil_shares_are_of_the_recorded_process_life(void **state)
 {
 	const struct profile p = profile();
 	struct gil_table table;
@@ -69,7 +69,7 @@ static void test_table(void **state)
 	gil_table__fini(&table);
 }
 
-static void test_text(void **state)
+static void a_gil_is_described_by_shares_holder_and_waits(void **state)
 {
 	const struct profile p = profile();
 	struct gil_table table;
@@ -88,7 +88,7 @@ static void test_text(void **state)
 }
 
 /* What a list leaves out is counted. */
-static void test_many_threads_in_json(void **state)
+static void threads_beyond_the_limit_are_counted_in_json(void **state)
 {
 	static struct profile_gil many[4200];
 	struct profile p = profile();
@@ -117,7 +117,7 @@ static void test_many_threads_in_json(void **state)
 	free(text);
 }
 
-static void test_nothing(void **state)
+static void a_profile_without_gils_has_an_empty_table(void **state)
 {
 	struct profile p = profile();
 	struct gil_table table;
@@ -132,10 +132,10 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_many_threads_in_json),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(gil_shares_are_of_the_recorded_process_life),
+		cmocka_unit_test(a_gil_is_described_by_shares_holder_and_waits),
+		cmocka_unit_test(threads_beyond_the_limit_are_counted_in_json),
+		cmocka_unit_test(a_profile_without_gils_has_an_empty_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

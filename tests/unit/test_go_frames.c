@@ -135,7 +135,7 @@ static bool begins_function(const struct gopclntab *t, uint64_t address)
 	       !gopclntab__function(t, number, &function) && function.start == address;
 }
 
-static void test_runtime(void **state)
+static void names_and_lines_are_those_of_the_go_runtime(void **state)
 {
 	struct symbol_frame frames[GO_MAX_FRAMES];
 	char line[8192], path[512];
@@ -233,7 +233,7 @@ static void compare(struct opened *o, struct dwarf_reader *reader, uint64_t addr
 }
 
 /* All but what the DWARF of Go 1.19 gets wrong, 12 of 40,000. */
-static void test_dwarf(void **state)
+static void inline_chains_agree_with_the_dwarf(void **state)
 {
 	static const char *const programs[] = {"exe", "pie"};
 
@@ -326,7 +326,7 @@ static void assert_same(const char *whole, const char *stripped)
 	vec_free(&c.lines);
 }
 
-static void test_module(void **state)
+static void stripped_modules_have_the_frames_of_whole_ones(void **state)
 {
 	(void)state;
 	assert_same("exe", "stripped");
@@ -336,9 +336,9 @@ static void test_module(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_runtime),
-		cmocka_unit_test(test_dwarf),
-		cmocka_unit_test(test_module),
+		cmocka_unit_test(names_and_lines_are_those_of_the_go_runtime),
+		cmocka_unit_test(inline_chains_agree_with_the_dwarf),
+		cmocka_unit_test(stripped_modules_have_the_frames_of_whole_ones),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

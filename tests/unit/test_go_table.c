@@ -114,7 +114,7 @@ static bool is_special(const struct opened *o, const struct go_function *f)
 	       !strcmp(f->name, "_rt0_amd64") || strstr(f->name, "sigreturn");
 }
 
-static void depths_test(void **state)
+static void go_rules_have_the_depths_of_the_function_table(void **state)
 {
 	static const char *const NAMES[] = {"exe", "pie", "stripped"};
 
@@ -154,7 +154,7 @@ static size_t count_rules(const struct opened *o, const char *name, enum unwind_
 	return count;
 }
 
-static void special_functions_test(void **state)
+static void special_runtime_functions_have_rules_of_their_own(void **state)
 {
 	struct go_function f;
 	struct opened o;
@@ -195,7 +195,7 @@ static void special_functions_test(void **state)
 }
 
 /* Symbols and sections that a program does not need make no difference. */
-static void stripped_test(void **state)
+static void a_stripped_program_has_the_same_rules(void **state)
 {
 	struct opened a, b;
 	struct go_function f;
@@ -211,7 +211,7 @@ static void stripped_test(void **state)
 	close_all(&b);
 }
 
-static void limit_test(void **state)
+static void a_table_beyond_the_limit_is_too_big(void **state)
 {
 	struct unwind_table_image image;
 	struct opened o;
@@ -224,7 +224,7 @@ static void limit_test(void **state)
 }
 
 /* Bytes of the function table and of the code are changed: whatever comes of it is a table that can be searched. */
-static void damaged_test(void **state)
+static void tables_of_damaged_programs_can_be_searched(void **state)
 {
 	_cleanup_free_ unsigned char *data = NULL;
 	struct elf_section tables, text;
@@ -269,9 +269,11 @@ static void damaged_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(depths_test),	 cmocka_unit_test(special_functions_test),
-		cmocka_unit_test(stripped_test), cmocka_unit_test(limit_test),
-		cmocka_unit_test(damaged_test),
+		cmocka_unit_test(go_rules_have_the_depths_of_the_function_table),
+		cmocka_unit_test(special_runtime_functions_have_rules_of_their_own),
+		cmocka_unit_test(a_stripped_program_has_the_same_rules),
+		cmocka_unit_test(a_table_beyond_the_limit_is_too_big),
+		cmocka_unit_test(tables_of_damaged_programs_can_be_searched),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -251,7 +251,7 @@ static void check_forms(const char *whole, const char *const *forms)
 	free_symbols(&symbols);
 }
 
-static void test_executable(void **state)
+static void functions_are_found_without_section_names_or_symbols(void **state)
 {
 	static const char *const forms[] = {"exe-stripped", "exe-strip", "exe-bare", "renamed",
 					    NULL};
@@ -260,7 +260,7 @@ static void test_executable(void **state)
 	check_forms("exe", forms);
 }
 
-static void test_pie(void **state)
+static void functions_of_a_stripped_pie_match_its_symbols(void **state)
 {
 	static const char *const forms[] = {"pie-stripped", "pie-bare", NULL};
 
@@ -279,7 +279,7 @@ static size_t number_of(const struct gopclntab *t, const char *name, struct go_f
 	return 0;
 }
 
-static void test_names(void **state)
+static void functions_that_switch_or_start_stacks_are_flagged(void **state)
 {
 	struct go_function function;
 	struct opened o;
@@ -309,7 +309,7 @@ static int stop_at_second(void *context, uint64_t start, uint64_t end, int32_t d
 	return ++*calls == 2 ? 17 : 0;
 }
 
-static void test_stop(void **state)
+static void a_callback_that_returns_nonzero_ends_the_iteration(void **state)
 {
 	struct go_function function;
 	struct opened o;
@@ -327,7 +327,7 @@ static void test_stop(void **state)
 	close_all(&o);
 }
 
-static void test_not_go(void **state)
+static void a_c_program_has_no_gopclntab(void **state)
 {
 	struct opened o;
 
@@ -341,9 +341,11 @@ static void test_not_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_executable), cmocka_unit_test(test_pie),
-		cmocka_unit_test(test_names),	   cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_not_go),
+		cmocka_unit_test(functions_are_found_without_section_names_or_symbols),
+		cmocka_unit_test(functions_of_a_stripped_pie_match_its_symbols),
+		cmocka_unit_test(functions_that_switch_or_start_stacks_are_flagged),
+		cmocka_unit_test(a_callback_that_returns_nonzero_ends_the_iteration),
+		cmocka_unit_test(a_c_program_has_no_gopclntab),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

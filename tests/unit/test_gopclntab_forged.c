@@ -205,7 +205,7 @@ static void assert_functions(struct copy *c)
 	assert_depths(c, MCALL, 0, "");
 }
 
-static void test_120(void **state)
+static void a_go_120_table_gives_frames_with_start_lines(void **state)
 {
 	static const char *const forms[] = {"go120", "shared"};
 
@@ -239,7 +239,7 @@ static void test_120(void **state)
 	}
 }
 
-static void test_118(void **state)
+static void start_lines_are_missing_in_go_118_tables(void **state)
 {
 	static const char *const forms[] = {"go118", "shared118"};
 
@@ -274,7 +274,7 @@ static void drop_sections(struct copy *c)
 	header->e_shoff = header->e_shnum = header->e_shstrndx = 0;
 }
 
-static void test_search(void **state)
+static void a_table_is_found_without_sections(void **state)
 {
 	static const char *const forms[] = {"go120", "go118", "shared", "shared118"};
 
@@ -290,7 +290,7 @@ static void test_search(void **state)
 }
 
 /* What begins like a table and is none does not keep the real one from being found. */
-static void test_decoys(void **state)
+static void a_decoy_does_not_hide_the_table(void **state)
 {
 	struct copy c = copy_of("go120");
 	unsigned char *decoy = at(&c, "gofunc") - 8;
@@ -304,7 +304,7 @@ static void test_decoys(void **state)
 }
 
 /* A file without a table that claims to be endless is not read to its end. */
-static void test_endless(void **state)
+static void an_endless_file_is_too_big_to_search(void **state)
 {
 	struct copy c = copy_of("go120");
 	Elf64_Ehdr *header = (Elf64_Ehdr *)c.data;
@@ -325,7 +325,7 @@ static void test_endless(void **state)
 	free_copy(&c);
 }
 
-static void test_text_without_moduledata(void **state)
+static void the_text_is_located_without_moduledata(void **state)
 {
 	struct copy c = copy_of("go118");
 
@@ -351,7 +351,7 @@ static void test_text_without_moduledata(void **state)
 	free_copy(&c);
 }
 
-static void test_lying_moduledata(void **state)
+static void a_table_with_only_false_moduledata_is_refused(void **state)
 {
 	static const struct {
 		size_t word;
@@ -384,7 +384,7 @@ static void test_lying_moduledata(void **state)
 	}
 }
 
-static void test_lying_inline_base(void **state)
+static void a_false_inline_base_costs_only_inlined_calls(void **state)
 {
 	static const uint64_t lies[] = {0, ~0ull, 1ull << 63, 0x400000};
 
@@ -418,7 +418,7 @@ static void assert_not_opened(size_t word, uint64_t value, int error)
 	free_copy(&c);
 }
 
-static void test_header(void **state)
+static void a_table_with_an_invalid_header_is_not_opened(void **state)
 {
 	(void)state;
 	assert_not_opened(0, 0x08010000fffffffb, -ENOTSUP); /* Go 1.2 */
@@ -444,7 +444,7 @@ static int drop_result(void *context, size_t index, const struct symbol_result *
 }
 
 /* More functions than are read are left, and counted: the program's symbols may have fewer. */
-static void test_too_many_functions(void **state)
+static void a_table_of_too_many_functions_is_left_out(void **state)
 {
 	static const uint64_t counts[] = {(16u << 20) + 1, UINT32_MAX, UINT64_MAX / 8 + 1,
 					  UINT64_MAX};
@@ -468,7 +468,7 @@ static void test_too_many_functions(void **state)
 	}
 }
 
-static void test_functions_out_of_order(void **state)
+static void functions_out_of_order_are_an_error(void **state)
 {
 	struct copy c = copy_of("go120");
 
@@ -486,7 +486,7 @@ static void test_functions_out_of_order(void **state)
 	free_copy(&c);
 }
 
-static void test_short_file(void **state)
+static void a_table_cut_by_the_file_end_is_refused(void **state)
 {
 	struct copy c = copy_of("go120");
 	size_t from = at(&c, "table") - c.data, to = at(&c, "main_record") - c.data, whole = c.size;
@@ -506,7 +506,7 @@ static void test_short_file(void **state)
 
 enum { RECORD_NAME = 1, RECORD_DEPTHS = 4, RECORD_VALUE_TABLES = 7, RECORD_UNIT = 8 };
 
-static void test_records(void **state)
+static void an_invalid_record_spoils_only_its_function(void **state)
 {
 	static const uint32_t offsets[] = {UINT32_MAX, UINT32_MAX - 40, 0x7fffffff, 8, 4096};
 	struct symbol_frame frames[GO_MAX_FRAMES];
@@ -529,7 +529,7 @@ static void test_records(void **state)
 	}
 }
 
-static void test_names(void **state)
+static void names_outside_their_part_are_empty(void **state)
 {
 	struct go_function function;
 	struct copy c = copy_of("go120");
@@ -549,7 +549,7 @@ static void test_names(void **state)
 	free_copy(&c);
 }
 
-static void test_counts_of_tables(void **state)
+static void a_record_with_too_many_tables_is_an_error(void **state)
 {
 	struct go_function function;
 	static const uint32_t counts[] = {UINT32_MAX, 1u << 30, 100};
@@ -577,7 +577,7 @@ static void assert_changed_depths(const char *bytes, size_t size, int result, co
 	free_copy(&c);
 }
 
-static void test_values(void **state)
+static void depths_are_given_up_to_the_first_bad_value(void **state)
 {
 	struct copy c;
 
@@ -609,7 +609,7 @@ static void test_values(void **state)
 	free_copy(&c);
 }
 
-static void test_files(void **state)
+static void frames_with_a_bad_unit_have_no_file(void **state)
 {
 	static const uint32_t units[] = {UINT32_MAX, 1u << 30, 2};
 	struct copy c;
@@ -651,7 +651,7 @@ static void assert_changed_tree(size_t node, size_t word, uint32_t value, uint64
 	free_copy(&c);
 }
 
-static void test_tree(void **state)
+static void invalid_tree_nodes_are_not_followed(void **state)
 {
 	struct copy c;
 
@@ -674,7 +674,7 @@ static void test_tree(void **state)
 	free_copy(&c);
 }
 
-static void test_not_x86_64(void **state)
+static void tables_of_other_machines_are_not_supported(void **state)
 {
 	struct copy c = copy_of("go120");
 
@@ -687,25 +687,25 @@ static void test_not_x86_64(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_120),
-		cmocka_unit_test(test_118),
-		cmocka_unit_test(test_search),
-		cmocka_unit_test(test_decoys),
-		cmocka_unit_test(test_endless),
-		cmocka_unit_test(test_text_without_moduledata),
-		cmocka_unit_test(test_lying_moduledata),
-		cmocka_unit_test(test_lying_inline_base),
-		cmocka_unit_test(test_header),
-		cmocka_unit_test(test_too_many_functions),
-		cmocka_unit_test(test_functions_out_of_order),
-		cmocka_unit_test(test_short_file),
-		cmocka_unit_test(test_records),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_counts_of_tables),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_not_x86_64),
+		cmocka_unit_test(a_go_120_table_gives_frames_with_start_lines),
+		cmocka_unit_test(start_lines_are_missing_in_go_118_tables),
+		cmocka_unit_test(a_table_is_found_without_sections),
+		cmocka_unit_test(a_decoy_does_not_hide_the_table),
+		cmocka_unit_test(an_endless_file_is_too_big_to_search),
+		cmocka_unit_test(the_text_is_located_without_moduledata),
+		cmocka_unit_test(a_table_with_only_false_moduledata_is_refused),
+		cmocka_unit_test(a_false_inline_base_costs_only_inlined_calls),
+		cmocka_unit_test(a_table_with_an_invalid_header_is_not_opened),
+		cmocka_unit_test(a_table_of_too_many_functions_is_left_out),
+		cmocka_unit_test(functions_out_of_order_are_an_error),
+		cmocka_unit_test(a_table_cut_by_the_file_end_is_refused),
+		cmocka_unit_test(an_invalid_record_spoils_only_its_function),
+		cmocka_unit_test(names_outside_their_part_are_empty),
+		cmocka_unit_test(a_record_with_too_many_tables_is_an_error),
+		cmocka_unit_test(depths_are_given_up_to_the_first_bad_value),
+		cmocka_unit_test(frames_with_a_bad_unit_have_no_file),
+		cmocka_unit_test(invalid_tree_nodes_are_not_followed),
+		cmocka_unit_test(tables_of_other_machines_are_not_supported),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

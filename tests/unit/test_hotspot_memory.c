@@ -51,7 +51,7 @@ static void close_scene(struct scene *s)
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-static void test_layout(void **state)
+static void supported_layouts_are_read_completely(void **state)
 {
 	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
@@ -67,7 +67,7 @@ static void test_layout(void **state)
 	}
 }
 
-static void test_missing_fields(void **state)
+static void missing_fields_disable_the_parts_that_need_them(void **state)
 {
 	struct scene *s = open_image(false);
 	struct hotspot_image *i = &s->image;
@@ -106,7 +106,7 @@ static enum hotspot_flag read_flag(struct scene *s)
 	return s->layout.frame_pointers;
 }
 
-static void test_frame_pointer_flag(void **state)
+static void frame_pointer_flags_of_both_types_are_read(void **state)
 {
 	(void)state;
 	for (int is_old = 0; is_old < 2; is_old++) {
@@ -122,7 +122,7 @@ static void test_frame_pointer_flag(void **state)
 }
 
 /* The other facts are known even if flags cannot be read. */
-static void test_unknown_flag(void **state)
+static void an_unreadable_flag_is_unknown_and_unwinding_remains(void **state)
 {
 	static const char *const NAMES[] = {"JVMFlag", "flags", "numFlags", "_addr",
 					    "PreserveFramePointer"};
@@ -159,7 +159,7 @@ static void test_unknown_flag(void **state)
 }
 
 /* Values of an exported variable that make no sense. */
-static void test_bad_tables(void **state)
+static void implausible_exported_values_are_an_error(void **state)
 {
 	static const struct {
 		enum hotspot_export which;
@@ -198,7 +198,7 @@ static int read_endless(void *context, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-static void test_endless_table(void **state)
+static void a_table_without_an_end_is_an_error(void **state)
 {
 	struct scene *s = open_image(false);
 
@@ -210,7 +210,7 @@ static void test_endless_table(void **state)
 	close_scene(s);
 }
 
-static void test_large_offsets_are_not_known(void **state)
+static void large_offsets_rule_out_unwinding(void **state)
 {
 	struct scene *s = open_image(false);
 
@@ -226,7 +226,7 @@ static void test_large_offsets_are_not_known(void **state)
 
 /* ---- heaps ----------------------------------------------------------------------------------- */
 
-static void test_blob_of_address(void **state)
+static void the_blob_of_an_address_is_found_and_read(void **state)
 {
 	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
@@ -254,7 +254,7 @@ static void test_blob_of_address(void **state)
 	}
 }
 
-static void test_map_that_leads_nowhere(void **state)
+static void a_segment_map_without_a_first_segment_is_refused(void **state)
 {
 	struct scene *s = open_scene(false);
 	uint64_t blob;
@@ -271,7 +271,7 @@ static void test_map_that_leads_nowhere(void **state)
 	close_scene(s);
 }
 
-static void test_bad_heaps(void **state)
+static void heaps_that_make_no_sense_are_refused(void **state)
 {
 	static const struct {
 		uint32_t at, size;
@@ -297,7 +297,7 @@ static void test_bad_heaps(void **state)
 	}
 }
 
-static void test_what_is_new_and_gone(void **state)
+static void a_refresh_reports_added_and_gone_blobs(void **state)
 {
 	struct scene *s = open_scene(false);
 	struct hotspot_changes changes = {};
@@ -330,7 +330,7 @@ static void test_what_is_new_and_gone(void **state)
 }
 
 /* When the budget is used up all is as it was. */
-static void test_budget(void **state)
+static void an_exhausted_read_budget_changes_nothing(void **state)
 {
 	struct scene *s = open_scene(true);
 	struct hotspot_changes changes = {};
@@ -345,7 +345,7 @@ static void test_budget(void **state)
 	close_scene(s);
 }
 
-static void test_counter(void **state)
+static void counters_are_found_by_name_in_the_perf_memory(void **state)
 {
 	struct scene *s = open_scene(false);
 	uint64_t address;
@@ -366,7 +366,7 @@ static void test_counter(void **state)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void test_names_and_lines(void **state)
+static void methods_have_signatures_files_and_lines(void **state)
 {
 	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
@@ -398,7 +398,7 @@ static void test_names_and_lines(void **state)
 }
 
 /* What is no signature is left out. */
-static void test_bad_signatures(void **state)
+static void a_malformed_signature_is_left_out_of_the_name(void **state)
 {
 	static const struct {
 		const char *signature, *name;
@@ -434,7 +434,7 @@ static void test_bad_signatures(void **state)
 }
 
 /* The first line's entry, of three bytes, begins in the last two of a page. */
-static void test_lines_across_pages(void **state)
+static void a_line_entry_across_pages_is_read(void **state)
 {
 	struct scene *s = open_scene(false);
 	uint32_t code = IMAGE_METHODS + 0x1000 - 56;
@@ -465,7 +465,7 @@ static int read_chain(struct scene *s, const struct hotspot_blob *b, uint64_t ad
 	return err;
 }
 
-static void test_what_is_inlined(void **state)
+static void a_described_place_has_a_chain_of_inlined_methods(void **state)
 {
 	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
@@ -493,7 +493,7 @@ static void test_what_is_inlined(void **state)
 }
 
 /* Between two places: what the next that is run has, of which is sure what the one before has as well. */
-static void test_between_places(void **state)
+static void code_between_places_has_the_chain_of_the_next(void **state)
 {
 	static const struct {
 		uint8_t at, code[2];
@@ -535,7 +535,7 @@ static void test_between_places(void **state)
  * Both places are in the outer method, or the code returns from it: what it calls on the way may be
  * inlined there, unless that call has a place of its own, or there is no code for it.
  */
-static void test_calls_between_places(void **state)
+static void a_possibly_inlined_call_makes_the_method_doubtful(void **state)
 {
 	static const struct {
 		uint8_t at, code[2], call_at;
@@ -594,7 +594,7 @@ static void test_calls_between_places(void **state)
 }
 
 /* A poll of the inlined method's loop, which is in one of the outer method's: the inner loop is the inlined one's. */
-static void test_loop_around_a_place(void **state)
+static void an_inner_loop_belongs_to_the_inlined_method(void **state)
 {
 	static const struct {
 		uint8_t at;
@@ -627,7 +627,7 @@ static void test_loop_around_a_place(void **state)
 }
 
 /* From a place to another one at the same bytecode the caller's loop may have gone round, if it has one, and not the callee. */
-static void test_loop_of_a_caller(void **state)
+static void a_chain_is_doubtful_if_only_the_caller_loops(void **state)
 {
 	static const struct {
 		uint8_t call_at, ifeq; /* the callee's bytecode that leads back */
@@ -657,7 +657,7 @@ static void test_loop_of_a_caller(void **state)
 }
 
 /* Code in a loop without a place is of the only method that loops there, which the class's table of calls has. */
-static void test_loop_of_a_callee(void **state)
+static void loop_code_belongs_to_the_only_callee_that_loops(void **state)
 {
 	static const struct {
 		uint8_t invoke[3], at; /* at: of the method in the table's entry */
@@ -724,7 +724,7 @@ static void test_loop_of_a_callee(void **state)
  * A check that leads to a call of the trap, and a load that does if it faults, are where that call is described. The load itself may
  * be another one from the same object.
  */
-static void test_checks_are_places(void **state)
+static void checks_that_lead_to_a_trap_are_places(void **state)
 {
 	static const struct {
 		uint8_t at;
@@ -786,7 +786,7 @@ static void test_checks_are_places(void **state)
 }
 
 /* Ways through bytecodes that javac makes: switches, wide ones, those that the JVM has replaced. */
-static void test_ways_through_bytecodes(void **state)
+static void ways_lead_through_switches_and_wide_bytecodes(void **state)
 {
 	static const unsigned char SWITCHES[] = {
 		0x1b,				     /* 0: iload_1 */
@@ -834,7 +834,7 @@ static void test_ways_through_bytecodes(void **state)
 }
 
 /* A scope that is its own sender, and lengths that are not. */
-static void test_bad_debug_data(void **state)
+static void a_bad_scope_record_cuts_the_chain(void **state)
 {
 	struct scene *s = open_scene(true);
 	uint64_t code = image_code_of(IMAGE_COMPILED);
@@ -881,7 +881,7 @@ static enum code_state ask_code(struct hotspot_found *found, struct scene *s, ui
 	return state;
 }
 
-static void test_identity(void **state)
+static void replaced_code_and_methods_are_stale(void **state)
 {
 	struct scene *s = open_scene(false);
 	struct hotspot_found *found = calloc(1, sizeof(*found));
@@ -915,7 +915,7 @@ static void test_identity(void **state)
 	close_scene(s);
 }
 
-static void test_bad_methods(void **state)
+static void an_unreadable_method_or_name_is_an_error(void **state)
 {
 	struct scene *s = open_scene(false);
 	struct managed_function f = {};
@@ -939,7 +939,7 @@ static void test_bad_methods(void **state)
 	close_scene(s);
 }
 
-static void test_unsigned5(void **state)
+static void an_unsigned5_number_has_at_most_five_bytes(void **state)
 {
 	static const unsigned char BYTES[] = {0, 191, 192, 0, 255, 255, 255, 255, 255, 7};
 	uint32_t number;
@@ -1023,7 +1023,7 @@ static void walk_it(struct scene *s, const struct hotspot_table *table)
 	assert_int_equal(hotspot_walk__step(&s->code, table, &s->memory, &f, &seen), -ENOENT);
 }
 
-static void test_walk(void **state)
+static void a_mixed_stack_is_walked_with_and_without_rows(void **state)
 {
 	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
@@ -1060,7 +1060,7 @@ static void test_walk(void **state)
 }
 
 /* At each instruction of a method: rows know, frame sizes know but for its end. */
-static void test_every_instruction(void **state)
+static void rows_unwind_at_every_instruction_of_a_method(void **state)
 {
 	static const struct {
 		uint32_t at, depth; /* words from sp to the CFA */
@@ -1090,7 +1090,7 @@ static void test_every_instruction(void **state)
 	close_scene(s);
 }
 
-static void test_stacks_that_lead_nowhere(void **state)
+static void a_stack_that_leads_nowhere_is_an_error(void **state)
 {
 	struct scene *s = open_scene(false);
 	struct hotspot_frame f = make_stack(s, 0);
@@ -1127,37 +1127,37 @@ static void test_stacks_that_lead_nowhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_missing_fields),
-		cmocka_unit_test(test_frame_pointer_flag),
-		cmocka_unit_test(test_unknown_flag),
-		cmocka_unit_test(test_bad_tables),
-		cmocka_unit_test(test_endless_table),
-		cmocka_unit_test(test_large_offsets_are_not_known),
-		cmocka_unit_test(test_blob_of_address),
-		cmocka_unit_test(test_map_that_leads_nowhere),
-		cmocka_unit_test(test_bad_heaps),
-		cmocka_unit_test(test_what_is_new_and_gone),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_counter),
-		cmocka_unit_test(test_names_and_lines),
-		cmocka_unit_test(test_lines_across_pages),
-		cmocka_unit_test(test_bad_signatures),
-		cmocka_unit_test(test_what_is_inlined),
-		cmocka_unit_test(test_between_places),
-		cmocka_unit_test(test_calls_between_places),
-		cmocka_unit_test(test_loop_around_a_place),
-		cmocka_unit_test(test_loop_of_a_caller),
-		cmocka_unit_test(test_loop_of_a_callee),
-		cmocka_unit_test(test_checks_are_places),
-		cmocka_unit_test(test_ways_through_bytecodes),
-		cmocka_unit_test(test_bad_debug_data),
-		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_bad_methods),
-		cmocka_unit_test(test_unsigned5),
-		cmocka_unit_test(test_walk),
-		cmocka_unit_test(test_every_instruction),
-		cmocka_unit_test(test_stacks_that_lead_nowhere),
+		cmocka_unit_test(supported_layouts_are_read_completely),
+		cmocka_unit_test(missing_fields_disable_the_parts_that_need_them),
+		cmocka_unit_test(frame_pointer_flags_of_both_types_are_read),
+		cmocka_unit_test(an_unreadable_flag_is_unknown_and_unwinding_remains),
+		cmocka_unit_test(implausible_exported_values_are_an_error),
+		cmocka_unit_test(a_table_without_an_end_is_an_error),
+		cmocka_unit_test(large_offsets_rule_out_unwinding),
+		cmocka_unit_test(the_blob_of_an_address_is_found_and_read),
+		cmocka_unit_test(a_segment_map_without_a_first_segment_is_refused),
+		cmocka_unit_test(heaps_that_make_no_sense_are_refused),
+		cmocka_unit_test(a_refresh_reports_added_and_gone_blobs),
+		cmocka_unit_test(an_exhausted_read_budget_changes_nothing),
+		cmocka_unit_test(counters_are_found_by_name_in_the_perf_memory),
+		cmocka_unit_test(methods_have_signatures_files_and_lines),
+		cmocka_unit_test(a_line_entry_across_pages_is_read),
+		cmocka_unit_test(a_malformed_signature_is_left_out_of_the_name),
+		cmocka_unit_test(a_described_place_has_a_chain_of_inlined_methods),
+		cmocka_unit_test(code_between_places_has_the_chain_of_the_next),
+		cmocka_unit_test(a_possibly_inlined_call_makes_the_method_doubtful),
+		cmocka_unit_test(an_inner_loop_belongs_to_the_inlined_method),
+		cmocka_unit_test(a_chain_is_doubtful_if_only_the_caller_loops),
+		cmocka_unit_test(loop_code_belongs_to_the_only_callee_that_loops),
+		cmocka_unit_test(checks_that_lead_to_a_trap_are_places),
+		cmocka_unit_test(ways_lead_through_switches_and_wide_bytecodes),
+		cmocka_unit_test(a_bad_scope_record_cuts_the_chain),
+		cmocka_unit_test(replaced_code_and_methods_are_stale),
+		cmocka_unit_test(an_unreadable_method_or_name_is_an_error),
+		cmocka_unit_test(an_unsigned5_number_has_at_most_five_bytes),
+		cmocka_unit_test(a_mixed_stack_is_walked_with_and_without_rows),
+		cmocka_unit_test(rows_unwind_at_every_instruction_of_a_method),
+		cmocka_unit_test(a_stack_that_leads_nowhere_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

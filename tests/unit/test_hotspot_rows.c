@@ -82,7 +82,7 @@ static void assert_by_fp(const struct hotspot_rows *rows, uint32_t at, int32_t d
 static const struct hotspot_shape SIX_WORDS = {
 	.entry = 8, .entry_ra = -1, .words = 6, .is_nmethod = true};
 
-static void test_prologue_and_epilogue(void **state)
+static void rules_follow_the_prologue_and_the_epilogue(void **state)
 {
 	struct code c = {};
 	struct hotspot_shape shape = SIX_WORDS;
@@ -121,7 +121,7 @@ static void test_prologue_and_epilogue(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void test_frame_made_at_once(void **state)
+static void storing_rbp_completes_a_frame_made_at_once(void **state)
 {
 	struct code c = {};
 	struct hotspot_rows rows;
@@ -144,7 +144,7 @@ static void test_frame_made_at_once(void **state)
 }
 
 /* What comes behind a return is reached by a jump from above, or has the body's frame. */
-static void test_jumps(void **state)
+static void a_jump_carries_its_depth_past_a_return(void **state)
 {
 	struct code c = {};
 	struct hotspot_rows rows;
@@ -165,7 +165,7 @@ static void test_jumps(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void test_call_stub(void **state)
+static void a_call_stub_has_no_frame(void **state)
 {
 	struct code c = {};
 	struct hotspot_rows rows;
@@ -182,7 +182,7 @@ static void test_call_stub(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void test_not_entrant(void **state)
+static void a_patched_entry_does_not_hide_the_prologue(void **state)
 {
 	struct hotspot_shape shape = SIX_WORDS;
 	struct hotspot_rows rows;
@@ -206,7 +206,7 @@ static void test_not_entrant(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void test_aligned_stack(void **state)
+static void an_aligned_stack_has_a_rounded_depth_until_restored(void **state)
 {
 	struct code c = {};
 	struct hotspot_rows rows;
@@ -222,7 +222,7 @@ static void test_aligned_stack(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void test_stubs(void **state)
+static void stubs_with_a_frame_pointer_are_unwound_by_it(void **state)
 {
 	const struct hotspot_shape shape = {.entry = 8, .entry_ra = -1, .by_fp = true};
 	struct hotspot_rows rows;
@@ -254,7 +254,7 @@ static void test_stubs(void **state)
 }
 
 /* The return address is taken from the stack, and put back. */
-static void test_adapters(void **state)
+static void popped_return_addresses_are_in_registers_until_pushed(void **state)
 {
 	const struct hotspot_shape shape = {.entry = 8, .entry_ra = -1, .by_fp = true};
 	const struct hotspot_rule *r;
@@ -275,7 +275,7 @@ static void test_adapters(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void test_entered_by_a_jump(void **state)
+static void a_jump_enters_with_its_return_in_a_register(void **state)
 {
 	const struct hotspot_shape shape = {.entry = 0, .entry_ra = RDX, .words = 6};
 	struct hotspot_rows rows;
@@ -295,7 +295,7 @@ static void test_entered_by_a_jump(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void test_interpreter(void **state)
+static void codelets_have_own_rules_while_frames_are_incomplete(void **state)
 {
 	struct hotspot_rows rows = {};
 	const struct hotspot_rule *r;
@@ -351,7 +351,7 @@ static void test_interpreter(void **state)
 }
 
 /* Any bytes give rows, and not more than there are instructions. */
-static void test_noise(void **state)
+static void random_bytes_give_sorted_rows_within_the_code(void **state)
 {
 	uint32_t seed = 12345;
 
@@ -377,17 +377,17 @@ static void test_noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_prologue_and_epilogue),
-		cmocka_unit_test(test_frame_made_at_once),
-		cmocka_unit_test(test_jumps),
-		cmocka_unit_test(test_call_stub),
-		cmocka_unit_test(test_not_entrant),
-		cmocka_unit_test(test_aligned_stack),
-		cmocka_unit_test(test_stubs),
-		cmocka_unit_test(test_adapters),
-		cmocka_unit_test(test_entered_by_a_jump),
-		cmocka_unit_test(test_interpreter),
-		cmocka_unit_test(test_noise),
+		cmocka_unit_test(rules_follow_the_prologue_and_the_epilogue),
+		cmocka_unit_test(storing_rbp_completes_a_frame_made_at_once),
+		cmocka_unit_test(a_jump_carries_its_depth_past_a_return),
+		cmocka_unit_test(a_call_stub_has_no_frame),
+		cmocka_unit_test(a_patched_entry_does_not_hide_the_prologue),
+		cmocka_unit_test(an_aligned_stack_has_a_rounded_depth_until_restored),
+		cmocka_unit_test(stubs_with_a_frame_pointer_are_unwound_by_it),
+		cmocka_unit_test(popped_return_addresses_are_in_registers_until_pushed),
+		cmocka_unit_test(a_jump_enters_with_its_return_in_a_register),
+		cmocka_unit_test(codelets_have_own_rules_while_frames_are_incomplete),
+		cmocka_unit_test(random_bytes_give_sorted_rows_within_the_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static const struct mmap_event *mapping(struct space *s, uint32_t number, uint64
 	return e;
 }
 
-static void limits_test(void **state)
+static void images_are_limited_per_user_and_in_total(void **state)
 {
 	struct image_table *t = image_table__new();
 	struct space s;
@@ -72,7 +72,7 @@ static void limits_test(void **state)
 }
 
 /* Too many: marked, counted, one image, and still a mapping that takes the place of the one before. */
-static void gate_test(void **state)
+static void mappings_over_the_limit_share_one_image(void **state)
 {
 	struct outside_books *books = outside_books__new();
 	struct image_gate gate = {.world = world__new(NULL), .books = books};
@@ -115,8 +115,8 @@ static void gate_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits_test),
-		cmocka_unit_test(gate_test),
+		cmocka_unit_test(images_are_limited_per_user_and_in_total),
+		cmocka_unit_test(mappings_over_the_limit_share_one_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 /* ---- recognizing ----------------------------------------------------------------------------- */
 
-static void test_foreign(void **state)
+static void foreign_files_are_refused_with_a_reason(void **state)
 {
 	static const struct refused cases[] = {
 		{"", -EBADMSG, "the file is empty", NULL},
@@ -51,7 +51,7 @@ static struct packed pack(const void *bytes, size_t size)
 	return packed;
 }
 
-static void test_gzip(void **state)
+static void gzip_is_unpacked_once_and_checked(void **state)
 {
 	static const char text[] = "a;b 3\n";
 	struct packed once = pack(text, strlen(text)), twice = pack(once.data, once.size);
@@ -118,7 +118,7 @@ static struct packed pack_hard(const void *bytes, size_t size)
 }
 
 /* 200 MB of zeros in 200 kB, which may become 64 MiB and 250 times as much, but not that. */
-static void test_bomb(void **state)
+static void data_that_unpack_beyond_the_limit_are_refused(void **state)
 {
 	size_t size = 200 << 20;
 	char *zeros = calloc(size, 1);
@@ -151,7 +151,7 @@ static struct json_text text_of(const char *s, struct import_failure *failure)
 	return (struct json_text){s, s + strlen(s), failure};
 }
 
-static void test_numbers(void **state)
+static void json_numbers_are_scaled_and_rounded_or_refused(void **state)
 {
 	static const struct {
 		const char *text;
@@ -204,7 +204,7 @@ static void test_numbers(void **state)
 	}
 }
 
-static void test_walk(void **state)
+static void a_walk_visits_each_key_of_an_object(void **state)
 {
 	struct import_failure failure;
 	struct json_text text = text_of(
@@ -226,7 +226,7 @@ static void test_walk(void **state)
 	assert_int_equal(json_walk__init(&walk, &text, text.start, JSON_ARRAY), -EBADMSG);
 }
 
-static void test_nesting(void **state)
+static void json_nested_too_deep_is_refused(void **state)
 {
 	struct imported i;
 	char *text = malloc(200001);
@@ -243,7 +243,7 @@ static void test_nesting(void **state)
 	free(text);
 }
 
-static void test_strings(void **state)
+static void json_strings_are_unescaped_up_to_a_nul(void **state)
 {
 	struct import_failure failure;
 	struct json_text text =
@@ -267,7 +267,7 @@ static void test_strings(void **state)
 
 /* ---- folded stacks --------------------------------------------------------------------------- */
 
-static void test_folded(void **state)
+static void folded_stacks_are_imported_with_line_numbers(void **state)
 {
 	struct imported i = import_good("node;main;a.b:12;schedule_[k] 3\r\n"
 					"\n"
@@ -298,7 +298,7 @@ static void test_folded(void **state)
 }
 
 /* Files without names of threads: something in them says so. */
-static void test_folded_without_threads(void **state)
+static void folded_files_without_thread_names_are_recognized(void **state)
 {
 	static const struct {
 		const char *text, *root, *thread;
@@ -327,7 +327,7 @@ static void test_folded_without_threads(void **state)
 }
 
 /* async-profiler names pool threads alike. */
-static void test_folded_threads_of_one_name(void **state)
+static void threads_of_one_name_are_separated_by_tid(void **state)
 {
 	struct imported i =
 		import_good("[pool tid=12];f 4\n[pool tid=13];f 3\n[pool tid=12];g 1\n");
@@ -341,7 +341,7 @@ static void test_folded_threads_of_one_name(void **state)
 	import_done(&i);
 }
 
-static void test_folded_bad(void **state)
+static void malformed_and_too_deep_folded_stacks_are_refused(void **state)
 {
 	static const struct refused cases[] = {
 		{"a;b 1\nno count\n", -EBADMSG, "line 2: no stack and count", "no count"},
@@ -378,7 +378,7 @@ static void test_folded_bad(void **state)
 }
 
 /* A sample stands for as many events as its period says, also when it is read back. */
-static void test_events(void **state)
+static void events_per_sample_survive_export_and_import(void **state)
 {
 	const struct exporter *const formats[] = {&firefox_exporter, &cpuprofile_exporter,
 						  &pprof_exporter};
@@ -420,7 +420,7 @@ static void test_events(void **state)
 }
 
 /* Formats that have the context of a sample. */
-static void test_contexts(void **state)
+static void contexts_of_samples_are_read_back(void **state)
 {
 	const struct exporter *const formats[] = {&firefox_exporter, &pprof_exporter};
 
@@ -452,19 +452,19 @@ static void test_contexts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_contexts),
-		cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_gzip),
-		cmocka_unit_test(test_bomb),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_walk),
-		cmocka_unit_test(test_nesting),
-		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_folded_without_threads),
-		cmocka_unit_test(test_folded_threads_of_one_name),
-		cmocka_unit_test(test_folded_bad),
+		cmocka_unit_test(events_per_sample_survive_export_and_import),
+		cmocka_unit_test(contexts_of_samples_are_read_back),
+		cmocka_unit_test(foreign_files_are_refused_with_a_reason),
+		cmocka_unit_test(gzip_is_unpacked_once_and_checked),
+		cmocka_unit_test(data_that_unpack_beyond_the_limit_are_refused),
+		cmocka_unit_test(json_numbers_are_scaled_and_rounded_or_refused),
+		cmocka_unit_test(a_walk_visits_each_key_of_an_object),
+		cmocka_unit_test(json_nested_too_deep_is_refused),
+		cmocka_unit_test(json_strings_are_unescaped_up_to_a_nul),
+		cmocka_unit_test(folded_stacks_are_imported_with_line_numbers),
+		cmocka_unit_test(folded_files_without_thread_names_are_recognized),
+		cmocka_unit_test(threads_of_one_name_are_separated_by_tid),
+		cmocka_unit_test(malformed_and_too_deep_folded_stacks_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

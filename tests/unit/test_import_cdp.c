@@ -47,7 +47,7 @@ static uint64_t idle_weight(const struct profile *p)
 	return sum;
 }
 
-static void test_x1_times(void **state)
+static void times_of_the_file_become_those_of_the_profile(void **state)
 {
 	struct imported i = import_good(plain);
 	const struct profile *p = i.p;
@@ -61,7 +61,7 @@ static void test_x1_times(void **state)
 	import_done(&i);
 }
 
-static void test_x2_functions(void **state)
+static void functions_are_distinguished_by_their_url(void **state)
 {
 	struct imported i = import_good(plain);
 	size_t f1 = 0, f = 0;
@@ -84,7 +84,7 @@ static void test_x2_functions(void **state)
 }
 
 /* [X4]: a sample lasts until the next; the first delta belongs to no sample; idle is no CPU. */
-static void test_x4_totals(void **state)
+static void samples_last_until_the_next_and_idle_is_separate(void **state)
 {
 	struct imported i = import_good(plain);
 	const struct profile_samples *s = &i.p->threads[1].samples[SAMPLE_CPU];
@@ -108,7 +108,7 @@ static void test_x4_totals(void **state)
 }
 
 /* Nothing is between two CPU samples but what the file says is. */
-static void test_timeline(void **state)
+static void timelines_are_idle_only_where_the_file_is(void **state)
 {
 	static const enum timeline_kind kinds[] = {
 		TIMELINE_START,	     TIMELINE_SAMPLE,	TIMELINE_SAMPLE,
@@ -135,7 +135,7 @@ static void test_timeline(void **state)
 }
 
 /* As DevTools does: samples are put in order of their times. */
-static void test_negative_delta(void **state)
+static void samples_are_sorted_by_time_after_negative_deltas(void **state)
 {
 	struct imported i = import_good(
 		"{\"nodes\":[{\"id\":1," META("(root)") ",\"children\":[2,3]},{\"id\":2," FRAME(
@@ -155,7 +155,7 @@ static void test_negative_delta(void **state)
 	import_done(&i);
 }
 
-static void test_urls_survive(void **state)
+static void urls_are_exported_as_they_were_imported(void **state)
 {
 	static const char *const urls[] = {"node:internal/main",     "https://a.b/c.js?d=%20e",
 					   "wasm://wasm/0123abcd",   "file:///a%20b/%C3%A9.js",
@@ -186,7 +186,7 @@ static void test_urls_survive(void **state)
 	}
 }
 
-static void test_refused(void **state)
+static void invalid_profiles_are_refused_with_the_reason(void **state)
 {
 #define NODES                                                                                      \
 	"{\"nodes\":[{\"id\":1," META("(root)") ",\"children\":[2]},{\"id\":2," META("a") "}],"
@@ -256,7 +256,7 @@ static char *chain_of_nodes(unsigned int depth)
 	return text;
 }
 
-static void test_depth(void **state)
+static void stacks_beyond_the_depth_limit_are_refused(void **state)
 {
 	char *text = chain_of_nodes(100000);
 	struct imported i = import_good(text);
@@ -330,7 +330,7 @@ static void check_trace(const char *end)
 	import_done(&i);
 }
 
-static void test_trace(void **state)
+static void traces_are_read_without_their_closing_bracket(void **state)
 {
 	struct imported i;
 
@@ -348,7 +348,7 @@ static void test_trace(void **state)
 /* ---- our own files --------------------------------------------------------------------------- */
 
 /* A reused number is made up in the file; the event of the thread's whole time has the true one, and its end. */
-static void test_own_trace_numbers(void **state)
+static void our_traces_restore_true_thread_ids_and_ends(void **state)
 {
 	static const char text[] =
 		"[{\"name\":\"worker (300)\",\"ph\":\"X\",\"pid\":10000007,\"tid\":10000300,\"ts\":1000,"
@@ -378,7 +378,7 @@ static bool __attribute__((noinline)) same_but_recording(const char *a, const ch
 }
 
 /* What is written again of what was read is the same, but for figures of the whole recording. */
-static void test_own_cpuprofile(void **state)
+static void nodes_and_samples_of_our_cpuprofile_survive_an_import(void **state)
 {
 	(void)state;
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {
@@ -400,17 +400,17 @@ static void test_own_cpuprofile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_x1_times),
-		cmocka_unit_test(test_x2_functions),
-		cmocka_unit_test(test_x4_totals),
-		cmocka_unit_test(test_timeline),
-		cmocka_unit_test(test_negative_delta),
-		cmocka_unit_test(test_urls_survive),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_trace),
-		cmocka_unit_test(test_own_cpuprofile),
-		cmocka_unit_test(test_own_trace_numbers),
+		cmocka_unit_test(times_of_the_file_become_those_of_the_profile),
+		cmocka_unit_test(functions_are_distinguished_by_their_url),
+		cmocka_unit_test(samples_last_until_the_next_and_idle_is_separate),
+		cmocka_unit_test(timelines_are_idle_only_where_the_file_is),
+		cmocka_unit_test(samples_are_sorted_by_time_after_negative_deltas),
+		cmocka_unit_test(urls_are_exported_as_they_were_imported),
+		cmocka_unit_test(invalid_profiles_are_refused_with_the_reason),
+		cmocka_unit_test(stacks_beyond_the_depth_limit_are_refused),
+		cmocka_unit_test(traces_are_read_without_their_closing_bracket),
+		cmocka_unit_test(nodes_and_samples_of_our_cpuprofile_survive_an_import),
+		cmocka_unit_test(our_traces_restore_true_thread_ids_and_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

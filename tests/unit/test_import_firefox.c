@@ -71,7 +71,7 @@ static char *import_and_describe(const char *text, char **again)
 }
 
 /* Reading what was written of what was read gives the same: threads, stacks, times, CPU, to the bit. */
-static void test_own_twice(void **state)
+static void a_second_round_trip_changes_nothing(void **state)
 {
 	(void)state;
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {
@@ -98,7 +98,7 @@ static void test_own_twice(void **state)
 }
 
 /* The profile that was written, against the profile that was read. */
-static void test_own_sums(void **state)
+static void samples_and_cpu_time_survive_a_round_trip(void **state)
 {
 	(void)state;
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {
@@ -135,7 +135,7 @@ static void test_own_sums(void **state)
 	}
 }
 
-static void test_own_stacks(void **state)
+static void a_profile_is_read_back_with_the_same_stacks(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "recursion");
@@ -207,7 +207,7 @@ static void check_foreign(const struct profile *p)
 	assert_int_equal(l->elf_address, 16);
 }
 
-static void test_versions(void **state)
+static void old_and_new_versions_give_the_same_profile(void **state)
 {
 	/* shared tables and sources, prefixOffset, times */
 	static const char new_style[] =
@@ -231,7 +231,7 @@ static void test_versions(void **state)
 	check_every_cut(new_style, strlen(new_style));
 }
 
-static void test_weights(void **state)
+static void weights_are_sample_counts_or_milliseconds(void **state)
 {
 #define SHARED                                                                                             \
 	"{\"meta\":{\"preprocessedProfileVersion\":60,\"interval\":2," CATEGORIES "}," LIBS                \
@@ -250,7 +250,7 @@ static void test_weights(void **state)
 	import_done(&i);
 }
 
-static void test_refused(void **state)
+static void invalid_tables_and_samples_are_refused(void **state)
 {
 #define WITH(stacks, samples)                                                                      \
 	"{\"meta\":{\"preprocessedProfileVersion\":60," CATEGORIES "}," LIBS                       \
@@ -297,9 +297,12 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_twice),  cmocka_unit_test(test_own_sums),
-		cmocka_unit_test(test_own_stacks), cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_weights),	   cmocka_unit_test(test_refused),
+		cmocka_unit_test(a_second_round_trip_changes_nothing),
+		cmocka_unit_test(samples_and_cpu_time_survive_a_round_trip),
+		cmocka_unit_test(a_profile_is_read_back_with_the_same_stacks),
+		cmocka_unit_test(old_and_new_versions_give_the_same_profile),
+		cmocka_unit_test(weights_are_sample_counts_or_milliseconds),
+		cmocka_unit_test(invalid_tables_and_samples_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,7 +182,7 @@ static struct message whole(void)
 	return m;
 }
 
-static void test_whole(void **state)
+static void labels_mappings_and_inlined_functions_are_read(void **state)
 {
 	struct message m = whole();
 	struct imported i = import_message(&m);
@@ -226,7 +226,7 @@ static void test_whole(void **state)
 }
 
 /* One of the types that are taken, and what its values are in ns and ticks. */
-static void test_types(void **state)
+static void the_sample_type_gives_the_weight_and_the_ticks(void **state)
 {
 	static const struct {
 		uint64_t types[4];
@@ -274,7 +274,7 @@ static void test_types(void **state)
 	}
 }
 
-static void test_idle(void **state)
+static void idle_samples_have_no_ticks_and_no_cpu_time(void **state)
 {
 	struct message m = {}, s = sample(stack_idle, 5, 5000), t = sample(stack_a, 1, 1000);
 	struct imported i;
@@ -311,7 +311,7 @@ static struct message with(unsigned int field, struct message inner)
 	return m;
 }
 
-static void test_refused(void **state)
+static void invalid_or_unsupported_messages_are_refused(void **state)
 {
 	static const uint64_t unknown[] = {99, 0};
 	struct message m = {};
@@ -355,10 +355,10 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_types),
-		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(labels_mappings_and_inlined_functions_are_read),
+		cmocka_unit_test(the_sample_type_gives_the_weight_and_the_ticks),
+		cmocka_unit_test(idle_samples_have_no_ticks_and_no_cpu_time),
+		cmocka_unit_test(invalid_or_unsupported_messages_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

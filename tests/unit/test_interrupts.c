@@ -102,7 +102,7 @@ static void init(struct interrupts *i)
 		*(out) = s_.event;                                                                 \
 	})
 
-static void test_tasks(void **state)
+static void interrupts_in_tasks_only_set_a_flag(void **state)
 {
 	const unsigned int on = EVENT_ON_INTERRUPT_STACK;
 	struct pushed pushed = {};
@@ -146,7 +146,7 @@ static void check_idle(const struct pushed *pushed, const struct sample_event *s
 	}
 }
 
-static void test_idle(void **state)
+static void interrupts_of_an_idle_cpu_have_their_own_threads(void **state)
 {
 	const unsigned int on = EVENT_ON_INTERRUPT_STACK;
 	struct pushed pushed = {};
@@ -181,8 +181,8 @@ static void test_idle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tasks),
-		cmocka_unit_test(test_idle),
+		cmocka_unit_test(interrupts_in_tasks_only_set_a_flag),
+		cmocka_unit_test(interrupts_of_an_idle_cpu_have_their_own_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static const char *const others[] = {
 	"Lua; a chunk",
 };
 
-static void test_methods(void **state)
+static void methods_of_all_sources_have_brief_and_full_names(void **state)
 {
 	static struct java_name name;
 
@@ -75,7 +75,7 @@ static void test_methods(void **state)
 }
 
 /* The name of one and the same method does not depend on its source. */
-static void test_class_files(void **state)
+static void methods_of_class_files_have_the_same_name(void **state)
 {
 	static const struct java_method m = {"a/b/W$$Lambda+0x00007f86a4001000", "run",
 					     "(I[Ljava/lang/String;)V"};
@@ -98,7 +98,7 @@ static void test_class_files(void **state)
 	assert_string_equal(small, "void a.");
 }
 
-static void test_others(void **state)
+static void names_that_are_no_java_methods_are_not_parsed(void **state)
 {
 	static struct java_name name;
 	char *text;
@@ -123,9 +123,9 @@ static void test_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_methods),
-		cmocka_unit_test(test_class_files),
-		cmocka_unit_test(test_others),
+		cmocka_unit_test(methods_of_all_sources_have_brief_and_full_names),
+		cmocka_unit_test(methods_of_class_files_have_the_same_name),
+		cmocka_unit_test(names_that_are_no_java_methods_are_not_parsed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

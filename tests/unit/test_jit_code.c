@@ -98,7 +98,7 @@ static void assert_counts(const struct jit_code *c, uint64_t entries, uint64_t b
 /* ---- perf maps ------------------------------------------------------------------------------- */
 
 /* A line that was cut has the moments of the piece that ends it. */
-static void map_pieces_test(void **state)
+static void divided_lines_have_the_times_of_the_last_piece(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
@@ -123,7 +123,7 @@ static void map_pieces_test(void **state)
 static const char MAP[] =
 	"1000 100 one\n\nbad\n2000 100 two two\n1080 8 three\n0x3000 0x1 four\r\n";
 
-static void map_any_piece_test(void **state)
+static void a_map_reads_alike_in_pieces_of_any_size(void **state)
 {
 	(void)state;
 	for (size_t piece = 1; piece < sizeof(MAP); piece++) {
@@ -150,7 +150,7 @@ static void map_any_piece_test(void **state)
 }
 
 /* What a file that is written anew does not have any more has ended. */
-static void map_snapshot_test(void **state)
+static void code_that_a_rewritten_map_lacks_has_ended(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
@@ -176,7 +176,7 @@ static void map_snapshot_test(void **state)
 }
 
 /* Begun and ended at once, with nothing in it: no code is left. The last one does not end. */
-static void map_empty_snapshot_test(void **state)
+static void only_a_complete_snapshot_ends_code(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
@@ -197,7 +197,7 @@ static void map_empty_snapshot_test(void **state)
 	jit_code__free(c);
 }
 
-static void nul_test(void **state)
+static void a_nul_in_a_name_becomes_a_question_mark(void **state)
 {
 	static const char TEXT[] = "1000 10 a\0b\0\n2000 10 \0\n3000 10 a?b?\n";
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
@@ -237,7 +237,7 @@ static bool are_same(const char *name, const char *other)
 	return same;
 }
 
-static void same_function_test(void **state)
+static void only_tiers_of_a_function_are_the_same_function(void **state)
 {
 	(void)state;
 	assert_true(are_same("f", "f"));
@@ -254,7 +254,7 @@ static void same_function_test(void **state)
 }
 
 /* Another tier at the same place is in no doubt, another function is. */
-static void tiers_test(void **state)
+static void only_another_function_at_an_address_is_ambiguous(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
@@ -290,7 +290,7 @@ static struct jit_code *settled(const struct dump *d)
 }
 
 /* Of several threads the order in the file is not that of the times; at one time it is. */
-static void order_test(void **state)
+static void records_of_a_dump_are_ordered_by_time(void **state)
 {
 	struct dump d = {};
 	struct jit_code *c;
@@ -314,7 +314,7 @@ static void order_test(void **state)
 	jit_code__free(c);
 }
 
-static void dump_pieces_test(void **state)
+static void a_dump_in_two_pieces_names_the_same_code(void **state)
 {
 	struct dump d = {};
 
@@ -345,7 +345,7 @@ static void dump_pieces_test(void **state)
 	}
 }
 
-static void move_test(void **state)
+static void moved_code_ends_what_is_in_its_new_place(void **state)
 {
 	struct dump d = {};
 	struct jit_code *c;
@@ -389,7 +389,7 @@ static void put_frames(struct dump *d)
 }
 
 /* Code that is moved has no CFI any more, and code in its new place neither. */
-static void moved_frames_test(void **state)
+static void moved_code_has_no_cfi_in_either_place(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_FRAMES);
 	struct jit_unwinding *list;
@@ -417,7 +417,7 @@ static void moved_frames_test(void **state)
 }
 
 /* A move that stands before its load in the file. */
-static void early_move_test(void **state)
+static void a_move_may_precede_its_load_in_the_file(void **state)
 {
 	struct dump d = {};
 	struct jit_code *c;
@@ -434,7 +434,7 @@ static void early_move_test(void **state)
 	jit_code__free(c);
 }
 
-static void close_test(void **state)
+static void a_close_record_ends_all_code(void **state)
 {
 	struct dump d = {};
 	struct jit_code *c;
@@ -469,7 +469,7 @@ static uint64_t from_tsc(void *context, uint64_t tsc)
 	return tsc < 1000 ? 0 : tsc / 10;
 }
 
-static void tsc_test(void **state)
+static void tsc_times_are_converted_when_code_is_settled(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct tsc tsc = {};
@@ -498,7 +498,7 @@ static void tsc_test(void **state)
 }
 
 /* Times that are ready are not converted. */
-static void monotonic_test(void **state)
+static void monotonic_times_are_not_converted(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct tsc tsc = {};
@@ -516,7 +516,7 @@ static void monotonic_test(void **state)
 }
 
 /* The clock of a time namespace; of a checkpoint on another machine, with its records. */
-static void other_clock_test(void **state)
+static void times_of_another_clock_are_shifted_by_its_offset(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
@@ -578,7 +578,7 @@ static void feed_two(struct jit_code *c, uint64_t flags, uint64_t one, uint64_t 
 }
 
 /* Not readable; a record after it was read, which only the second piece shows; a record without time. */
-static void unknown_clock_test(void **state)
+static void code_of_an_unknown_clock_is_ambiguous_between_readings(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 
@@ -642,7 +642,7 @@ static void assert_lines_at(struct jit_code *c, uint64_t start, uint64_t time)
 	assert_line(c, start + 0x3f, time, "/a.c", 9, 5);
 }
 
-static void lines_test(void **state)
+static void lines_are_found_by_address_also_after_a_move(void **state)
 {
 	struct dump d = {};
 	struct jit_code *c;
@@ -662,7 +662,7 @@ static void lines_test(void **state)
 	jit_code__free(c);
 }
 
-static void no_lines_test(void **state)
+static void code_without_debug_records_has_no_lines(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 	struct dump d = {};
@@ -684,7 +684,7 @@ static void no_lines_test(void **state)
 /* ---- odd dumps ------------------------------------------------------------------------------- */
 
 /* It is said once; what came before it holds on, in doubt. */
-static void refused_test(void **state)
+static void a_malformed_dump_is_an_error_only_once(void **state)
 {
 	static const unsigned char RECORD_OF_NO_SIZE[16];
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
@@ -712,7 +712,7 @@ static void refused_test(void **state)
 }
 
 /* From the last reading on other code may be there. */
-static void lost_dump_test(void **state)
+static void a_lost_dump_is_ambiguous_since_its_last_reading(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
@@ -731,7 +731,7 @@ static void lost_dump_test(void **state)
 }
 
 /* Written anew, it is a dump of its own: earlier reports stay. */
-static void dump_anew_test(void **state)
+static void a_rewritten_dump_keeps_the_earlier_code(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
@@ -755,7 +755,7 @@ static void dump_anew_test(void **state)
 }
 
 /* It was emptied, and nothing came any more: its times are still those of the TSC. */
-static void dump_emptied_test(void **state)
+static void an_emptied_dump_keeps_its_clock(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {}, nothing = {};
@@ -775,18 +775,29 @@ static void dump_emptied_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(map_pieces_test),   cmocka_unit_test(map_any_piece_test),
-		cmocka_unit_test(map_snapshot_test), cmocka_unit_test(map_empty_snapshot_test),
-		cmocka_unit_test(nul_test),	     cmocka_unit_test(same_function_test),
-		cmocka_unit_test(tiers_test),	     cmocka_unit_test(order_test),
-		cmocka_unit_test(dump_pieces_test),  cmocka_unit_test(move_test),
-		cmocka_unit_test(early_move_test),   cmocka_unit_test(close_test),
-		cmocka_unit_test(tsc_test),	     cmocka_unit_test(monotonic_test),
-		cmocka_unit_test(other_clock_test),  cmocka_unit_test(unknown_clock_test),
-		cmocka_unit_test(lines_test),	     cmocka_unit_test(no_lines_test),
-		cmocka_unit_test(refused_test),	     cmocka_unit_test(lost_dump_test),
-		cmocka_unit_test(dump_anew_test),    cmocka_unit_test(dump_emptied_test),
-		cmocka_unit_test(moved_frames_test),
+		cmocka_unit_test(divided_lines_have_the_times_of_the_last_piece),
+		cmocka_unit_test(a_map_reads_alike_in_pieces_of_any_size),
+		cmocka_unit_test(code_that_a_rewritten_map_lacks_has_ended),
+		cmocka_unit_test(only_a_complete_snapshot_ends_code),
+		cmocka_unit_test(a_nul_in_a_name_becomes_a_question_mark),
+		cmocka_unit_test(only_tiers_of_a_function_are_the_same_function),
+		cmocka_unit_test(only_another_function_at_an_address_is_ambiguous),
+		cmocka_unit_test(records_of_a_dump_are_ordered_by_time),
+		cmocka_unit_test(a_dump_in_two_pieces_names_the_same_code),
+		cmocka_unit_test(moved_code_ends_what_is_in_its_new_place),
+		cmocka_unit_test(a_move_may_precede_its_load_in_the_file),
+		cmocka_unit_test(a_close_record_ends_all_code),
+		cmocka_unit_test(tsc_times_are_converted_when_code_is_settled),
+		cmocka_unit_test(monotonic_times_are_not_converted),
+		cmocka_unit_test(times_of_another_clock_are_shifted_by_its_offset),
+		cmocka_unit_test(code_of_an_unknown_clock_is_ambiguous_between_readings),
+		cmocka_unit_test(lines_are_found_by_address_also_after_a_move),
+		cmocka_unit_test(code_without_debug_records_has_no_lines),
+		cmocka_unit_test(a_malformed_dump_is_an_error_only_once),
+		cmocka_unit_test(a_lost_dump_is_ambiguous_since_its_last_reading),
+		cmocka_unit_test(a_rewritten_dump_keeps_the_earlier_code),
+		cmocka_unit_test(an_emptied_dump_keeps_its_clock),
+		cmocka_unit_test(moved_code_has_no_cfi_in_either_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 /* ---- it is found ----------------------------------------------------------------------------- */
 
-static void found_test(void **state)
+static void a_found_map_is_reported_and_read_once(void **state)
 {
 	struct followed f;
 
@@ -36,7 +36,7 @@ static void found_test(void **state)
 }
 
 /* Every length of path has its NUL, and fits. */
-static void path_test(void **state)
+static void a_path_of_any_length_is_reported_whole(void **state)
 {
 	const struct jit_owner owner = {.pid = 1};
 	struct received received = {};
@@ -55,7 +55,7 @@ static void path_test(void **state)
 }
 
 /* A file that may not be read is reported once. */
-static void not_followed_test(void **state)
+static void a_file_that_is_not_followed_is_reported_once(void **state)
 {
 	const struct jit_owner owner = {.pid = 4711};
 	struct jit_found found = {.fd = -1, .state = JIT_FILE_STATE_NOT_REGULAR, .path = "/p"};
@@ -75,7 +75,7 @@ static void not_followed_test(void **state)
 }
 
 /* It may be half written: it is waited for, a while, or until it is closed. */
-static void found_young_test(void **state)
+static void a_young_map_is_read_later_or_once_closed(void **state)
 {
 	struct followed f;
 
@@ -120,7 +120,7 @@ static void found_young_test(void **state)
 }
 
 /* Older than the process, it may be its own after all: once it is written to. */
-static void outdated_test(void **state)
+static void an_outdated_map_is_followed_after_a_write(void **state)
 {
 	static const struct jit_signs ONLY_OPENED = {.opened = true};
 	struct followed f;
@@ -149,7 +149,7 @@ static void outdated_test(void **state)
 /* ---- it grows -------------------------------------------------------------------------------- */
 
 /* Several lines: readings and glances give all times. */
-static void appended_test(void **state)
+static void appended_lines_have_the_times_of_readings_and_glances(void **state)
 {
 	uint64_t began, ended;
 	struct followed f;
@@ -180,7 +180,7 @@ static void appended_test(void **state)
 }
 
 /* A glance says nothing of a file that is as long as it was, and was written to. */
-static void glance_at_rewriting_test(void **state)
+static void a_glance_at_a_rewritten_file_gives_no_time(void **state)
 {
 	struct followed f;
 	uint64_t silent;
@@ -201,7 +201,7 @@ static void glance_at_rewriting_test(void **state)
 	end_map(&f);
 }
 
-static void torn_test(void **state)
+static void torn_lines_are_joined_across_readings(void **state)
 {
 	struct followed f;
 
@@ -221,7 +221,7 @@ static void torn_test(void **state)
 }
 
 /* A line that is the last write is as old as the file. */
-static void single_line_test(void **state)
+static void a_single_line_is_as_old_as_the_file(void **state)
 {
 	unsigned int close = 0;
 	struct followed f;
@@ -273,7 +273,7 @@ static void end_write(const char *text)
 }
 
 /* The file's time is that of the next line already. */
-static void write_under_way_test(void **state)
+static void a_line_is_not_dated_by_the_next_write(void **state)
 {
 	static const char *const behind[] = {"3000 10 h\n", TWO_LINES, ""};
 	uint64_t silent, written;
@@ -307,7 +307,7 @@ static void write_under_way_test(void **state)
 }
 
 /* It is reported at once when the next one has a time of its own. */
-static void next_line_test(void **state)
+static void a_held_line_is_reported_with_the_next_one(void **state)
 {
 	struct followed f;
 	uint64_t began;
@@ -334,7 +334,7 @@ static void next_line_test(void **state)
 }
 
 /* Set by hand, the file's time is reported as it is. */
-static void exact_time_test(void **state)
+static void a_plausible_modification_time_is_reported_exactly(void **state)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
 	uint64_t real, wanted;
@@ -380,7 +380,7 @@ static void exact_time_test(void **state)
 }
 
 /* Somebody only looks at it. */
-static void looked_at_test(void **state)
+static void a_file_that_is_only_opened_reports_nothing_new(void **state)
 {
 	static const struct jit_signs LOOKED_AT = {.opened = true};
 	struct followed f;
@@ -400,19 +400,19 @@ static void looked_at_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(found_test),
-		cmocka_unit_test(path_test),
-		cmocka_unit_test(not_followed_test),
-		cmocka_unit_test(found_young_test),
-		cmocka_unit_test(outdated_test),
-		cmocka_unit_test(appended_test),
-		cmocka_unit_test(glance_at_rewriting_test),
-		cmocka_unit_test(torn_test),
-		cmocka_unit_test(single_line_test),
-		cmocka_unit_test(write_under_way_test),
-		cmocka_unit_test(next_line_test),
-		cmocka_unit_test(exact_time_test),
-		cmocka_unit_test(looked_at_test),
+		cmocka_unit_test(a_found_map_is_reported_and_read_once),
+		cmocka_unit_test(a_path_of_any_length_is_reported_whole),
+		cmocka_unit_test(a_file_that_is_not_followed_is_reported_once),
+		cmocka_unit_test(a_young_map_is_read_later_or_once_closed),
+		cmocka_unit_test(an_outdated_map_is_followed_after_a_write),
+		cmocka_unit_test(appended_lines_have_the_times_of_readings_and_glances),
+		cmocka_unit_test(a_glance_at_a_rewritten_file_gives_no_time),
+		cmocka_unit_test(torn_lines_are_joined_across_readings),
+		cmocka_unit_test(a_single_line_is_as_old_as_the_file),
+		cmocka_unit_test(a_line_is_not_dated_by_the_next_write),
+		cmocka_unit_test(a_held_line_is_reported_with_the_next_one),
+		cmocka_unit_test(a_plausible_modification_time_is_reported_exactly),
+		cmocka_unit_test(a_file_that_is_only_opened_reports_nothing_new),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

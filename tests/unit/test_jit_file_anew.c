@@ -12,7 +12,7 @@
 
 /* ---- it is written anew ---------------------------------------------------------------------- */
 
-static void snapshot_test(void **state)
+static void a_rewritten_map_is_a_snapshot_since_last_read(void **state)
 {
 	uint64_t listed_from, listed_to, closed;
 	const struct report *report;
@@ -59,7 +59,7 @@ static void snapshot_test(void **state)
 	end_map(&f);
 }
 
-static void emptied_test(void **state)
+static void an_emptied_map_is_an_empty_snapshot(void **state)
 {
 	struct followed f;
 
@@ -76,7 +76,7 @@ static void emptied_test(void **state)
 }
 
 /* All in one round: only the bytes show it. */
-static void replaced_content_test(void **state)
+static void a_rewriting_between_readings_is_found_by_the_bytes(void **state)
 {
 	static const char *const contents[] = {
 		"1000 20 f\n",		  /* as long */
@@ -112,7 +112,7 @@ static char *make_lines(size_t count, size_t other)
 }
 
 /* HotSpot's lines are of one length: a method that was compiled again changes nothing but itself. */
-static void changed_early_test(void **state)
+static void one_changed_line_of_equal_length_makes_a_snapshot(void **state)
 {
 	char *old = make_lines(40, 100), *new = make_lines(40, 3);
 	struct followed f;
@@ -128,7 +128,7 @@ static void changed_early_test(void **state)
 }
 
 /* Emptied and kept open, it is appended to again. */
-static void not_closed_test(void **state)
+static void a_truncated_map_kept_open_is_reported_after_patience(void **state)
 {
 	uint64_t listed_from, listed_to;
 	struct followed f;
@@ -161,7 +161,7 @@ static void not_closed_test(void **state)
 }
 
 /* The same after it had been appended to, and glanced at: up to then everything was reported. */
-static void not_closed_appended_test(void **state)
+static void a_truncation_is_dated_from_the_last_glance(void **state)
 {
 	struct followed f;
 	uint64_t glance_from, glance_to;
@@ -190,7 +190,7 @@ static void not_closed_appended_test(void **state)
 }
 
 /* Half of it is there when there is no more time. */
-static void settled_rewriting_test(void **state)
+static void an_open_rewriting_is_reported_at_the_last_reading(void **state)
 {
 	struct followed f;
 
@@ -205,7 +205,7 @@ static void settled_rewriting_test(void **state)
 	end_map(&f);
 }
 
-static void replaced_file_test(void **state)
+static void the_file_that_replaced_a_map_is_a_snapshot(void **state)
 {
 	struct followed f;
 	struct stat st;
@@ -239,7 +239,7 @@ static unsigned int read_much(struct followed *f, const struct jit_signs *signs)
 	return count;
 }
 
-static void big_test(void **state)
+static void appended_text_is_read_in_rounds_snapshots_whole(void **state)
 {
 	enum { LINES = 250000 }; /* 6 MB */
 	char *text = make_lines(LINES, LINES);
@@ -274,7 +274,7 @@ static void big_test(void **state)
 }
 
 /* Where nothing was written there are only zeros, which are not reported. */
-static void hole_test(void **state)
+static void the_line_behind_a_skipped_hole_is_reported(void **state)
 {
 	static const char LINE[] = "2000 10 g\n";
 	struct followed f;
@@ -293,7 +293,7 @@ static void hole_test(void **state)
 }
 
 /* No runtime gives its map a second name, so little is read of such a file. */
-static void linked_test(void **state)
+static void a_map_with_two_links_is_not_read_whole(void **state)
 {
 	const off_t size = 20 << 20;
 	struct followed f;
@@ -316,7 +316,7 @@ static void linked_test(void **state)
 
 /* ---- it ends --------------------------------------------------------------------------------- */
 
-static void refused_test(void **state)
+static void an_error_of_the_sink_is_returned(void **state)
 {
 	const struct jit_owner owner = {.pid = 1};
 	struct jit_found found = {.fd = -1};
@@ -338,7 +338,7 @@ static void refused_test(void **state)
 }
 
 /* From the last reading on everything is in doubt. */
-static void give_up_test(void **state)
+static void a_given_up_map_is_doubtful_since_last_read(void **state)
 {
 	struct followed f;
 	uint64_t silent;
@@ -369,19 +369,19 @@ static void give_up_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(snapshot_test),
-		cmocka_unit_test(emptied_test),
-		cmocka_unit_test(replaced_content_test),
-		cmocka_unit_test(changed_early_test),
-		cmocka_unit_test(not_closed_test),
-		cmocka_unit_test(not_closed_appended_test),
-		cmocka_unit_test(settled_rewriting_test),
-		cmocka_unit_test(replaced_file_test),
-		cmocka_unit_test(big_test),
-		cmocka_unit_test(hole_test),
-		cmocka_unit_test(linked_test),
-		cmocka_unit_test(refused_test),
-		cmocka_unit_test(give_up_test),
+		cmocka_unit_test(a_rewritten_map_is_a_snapshot_since_last_read),
+		cmocka_unit_test(an_emptied_map_is_an_empty_snapshot),
+		cmocka_unit_test(a_rewriting_between_readings_is_found_by_the_bytes),
+		cmocka_unit_test(one_changed_line_of_equal_length_makes_a_snapshot),
+		cmocka_unit_test(a_truncated_map_kept_open_is_reported_after_patience),
+		cmocka_unit_test(a_truncation_is_dated_from_the_last_glance),
+		cmocka_unit_test(an_open_rewriting_is_reported_at_the_last_reading),
+		cmocka_unit_test(the_file_that_replaced_a_map_is_a_snapshot),
+		cmocka_unit_test(appended_text_is_read_in_rounds_snapshots_whole),
+		cmocka_unit_test(the_line_behind_a_skipped_hole_is_reported),
+		cmocka_unit_test(a_map_with_two_links_is_not_read_whole),
+		cmocka_unit_test(an_error_of_the_sink_is_returned),
+		cmocka_unit_test(a_given_up_map_is_doubtful_since_last_read),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -112,7 +112,7 @@ static void assert_text(const char *name, struct jit_text text, const char *want
 		fail_msg("%s: \"%.*s\", wanted is \"%s\"", name, (int)text.size, text.text, wanted);
 }
 
-static void names_test(void **state)
+static void names_are_split_into_function_file_line_and_tier(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -128,7 +128,7 @@ static void names_test(void **state)
 }
 
 /* Any part of any name is a name, and nothing outside of it is read. */
-static void parts_test(void **state)
+static void every_part_of_a_name_yields_a_function_name(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -153,8 +153,8 @@ static void parts_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_test),
-		cmocka_unit_test(parts_test),
+		cmocka_unit_test(names_are_split_into_function_file_line_and_tier),
+		cmocka_unit_test(every_part_of_a_name_yields_a_function_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void assert_begins(struct jit_sources *s, uint64_t address, uint64_t time
  * An hour of sleep: the TSC goes on, CLOCK_MONOTONIC does not. A stamp from just before it belongs on
  * the line from before, one from just after it on that from after: not on a line through both.
  */
-static void suspend_test(void **state)
+static void tsc_times_are_right_before_and_after_a_suspend(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	uint64_t sleep = 3600 * S * GHZ;
@@ -130,7 +130,7 @@ static void suspend_test(void **state)
 }
 
 /* No anchor has a TSC: it is not known when the code was there. */
-static void no_tsc_test(void **state)
+static void without_a_tsc_code_begins_at_the_earliest_time(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct dump d = {};
@@ -148,7 +148,7 @@ static void no_tsc_test(void **state)
 }
 
 /* The clock of its process, by an event. */
-static void process_clock_test(void **state)
+static void dump_times_are_corrected_by_the_process_clock(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct jit_clock_event e = {
@@ -172,7 +172,7 @@ static void process_clock_test(void **state)
 }
 
 /* Read at the end of a window, fed and read again: late records are put where they belong. */
-static void windows_test(void **state)
+static void late_records_are_put_at_their_times(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct dump d = {};
@@ -202,7 +202,7 @@ static void windows_test(void **state)
 }
 
 /* A perf map goes on in the next window. */
-static void map_test(void **state)
+static void lines_of_a_perf_map_can_span_two_windows(void **state)
 {
 	static const char one[] = "1000 100 one\n2000 10 tw", two[] = "o\n";
 	struct jit_sources *s = jit_sources__new();
@@ -219,7 +219,7 @@ static void map_test(void **state)
 	jit_sources__free(s);
 }
 
-static void what_is_no_file_test(void **state)
+static void links_and_invalid_dumps_have_their_states(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 
@@ -242,7 +242,7 @@ static void what_is_no_file_test(void **state)
 }
 
 /* Processes come and go. */
-static void forgetting_test(void **state)
+static void files_that_are_not_kept_are_forgotten(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 
@@ -327,7 +327,7 @@ static unsigned int named(struct jit_sources *s, uint32_t file, unsigned int fro
 }
 
 /* Many files of one user are limited as one is, and the other user has his own limit. */
-static void user_limit_test(void **state)
+static void files_of_a_user_share_one_limit_on_memory(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	uint64_t sum;
@@ -366,7 +366,7 @@ static void user_limit_test(void **state)
  * The profile names the user, once for a file that two processes have, and no user whose files were
  * kept. Files beyond the number of files that are kept have no user.
  */
-static void left_test(void **state)
+static void left_out_names_are_counted_once_for_their_user(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct profile_builder *b = profile_builder__new();
@@ -407,7 +407,7 @@ static void left_test(void **state)
 }
 
 /* A record that is too large is skipped, and in the books once, also if a second window is named. */
-static void large_record_test(void **state)
+static void an_oversized_record_is_in_the_books_once(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct jit_process process = {};
@@ -444,7 +444,7 @@ static void large_record_test(void **state)
 }
 
 /* Users come and go; those that stay are charged with what they had. */
-static void users_test(void **state)
+static void a_user_stays_charged_while_others_come_and_go(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 
@@ -474,7 +474,7 @@ static void users_test(void **state)
 }
 
 /* All users together: the one with the most gives way. */
-static void limit_test(void **state)
+static void the_total_limit_evicts_names_of_large_users(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 
@@ -510,7 +510,7 @@ static void report_line(struct jit_sources *s, uint32_t file, uint64_t time, con
 }
 
 /* Bytes that could not be kept: what there was is in doubt, half a line is none, and the next line is one. */
-static void lost_test(void **state)
+static void lost_bytes_end_earlier_names_and_a_half_line(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct jit_bytes_event lost = {
@@ -538,7 +538,7 @@ static void lost_test(void **state)
  * Weeks of a process whose code comes and goes at the same addresses, with a name of its own each time: windows end, and
  * it takes no more memory than at first. What was sampled in a window has its name, and nothing is left out.
  */
-static void weeks_test(void **state)
+static void memory_of_a_perf_map_is_bounded_over_windows(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	uint64_t most = 0, memory;
@@ -570,7 +570,7 @@ static void weeks_test(void **state)
 }
 
 /* More living code than there is room for; when most of it is freed, all of what comes has names again. */
-static void recovery_test(void **state)
+static void freed_code_makes_room_for_new_names(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	char line[80];
@@ -600,7 +600,7 @@ static void recovery_test(void **state)
 }
 
 /* The same of a jitdump, where code moves: what was loaded windows ago is moved now, and has its name. */
-static void dump_weeks_test(void **state)
+static void moved_code_of_early_windows_keeps_its_name(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	uint64_t most = 0, memory, time = S;
@@ -642,14 +642,22 @@ static void dump_weeks_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(suspend_test),	      cmocka_unit_test(no_tsc_test),
-		cmocka_unit_test(process_clock_test), cmocka_unit_test(windows_test),
-		cmocka_unit_test(map_test),	      cmocka_unit_test(what_is_no_file_test),
-		cmocka_unit_test(forgetting_test),    cmocka_unit_test(user_limit_test),
-		cmocka_unit_test(limit_test),	      cmocka_unit_test(left_test),
-		cmocka_unit_test(large_record_test),  cmocka_unit_test(users_test),
-		cmocka_unit_test(weeks_test),	      cmocka_unit_test(lost_test),
-		cmocka_unit_test(recovery_test),      cmocka_unit_test(dump_weeks_test),
+		cmocka_unit_test(tsc_times_are_right_before_and_after_a_suspend),
+		cmocka_unit_test(without_a_tsc_code_begins_at_the_earliest_time),
+		cmocka_unit_test(dump_times_are_corrected_by_the_process_clock),
+		cmocka_unit_test(late_records_are_put_at_their_times),
+		cmocka_unit_test(lines_of_a_perf_map_can_span_two_windows),
+		cmocka_unit_test(links_and_invalid_dumps_have_their_states),
+		cmocka_unit_test(files_that_are_not_kept_are_forgotten),
+		cmocka_unit_test(files_of_a_user_share_one_limit_on_memory),
+		cmocka_unit_test(the_total_limit_evicts_names_of_large_users),
+		cmocka_unit_test(left_out_names_are_counted_once_for_their_user),
+		cmocka_unit_test(an_oversized_record_is_in_the_books_once),
+		cmocka_unit_test(a_user_stays_charged_while_others_come_and_go),
+		cmocka_unit_test(memory_of_a_perf_map_is_bounded_over_windows),
+		cmocka_unit_test(lost_bytes_end_earlier_names_and_a_half_line),
+		cmocka_unit_test(freed_code_makes_room_for_new_names),
+		cmocka_unit_test(moved_code_of_early_windows_keeps_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,7 @@ static void assert_answer(struct jit_timeline *t, uint64_t address, uint64_t tim
 }
 
 /* The classic case: an address that was one function and became another. */
-static void reuse_test(void **state)
+static void a_reused_address_is_ambiguous_between_two_readings(void **state)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
@@ -69,7 +69,7 @@ static void reuse_test(void **state)
 }
 
 /* Another tier of a function is no other function; a single address is where nothing else is. */
-static void tiers_and_singles_test(void **state)
+static void tiers_are_not_ambiguous_and_singles_replace_no_code(void **state)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
@@ -91,7 +91,7 @@ static void tiers_and_singles_test(void **state)
 }
 
 /* The same entry once more is no change, and a reading that goes on is one with the next. */
-static void repetition_test(void **state)
+static void a_repeated_entry_changes_nothing(void **state)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
@@ -117,7 +117,7 @@ static void snapshot(struct jit_timeline *t, uint64_t after, uint64_t before,
 }
 
 /* A file that is written anew: what it has holds back to the one before, what it has not ends. */
-static void snapshot_test(void **state)
+static void a_snapshot_ends_only_the_code_that_it_lacks(void **state)
 {
 	static const struct code_range FIRST[] = {
 		{0x1000, 0x1100}, {0x2000, 0x2100}, {0x3000, 0x3100}};
@@ -273,7 +273,7 @@ static size_t choose(uint64_t *addresses, int one_in)
 	return count;
 }
 
-static void random_test(void **state)
+static void random_answers_agree_with_the_plain_definition(void **state)
 {
 	(void)state;
 	srandom(11);
@@ -307,7 +307,7 @@ static int compare_u64(const void *a, const void *b)
 }
 
 /* Many entries at random addresses: blocks split and go away. */
-static void many_test(void **state)
+static void entries_are_found_among_many_at_random_addresses(void **state)
 {
 	enum { COUNT = 200000, REQUESTED = 1000 };
 	struct jit_history *histories = calloc(REQUESTED, sizeof(*histories));
@@ -372,7 +372,7 @@ static uint32_t name_of(struct jit_timeline *t, struct jit_answer answer)
 }
 
 /* From the horizon on every answer is what it is where nothing was forgotten. */
-static void forget_test(void **state)
+static void forgetting_changes_no_answer_from_the_horizon_on(void **state)
 {
 	size_t forgotten = 0;
 
@@ -407,7 +407,7 @@ static void forget_test(void **state)
 }
 
 /* A process that makes code for ever, at the same addresses: what is kept is what is there. */
-static void steady_test(void **state)
+static void steadily_replaced_code_takes_limited_memory(void **state)
 {
 	struct jit_timeline *t = jit_timeline__new();
 	size_t most = 0;
@@ -428,7 +428,7 @@ static void steady_test(void **state)
 }
 
 /* All that has ended goes, of the present as well: what is alive has its moments, and earlier nothing is known. */
-static void forget_all_ended_test(void **state)
+static void forgetting_everything_keeps_the_code_that_is_alive(void **state)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
@@ -455,7 +455,7 @@ static void forget_all_ended_test(void **state)
 }
 
 /* What was never an answer goes first, then what was one the longest ago. */
-static void shed_test(void **state)
+static void shedding_begins_with_the_least_recently_used_entries(void **state)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
@@ -479,7 +479,7 @@ static void shed_test(void **state)
 }
 
 /* Moments come from a file that somebody else may have made: beginnings are put in order. */
-static void unordered_beginnings_test(void **state)
+static void unordered_beginnings_are_put_in_order(void **state)
 {
 	static const uint64_t reported[] = {10, 40, 30, 20, 50}, wanted[] = {10, 20, 20, 20, 50};
 	struct jit_timeline *t = jit_timeline__new();
@@ -500,7 +500,7 @@ static void unordered_beginnings_test(void **state)
 }
 
 /* Each entry is of all addresses: their product is more than is kept. */
-static void too_many_changes_test(void **state)
+static void too_many_changes_of_all_addresses_are_an_error(void **state)
 {
 	enum { EACH = 2000 };
 	struct jit_timeline *t = jit_timeline__new();
@@ -528,18 +528,18 @@ static void too_many_changes_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reuse_test),
-		cmocka_unit_test(tiers_and_singles_test),
-		cmocka_unit_test(repetition_test),
-		cmocka_unit_test(snapshot_test),
-		cmocka_unit_test(random_test),
-		cmocka_unit_test(many_test),
-		cmocka_unit_test(unordered_beginnings_test),
-		cmocka_unit_test(too_many_changes_test),
-		cmocka_unit_test(forget_test),
-		cmocka_unit_test(steady_test),
-		cmocka_unit_test(forget_all_ended_test),
-		cmocka_unit_test(shed_test),
+		cmocka_unit_test(a_reused_address_is_ambiguous_between_two_readings),
+		cmocka_unit_test(tiers_are_not_ambiguous_and_singles_replace_no_code),
+		cmocka_unit_test(a_repeated_entry_changes_nothing),
+		cmocka_unit_test(a_snapshot_ends_only_the_code_that_it_lacks),
+		cmocka_unit_test(random_answers_agree_with_the_plain_definition),
+		cmocka_unit_test(entries_are_found_among_many_at_random_addresses),
+		cmocka_unit_test(unordered_beginnings_are_put_in_order),
+		cmocka_unit_test(too_many_changes_of_all_addresses_are_an_error),
+		cmocka_unit_test(forgetting_changes_no_answer_from_the_horizon_on),
+		cmocka_unit_test(steadily_replaced_code_takes_limited_memory),
+		cmocka_unit_test(forgetting_everything_keeps_the_code_that_is_alive),
+		cmocka_unit_test(shedding_begins_with_the_least_recently_used_entries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static const char sound[] = "load 100 1000+20 plain 1000=/a.c:3:1 1008=/a.c:4:2 
 			    "move 130 3000>4000+40\n"
 			    "close 140\n";
 
-static void pieces_test(void **state)
+static void a_dump_reads_alike_in_pieces_of_any_size(void **state)
 {
 	struct dump d;
 
@@ -144,7 +144,7 @@ static void pieces_test(void **state)
 }
 
 /* Torn anywhere, it reports whole records, and continues when the rest comes. */
-static void torn_test(void **state)
+static void a_torn_dump_reports_whole_records_and_continues(void **state)
 {
 	struct dump d;
 
@@ -178,7 +178,7 @@ static int feed_whole(const struct dump *d, struct reported *reported,
 }
 
 /* The line of the first instructions may begin before them, as the BEAM writes it. */
-static void before_code_test(void **state)
+static void a_first_line_may_begin_before_its_code(void **state)
 {
 	struct jitdump_counts counts;
 	struct reported reported;
@@ -207,7 +207,7 @@ static void before_code_test(void **state)
 	assert_int_equal(counts.bad_records, 1);
 }
 
-static void refused_test(void **state)
+static void an_unsupported_header_or_impossible_record_is_an_error(void **state)
 {
 	struct jitdump_counts counts;
 	struct reported reported;
@@ -238,7 +238,7 @@ static void refused_test(void **state)
 }
 
 /* What contradicts itself is counted and costs nothing else. */
-static void damaged_test(void **state)
+static void contradictory_records_are_counted_and_skipped(void **state)
 {
 	struct jitdump_counts counts;
 	struct reported reported;
@@ -288,9 +288,11 @@ static void damaged_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces_test),	    cmocka_unit_test(torn_test),
-		cmocka_unit_test(refused_test),	    cmocka_unit_test(damaged_test),
-		cmocka_unit_test(before_code_test),
+		cmocka_unit_test(a_dump_reads_alike_in_pieces_of_any_size),
+		cmocka_unit_test(a_torn_dump_reports_whole_records_and_continues),
+		cmocka_unit_test(an_unsupported_header_or_impossible_record_is_an_error),
+		cmocka_unit_test(contradictory_records_are_counted_and_skipped),
+		cmocka_unit_test(a_first_line_may_begin_before_its_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

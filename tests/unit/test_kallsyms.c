@@ -71,7 +71,7 @@ static void assert_nameless(struct kallsyms *k, uint64_t address)
 	assert_string_equal(f.name, "untouched");
 }
 
-static void test_lookup(void **state)
+static void addresses_in_a_function_have_its_name_and_size(void **state)
 {
 	struct kallsyms *k = table_of(SMALL);
 
@@ -87,7 +87,7 @@ static void test_lookup(void **state)
 	kallsyms__free(k);
 }
 
-static void test_nothing_is_invented(void **state)
+static void addresses_outside_of_functions_have_no_name(void **state)
 {
 	struct kallsyms *k = table_of(SMALL);
 
@@ -102,7 +102,7 @@ static void test_nothing_is_invented(void **state)
 	kallsyms__free(k);
 }
 
-static void test_modules(void **state)
+static void a_modules_last_function_covers_a_limited_range(void **state)
 {
 	struct kallsyms *k = table_of(SMALL);
 
@@ -130,7 +130,7 @@ static void assert_module(struct kallsyms *k, uint64_t address, const char *name
 		assert_null(f.module);
 }
 
-static void test_module_names(void **state)
+static void functions_have_the_name_of_their_module(void **state)
 {
 	struct kallsyms *k = table_of(SMALL);
 
@@ -151,7 +151,7 @@ static void test_module_names(void **state)
 
 /* Tags as they must not be; and so many that they have no numbers. */
 /* A program that lies where several had been: nothing of theirs is a name of it. */
-static void test_added_code_covers(void **state)
+static void added_code_replaces_the_functions_it_covers(void **state)
 {
 	static const char before[] = "ffffffffc0300100 t bpf_prog_of_before\t[bpf]\n"
 				     "ffffffffc0300300 t bpf_prog_behind\t[bpf]\n";
@@ -191,7 +191,7 @@ static void test_added_code_covers(void **state)
 	kallsyms__free(k);
 }
 
-static void test_hostile_modules(void **state)
+static void module_tags_are_refused_if_malformed_or_too_many(void **state)
 {
 	struct kallsyms *k = kallsyms__new();
 	char line[128];
@@ -214,7 +214,7 @@ static void test_hostile_modules(void **state)
 	kallsyms__free(k);
 }
 
-static void test_pieces_and_late_text(void **state)
+static void text_may_be_added_in_pieces_and_after_lookups(void **state)
 {
 	struct kallsyms *k = kallsyms__new();
 
@@ -237,7 +237,7 @@ static void test_pieces_and_late_text(void **state)
 }
 
 /* One by one, in no order, looked up in between: the same in the end as all at once. */
-static void test_added_later(void **state)
+static void lines_added_in_any_order_give_the_same_table(void **state)
 {
 	struct kallsyms *all = table_of(SMALL), *k = kallsyms__new();
 	struct kernel_function f, expected;
@@ -269,7 +269,7 @@ static void test_added_later(void **state)
 	kallsyms__free(k);
 }
 
-static void test_text_start(void **state)
+static void text_begins_at_the_kernels_own_stext(void **state)
 {
 	struct kallsyms *k = table_of(SMALL), *none = table_of("1000 t f\n1000 t _stext\t[m]\n");
 	uint64_t address = 1;
@@ -283,7 +283,7 @@ static void test_text_start(void **state)
 	kallsyms__free(none);
 }
 
-static void test_hidden(void **state)
+static void a_table_of_zero_addresses_is_hidden(void **state)
 {
 	struct kallsyms *k = table_of("0000000000000000 T _text\n0000000000000000 T do_work\n");
 	struct kallsyms *junk = table_of("nonsense\n\n");
@@ -300,7 +300,7 @@ static void test_hidden(void **state)
 	kallsyms__free(junk);
 }
 
-static void test_malformed_lines(void **state)
+static void malformed_lines_are_counted_and_skipped(void **state)
 {
 	static const char *const lines[] = {
 		"T do_work",
@@ -349,7 +349,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed;
 }
 
-static void test_mutated_text(void **state)
+static void functions_from_mutated_text_contain_their_address(void **state)
 {
 	uint64_t seed = 0x2545f4914f6cdd1d;
 
@@ -411,7 +411,7 @@ static void check_each_line(struct kallsyms *k, char *text)
 	assert_true(checked > 1000);
 }
 
-static void test_live_kernel(void **state)
+static void functions_of_the_live_kernel_are_found_by_address(void **state)
 {
 	static const char *const known[] = {"schedule", "vfs_read", "do_exit", NULL};
 	size_t size, found = 0;
@@ -448,13 +448,19 @@ static void test_live_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lookup),		cmocka_unit_test(test_nothing_is_invented),
-		cmocka_unit_test(test_modules),		cmocka_unit_test(test_module_names),
-		cmocka_unit_test(test_hostile_modules), cmocka_unit_test(test_pieces_and_late_text),
-		cmocka_unit_test(test_added_later),	cmocka_unit_test(test_added_code_covers),
-		cmocka_unit_test(test_text_start),	cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_malformed_lines), cmocka_unit_test(test_mutated_text),
-		cmocka_unit_test(test_live_kernel),
+		cmocka_unit_test(addresses_in_a_function_have_its_name_and_size),
+		cmocka_unit_test(addresses_outside_of_functions_have_no_name),
+		cmocka_unit_test(a_modules_last_function_covers_a_limited_range),
+		cmocka_unit_test(functions_have_the_name_of_their_module),
+		cmocka_unit_test(module_tags_are_refused_if_malformed_or_too_many),
+		cmocka_unit_test(text_may_be_added_in_pieces_and_after_lookups),
+		cmocka_unit_test(lines_added_in_any_order_give_the_same_table),
+		cmocka_unit_test(added_code_replaces_the_functions_it_covers),
+		cmocka_unit_test(text_begins_at_the_kernels_own_stext),
+		cmocka_unit_test(a_table_of_zero_addresses_is_hidden),
+		cmocka_unit_test(malformed_lines_are_counted_and_skipped),
+		cmocka_unit_test(functions_from_mutated_text_contain_their_address),
+		cmocka_unit_test(functions_of_the_live_kernel_are_found_by_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

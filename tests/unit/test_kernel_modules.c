@@ -52,7 +52,7 @@ static struct reported look(struct kernel_modules *m, uint64_t now)
 	return reported;
 }
 
-static void test_readings(void **state)
+static void changes_and_unnamed_addresses_cause_new_readings(void **state)
 {
 	char list[] = "/tmp/modules-XXXXXX", symbols[] = "/tmp/kallsyms-XXXXXX";
 	struct kernel_modules m;
@@ -108,7 +108,7 @@ static void test_readings(void **state)
 }
 
 /* The kernel's own files, whatever they have here: it has no modules where there is no list. */
-static void test_this_kernel(void **state)
+static void an_unchanged_list_of_modules_causes_no_reading(void **state)
 {
 	struct kernel_modules m;
 	struct reported *reported = calloc(1, sizeof(*reported));
@@ -124,8 +124,8 @@ static void test_this_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_readings),
-		cmocka_unit_test(test_this_kernel),
+		cmocka_unit_test(changes_and_unnamed_addresses_cause_new_readings),
+		cmocka_unit_test(an_unchanged_list_of_modules_causes_no_reading),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static int report_text(const char *text, size_t size, struct reported *reported)
 	return err;
 }
 
-static void test_only_code_is_kept(void **state)
+static void only_symbols_of_code_are_kept(void **state)
 {
 	static const char text[] = "0000000000000000 A fixed_percpu_data\n"
 				   "0000000000000000 t early\n"
@@ -105,7 +105,7 @@ static void test_only_code_is_kept(void **state)
 	assert_int_equal(reported.pieces, 0);
 }
 
-static void test_pieces_are_whole_lines(void **state)
+static void pieces_are_whole_lines(void **state)
 {
 	enum { LINES = 20000 };
 	char *text = malloc(LINES * 64 + 200000);
@@ -133,7 +133,7 @@ static void test_pieces_are_whole_lines(void **state)
 	free(text);
 }
 
-static void test_hidden_addresses(void **state)
+static void few_symbols_with_hidden_addresses_are_kept(void **state)
 {
 	char text[4096];
 	struct reported reported;
@@ -150,7 +150,7 @@ static void test_hidden_addresses(void **state)
 	free(reported.text);
 }
 
-static void test_this_kernel(void **state)
+static void symbols_of_the_running_kernel_are_reported(void **state)
 {
 	struct reported reported = {};
 	uint64_t start = monotonic_ns();
@@ -186,7 +186,7 @@ static bool has_fact(const struct reported *reported, const char *key, const cha
 	return false;
 }
 
-static void test_session_facts(void **state)
+static void facts_of_the_machine_are_reported(void **state)
 {
 	struct reported reported = {};
 	struct utsname machine;
@@ -205,7 +205,7 @@ static void test_session_facts(void **state)
 	assert_int_equal(machine_facts__emit(take, &reported, 42), -ECANCELED);
 }
 
-static void test_long_facts_are_cut(void **state)
+static void long_values_are_cut_and_bad_keys_are_refused(void **state)
 {
 	char *value = malloc(40000), key[META_KEY_MAX + 1];
 	struct reported reported = {};
@@ -231,12 +231,12 @@ static void test_long_facts_are_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_only_code_is_kept),
-		cmocka_unit_test(test_pieces_are_whole_lines),
-		cmocka_unit_test(test_hidden_addresses),
-		cmocka_unit_test(test_this_kernel),
-		cmocka_unit_test(test_session_facts),
-		cmocka_unit_test(test_long_facts_are_cut),
+		cmocka_unit_test(only_symbols_of_code_are_kept),
+		cmocka_unit_test(pieces_are_whole_lines),
+		cmocka_unit_test(few_symbols_with_hidden_addresses_are_kept),
+		cmocka_unit_test(symbols_of_the_running_kernel_are_reported),
+		cmocka_unit_test(facts_of_the_machine_are_reported),
+		cmocka_unit_test(long_values_are_cut_and_bad_keys_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

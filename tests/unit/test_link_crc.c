@@ -68,7 +68,7 @@ static int request(struct crc_ledger *ledger, uid_t user, int fd, uint32_t *crc)
 	return link_crc(ledger, user, fd, NULL, NULL, crc);
 }
 
-static void zeros_test(void **state)
+static void the_crc_of_zeros_is_that_of_zero_bytes(void **state)
 {
 	static const char zeros[100000];
 	uint32_t begin = crc32_update(0, "begin", 5);
@@ -82,7 +82,7 @@ static void zeros_test(void **state)
 			 crc32_zeros(crc32_zeros(begin, UINT64_C(3) << 30), UINT64_C(2) << 30));
 }
 
-static void holes_test(void **state)
+static void holes_of_a_file_are_not_read(void **state)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int fd = make_file(3 * MB + 5), empty = make_file(0),
@@ -107,7 +107,7 @@ static void holes_test(void **state)
 	assert_in_range(quota__used(&ledger->bytes, ANN), 3, 64 << 10);
 }
 
-static void once_test(void **state)
+static void a_file_is_read_once_until_it_changes(void **state)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int fd = make_file(0);
@@ -125,7 +125,7 @@ static void once_test(void **state)
 	assert_int_equal(ledger->bytes.total.used, 2 * MB + 1);
 }
 
-static void limits_test(void **state)
+static void files_users_and_the_total_have_byte_limits(void **state)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int big = make_file(0), a = make_file(0), b = make_file(0),
@@ -154,7 +154,7 @@ static void limits_test(void **state)
 }
 
 /* One that is nothing but holes and bytes by turns is not followed to its end. */
-static void many_holes_test(void **state)
+static void a_file_of_too_many_holes_is_an_error(void **state)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int fd = make_file(UINT64_C(20000) << 13);
@@ -176,7 +176,7 @@ static int give_up(void *context, uint64_t done, uint64_t total)
 	return ++*calls;
 }
 
-static void cancel_test(void **state)
+static void a_cancelled_crc_is_not_stored(void **state)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int fd = make_file(0);
@@ -194,9 +194,12 @@ static void cancel_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(zeros_test),	   cmocka_unit_test(holes_test),
-		cmocka_unit_test(once_test),	   cmocka_unit_test(limits_test),
-		cmocka_unit_test(many_holes_test), cmocka_unit_test(cancel_test),
+		cmocka_unit_test(the_crc_of_zeros_is_that_of_zero_bytes),
+		cmocka_unit_test(holes_of_a_file_are_not_read),
+		cmocka_unit_test(a_file_is_read_once_until_it_changes),
+		cmocka_unit_test(files_users_and_the_total_have_byte_limits),
+		cmocka_unit_test(a_file_of_too_many_holes_is_an_error),
+		cmocka_unit_test(a_cancelled_crc_is_not_stored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static uint32_t idle(const struct lru *l, uint64_t now, uint64_t idle)
 	return lru__idle(l);
 }
 
-static void test_places(void **state)
+static void released_places_are_reused_before_new_ones(void **state)
 {
 	struct lru l;
 	uint32_t place;
@@ -49,7 +49,7 @@ static void test_places(void **state)
 	lru__fini(&l);
 }
 
-static void test_order(void **state)
+static void the_longest_idle_place_is_found_first(void **state)
 {
 	struct lru l;
 	uint32_t place;
@@ -89,7 +89,7 @@ static void test_order(void **state)
 }
 
 /* Uses that follow each other closely count once, and nothing that was just used is idle. */
-static void test_grain(void **state)
+static void uses_within_the_grain_count_once(void **state)
 {
 	struct lru l;
 	uint32_t a, b;
@@ -112,9 +112,9 @@ static void test_grain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_grain),
+		cmocka_unit_test(released_places_are_reused_before_new_ones),
+		cmocka_unit_test(the_longest_idle_place_is_found_first),
+		cmocka_unit_test(uses_within_the_grain_count_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ static void assert_frame(const struct luajit_state *w, size_t i, uint64_t start,
 	assert_int_equal(w->frames[i].fp_offset, -16);
 }
 
-static void traces_test(void **state)
+static void frames_of_all_traces_are_found_until_freed(void **state)
 {
 	struct luajit_state w;
 
@@ -60,7 +60,7 @@ static void traces_test(void **state)
 }
 
 /* What is no trace, or not yet, is left out. */
-static void bad_traces_test(void **state)
+static void invalid_traces_are_left_out(void **state)
 {
 	struct luajit_state w;
 
@@ -86,7 +86,7 @@ static void bad_traces_test(void **state)
 	luajit_state__fini(&w);
 }
 
-static void bad_state_test(void **state)
+static void a_damaged_state_has_all_frames_or_none(void **state)
 {
 	static const int64_t at[] = {-AT_CODE,	   -AT_CODE + 1, -AT_CODE + 2,	-AT_CODE + 3,
 				     -AT_CODE + 4, -AT_TRACES,	 -AT_TRACES + 1};
@@ -117,7 +117,7 @@ static void bad_state_test(void **state)
 }
 
 /* An array that names itself all over costs no more than another. */
-static void hostile_test(void **state)
+static void an_array_that_refers_to_itself_has_no_traces(void **state)
 {
 	struct luajit_state w;
 
@@ -141,10 +141,10 @@ static void hostile_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(traces_test),
-		cmocka_unit_test(bad_traces_test),
-		cmocka_unit_test(bad_state_test),
-		cmocka_unit_test(hostile_test),
+		cmocka_unit_test(frames_of_all_traces_are_found_until_freed),
+		cmocka_unit_test(invalid_traces_are_left_out),
+		cmocka_unit_test(a_damaged_state_has_all_frames_or_none),
+		cmocka_unit_test(an_array_that_refers_to_itself_has_no_traces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

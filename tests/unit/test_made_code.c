@@ -146,7 +146,7 @@ static void assert_instead(const struct scene *w, uint64_t address, uint32_t wan
 	assert_int_equal(instead, wanted);
 }
 
-static void places_test(void **state)
+static void a_frame_gives_the_rule_for_its_code_alone(void **state)
 {
 	const struct unwind_rule *rule;
 	uint32_t instead;
@@ -181,7 +181,7 @@ static void places_test(void **state)
 	tear_down(&w);
 }
 
-static void questions_test(void **state)
+static void frames_are_requested_again_when_due(void **state)
 {
 	struct scene w;
 
@@ -211,7 +211,7 @@ static void questions_test(void **state)
 }
 
 /* PyPy's frames never change: a question is for what was missed. */
-static void pypy_test(void **state)
+static void frames_of_pypy_are_never_due_again(void **state)
 {
 	struct scene w;
 
@@ -223,7 +223,7 @@ static void pypy_test(void **state)
 }
 
 /* A process without an answer gets fewer requests, and is walked by frame pointer meanwhile. */
-static void no_answer_test(void **state)
+static void processes_without_an_answer_get_fewer_requests(void **state)
 {
 	uint64_t time = 1000 * MS;
 	unsigned int requested;
@@ -250,7 +250,7 @@ static void no_answer_test(void **state)
 }
 
 /* A table that is too large is none. */
-static void too_large_test(void **state)
+static void a_table_beyond_the_limit_is_not_placed(void **state)
 {
 	struct made_code_options options = {.table_limit = 64, .request = request_frames};
 	struct scene w;
@@ -270,9 +270,11 @@ static void too_large_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(places_test),	  cmocka_unit_test(questions_test),
-		cmocka_unit_test(pypy_test),	  cmocka_unit_test(no_answer_test),
-		cmocka_unit_test(too_large_test),
+		cmocka_unit_test(a_frame_gives_the_rule_for_its_code_alone),
+		cmocka_unit_test(frames_are_requested_again_when_due),
+		cmocka_unit_test(frames_of_pypy_are_never_due_again),
+		cmocka_unit_test(processes_without_an_answer_get_fewer_requests),
+		cmocka_unit_test(a_table_beyond_the_limit_is_not_placed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

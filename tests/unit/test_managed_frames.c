@@ -14,7 +14,7 @@ static const struct frame_note v8[] = {
 	{.frame = 2, .kind = FRAME_NOTE_V8, .place = 101, .function = 0x601}, /* not a place */
 };
 
-static void test_frames_take_the_place_of_native_ones(void **state)
+static void runtime_frames_replace_the_native_ones(void **state)
 {
 	(void)state;
 	begin();
@@ -29,7 +29,7 @@ static void test_frames_take_the_place_of_native_ones(void **state)
 	assert_string_equal(counted(), "V8 4 0 0 0");
 }
 
-static void test_compiled_code_has_a_chain(void **state)
+static void compiled_code_shows_its_inlined_calls(void **state)
 {
 	struct {
 		struct code_chain_event e;
@@ -58,7 +58,7 @@ static void test_compiled_code_has_a_chain(void **state)
 }
 
 /* Where the thread was in optimized code, which has something inlined; and a builtin without a frame, called by such code. */
-static void test_innermost_frames(void **state)
+static void the_innermost_note_names_the_code_or_its_caller(void **state)
 {
 	const struct frame_note leaf = {.kind = FRAME_NOTE_V8, .function = 0x601};
 	struct {
@@ -105,7 +105,7 @@ static void report_python(void)
 	report(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_CONFIRMED, "main", 30);
 }
 
-static void test_python_stands_where_its_loops_are(void **state)
+static void python_frames_stand_where_their_loops_are(void **state)
 {
 	(void)state;
 	begin();
@@ -116,7 +116,7 @@ static void test_python_stands_where_its_loops_are(void **state)
 }
 
 /* Which a function has, and where it runs. */
-static void test_python_is_in_its_files(void **state)
+static void python_functions_belong_to_their_source_files(void **state)
 {
 	unsigned int found = 0;
 
@@ -140,7 +140,7 @@ static void test_python_is_in_its_files(void **state)
 	assert_int_equal(found, 3);
 }
 
-static void test_python_without_loops_is_not_lost(void **state)
+static void python_frames_without_loops_are_kept(void **state)
 {
 	(void)state;
 	begin();
@@ -154,7 +154,7 @@ static void test_python_without_loops_is_not_lost(void **state)
 }
 
 /* The outermost frames of the inner loop, and what is behind it, had no room. */
-static void test_chains_that_are_cut(void **state)
+static void truncated_python_chains_are_marked(void **state)
 {
 	const struct frame_note cut[] = {
 		python[0],
@@ -172,7 +172,7 @@ static void test_chains_that_are_cut(void **state)
 	assert_string_equal(lines_of(1), "[truncated] [prog] [prog] 0x50030 [prog] [prog]");
 }
 
-static void test_frames_of_no_function_are_left_out(void **state)
+static void python_frames_without_a_function_are_left_out(void **state)
 {
 	const struct frame_note shim[] = {
 		python[0],
@@ -195,7 +195,7 @@ static void fork_to(uint32_t child)
 	ev.now += MS;
 }
 
-static void test_children_begin_with_the_names_of_their_parents(void **state)
+static void children_begin_with_the_names_of_their_parents(void **state)
 {
 	(void)state;
 	begin();
@@ -226,7 +226,7 @@ static void test_children_begin_with_the_names_of_their_parents(void **state)
 }
 
 /* The functions of a parent that is gone are kept for its children, and for no longer; of ancestors, some generations back. */
-static void test_names_of_parents_that_are_gone(void **state)
+static void names_of_dead_parents_are_kept_for_living_children(void **state)
 {
 	const uint64_t later = LIFE_GRACE_NS + S;
 
@@ -266,7 +266,7 @@ static void test_names_of_parents_that_are_gone(void **state)
 }
 
 /* What the notes say of the GIL is added up by thread, with the CPU time of the samples that held it. */
-static void test_samples_that_held_the_gil(void **state)
+static void gil_states_of_samples_are_summed_by_thread(void **state)
 {
 	static const enum gil_state states[] = {GIL_UNKNOWN, GIL_RELEASED, GIL_WAITING,
 						GIL_HELD,    GIL_HELD,	   GIL_UNKNOWN};
@@ -297,7 +297,7 @@ static void test_samples_that_held_the_gil(void **state)
 }
 
 /* A process whose Python is not read is reported, with what helps, until it is read after all. */
-static void test_python_that_is_not_read(void **state)
+static void unread_python_is_reported_with_the_reason(void **state)
 {
 	struct code_runtime_event e = {.pid = 10, .kind = FRAME_NOTE_PYTHON};
 
@@ -324,7 +324,7 @@ static void test_python_that_is_not_read(void **state)
 	finish();
 }
 
-static void test_functions_that_could_not_be_read(void **state)
+static void functions_that_could_not_be_read_have_no_name(void **state)
 {
 	(void)state;
 	begin();
@@ -336,7 +336,7 @@ static void test_functions_that_could_not_be_read(void **state)
 	assert_string_equal(counted(), "CPython 3 0 1 2");
 }
 
-static void test_another_function_at_the_same_words(void **state)
+static void samples_between_two_functions_are_doubtful(void **state)
 {
 	(void)state;
 	begin();
@@ -359,7 +359,7 @@ static const struct frame_note numbered[] = {
 	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 9},
 };
 
-static void test_functions_with_numbers(void **state)
+static void numbers_distinguish_functions_at_one_address(void **state)
 {
 	(void)state;
 	begin();
@@ -380,7 +380,7 @@ static void test_functions_with_numbers(void **state)
 }
 
 /* One function, read again and again: what is said of it changes, but not which one it is. */
-static void test_a_number_that_is_reported_again(void **state)
+static void a_number_reported_again_updates_the_same_function(void **state)
 {
 	(void)state;
 	begin();
@@ -400,7 +400,7 @@ static void test_a_number_that_is_reported_again(void **state)
 }
 
 /* Two isolates count for themselves; or the process lies. */
-static void test_a_number_of_two_functions(void **state)
+static void a_number_of_two_functions_is_doubtful(void **state)
 {
 	(void)state;
 	begin();
@@ -415,7 +415,7 @@ static void test_a_number_of_two_functions(void **state)
 }
 
 /* Of code that has been at one address, of functions that have been at one: inlined are functions with numbers, too. */
-static void test_numbers_in_chains(void **state)
+static void chains_have_the_functions_with_their_numbers(void **state)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8, .function = 0x501, .check = 7},
@@ -454,7 +454,7 @@ static void test_numbers_in_chains(void **state)
 	assert_string_equal(counted(), "V8 2 0 0 0");
 }
 
-static void test_names_outlive_windows_and_no_lives(void **state)
+static void names_outlive_a_window(void **state)
 {
 	(void)state;
 	begin();
@@ -471,7 +471,7 @@ static void test_names_outlive_windows_and_no_lives(void **state)
 	assert_string_equal(lines_of(0), "[prog] 0x50030 [prog] first:11");
 }
 
-static void test_notes_that_are_no_notes(void **state)
+static void events_with_invalid_frame_notes_are_refused(void **state)
 {
 	const struct frame_note wrong[] = {
 		{.frame = 4, .kind = FRAME_NOTE_V8},
@@ -524,7 +524,7 @@ static void report_wasm(uint64_t address, uint32_t number, enum code_state state
 	ev.now += MS;
 }
 
-static void test_wasm_has_the_name_of_its_code(void **state)
+static void wasm_frames_have_the_name_of_their_code(void **state)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
@@ -546,7 +546,7 @@ static void test_wasm_has_the_name_of_its_code(void **state)
 }
 
 /* Without an event it is WebAssembly all the same; in a file's code the note says nothing, but for the innermost frame. */
-static void test_wasm_without_a_name(void **state)
+static void wasm_frames_without_a_report_show_the_runtime(void **state)
 {
 	const struct frame_note notes[] = {
 		{.frame = 0, .kind = FRAME_NOTE_V8_WASM, .function = 0x901},
@@ -562,7 +562,7 @@ static void test_wasm_without_a_name(void **state)
 }
 
 /* The innermost frame is not made yet: whatever its words are, it is another function of the module that has called it. */
-static void test_wasm_that_is_just_entered(void **state)
+static void a_frame_just_entered_from_wasm_is_wasm_too(void **state)
 {
 	const struct frame_note notes[] = {
 		{.frame = 0, .kind = FRAME_NOTE_V8, .function = 0x501},
@@ -604,7 +604,7 @@ static void report_type(uint64_t address)
 }
 
 /* The words of a frame in memory without a file are those of a type, but its code is not V8's. */
-static void test_frames_that_only_look_typed(void **state)
+static void a_frame_type_outside_v8_code_is_ignored(void **state)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8_FRAME, .function = 5}};
@@ -620,7 +620,7 @@ static void test_frames_that_only_look_typed(void **state)
 }
 
 /* Other frames of V8's: by their type in its code, by their symbol in a file's. */
-static void test_frames_with_a_type(void **state)
+static void typed_frames_in_v8_code_have_their_types_name(void **state)
 {
 	const struct frame_note notes[] = {
 		{.frame = 1, .kind = FRAME_NOTE_V8_FRAME, .function = 5},
@@ -639,31 +639,31 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		T(test_wasm_has_the_name_of_its_code),
-		T(test_wasm_without_a_name),
-		T(test_wasm_that_is_just_entered),
-		T(test_frames_with_a_type),
-		T(test_frames_that_only_look_typed),
-		T(test_frames_take_the_place_of_native_ones),
-		T(test_compiled_code_has_a_chain),
-		T(test_python_stands_where_its_loops_are),
-		T(test_python_is_in_its_files),
-		T(test_python_without_loops_is_not_lost),
-		T(test_chains_that_are_cut),
-		T(test_frames_of_no_function_are_left_out),
-		T(test_children_begin_with_the_names_of_their_parents),
-		T(test_names_of_parents_that_are_gone),
-		T(test_samples_that_held_the_gil),
-		T(test_python_that_is_not_read),
-		T(test_functions_that_could_not_be_read),
-		T(test_another_function_at_the_same_words),
-		T(test_functions_with_numbers),
-		T(test_a_number_that_is_reported_again),
-		T(test_a_number_of_two_functions),
-		T(test_numbers_in_chains),
-		T(test_names_outlive_windows_and_no_lives),
-		cmocka_unit_test(test_notes_that_are_no_notes),
-		T(test_innermost_frames),
+		T(wasm_frames_have_the_name_of_their_code),
+		T(wasm_frames_without_a_report_show_the_runtime),
+		T(a_frame_just_entered_from_wasm_is_wasm_too),
+		T(typed_frames_in_v8_code_have_their_types_name),
+		T(a_frame_type_outside_v8_code_is_ignored),
+		T(runtime_frames_replace_the_native_ones),
+		T(compiled_code_shows_its_inlined_calls),
+		T(python_frames_stand_where_their_loops_are),
+		T(python_functions_belong_to_their_source_files),
+		T(python_frames_without_loops_are_kept),
+		T(truncated_python_chains_are_marked),
+		T(python_frames_without_a_function_are_left_out),
+		T(children_begin_with_the_names_of_their_parents),
+		T(names_of_dead_parents_are_kept_for_living_children),
+		T(gil_states_of_samples_are_summed_by_thread),
+		T(unread_python_is_reported_with_the_reason),
+		T(functions_that_could_not_be_read_have_no_name),
+		T(samples_between_two_functions_are_doubtful),
+		T(numbers_distinguish_functions_at_one_address),
+		T(a_number_reported_again_updates_the_same_function),
+		T(a_number_of_two_functions_is_doubtful),
+		T(chains_have_the_functions_with_their_numbers),
+		T(names_outlive_a_window),
+		cmocka_unit_test(events_with_invalid_frame_notes_are_refused),
+		T(the_innermost_note_names_the_code_or_its_caller),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static int inflate(int fd, uint64_t limit, int *inflated)
 	return err;
 }
 
-static void test_names(void **state)
+static void inflated_debugdata_has_hidden_names_and_is_sealed(void **state)
 {
 	int fd = open_scratch("fedora", O_RDONLY), inflated = -1;
 	uint64_t address = address_of("hidden_one");
@@ -176,7 +176,7 @@ static void assert_module_says(const char *name, const char *expected)
 	close(files.elf_fd);
 }
 
-static void test_module(void **state)
+static void a_module_takes_names_from_gnu_debugdata(void **state)
 {
 	(void)state;
 	assert_module_says("stripped", "");
@@ -198,7 +198,7 @@ static int inflate_named(const char *name, uint64_t limit)
 	return err;
 }
 
-static void test_not_there(void **state)
+static void files_without_an_xz_stream_cannot_be_inflated(void **state)
 {
 	(void)state;
 	assert_int_equal(inflate_named("stripped", MINIDEBUG_LIMIT), -ENOENT);
@@ -215,7 +215,7 @@ static void test_not_there(void **state)
 	assert_int_equal(inflate_named("with-lzma", MINIDEBUG_LIMIT), -EBADMSG);
 }
 
-static void test_limits(void **state)
+static void debugdata_larger_than_the_limit_is_refused(void **state)
 {
 	struct stat st;
 	char path[512];
@@ -234,7 +234,7 @@ static void test_limits(void **state)
 }
 
 /* A block header that asks for a dictionary of 4 GB, with its checksum right. */
-static void test_huge_dictionary(void **state)
+static void a_block_with_a_huge_dictionary_is_too_big(void **state)
 {
 	static const unsigned char header[] = {0x02, 0x00, 0x21, 0x01};
 	size_t size;
@@ -275,7 +275,7 @@ static uint32_t left_of(const char *name)
 }
 
 /* Symbols that a limit left out are in the module's report. */
-static void test_left(void **state)
+static void symbols_left_out_by_a_limit_are_reported(void **state)
 {
 	(void)state;
 	assert_int_equal(left_of("dictionary"), 1u << OUTSIDE_MINIDEBUG);
@@ -309,7 +309,7 @@ static int inflate_bytes(const void *data, size_t size)
 	return err;
 }
 
-static void test_damaged(void **state)
+static void damaged_or_truncated_debugdata_is_an_error(void **state)
 {
 	struct elf_section section = find_data();
 	uint64_t seed = 0x2545f4914f6cdd1d;
@@ -340,10 +340,13 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),		cmocka_unit_test(test_module),
-		cmocka_unit_test(test_not_there),	cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_huge_dictionary), cmocka_unit_test(test_left),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(inflated_debugdata_has_hidden_names_and_is_sealed),
+		cmocka_unit_test(a_module_takes_names_from_gnu_debugdata),
+		cmocka_unit_test(files_without_an_xz_stream_cannot_be_inflated),
+		cmocka_unit_test(debugdata_larger_than_the_limit_is_refused),
+		cmocka_unit_test(a_block_with_a_huge_dictionary_is_too_big),
+		cmocka_unit_test(symbols_left_out_by_a_limit_are_reported),
+		cmocka_unit_test(damaged_or_truncated_debugdata_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

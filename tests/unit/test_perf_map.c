@@ -30,7 +30,7 @@ static void assert_entry(const char *line, uint64_t start, uint64_t end, const c
 	assert_memory_equal(e.name, name, e.name_size);
 }
 
-static void lines_test(void **state)
+static void lines_that_are_no_map_entries_are_refused(void **state)
 {
 	static const char *const refused[] = {
 		"",
@@ -85,7 +85,7 @@ static int see(void *context, const struct perf_map_entry *e)
 }
 
 /* However it is cut into pieces, a map says the same. */
-static void pieces_test(void **state)
+static void a_map_in_pieces_gives_the_same_entries(void **state)
 {
 	static const char map[] = "1000 10 one\nno entry\n\n2000 20 two words\r\n\r\n3000 0 last";
 	static const char said[] = "1000+10=one;2000+20=two words;3000+0=last;";
@@ -113,7 +113,7 @@ static void pieces_test(void **state)
 }
 
 /* A line that is too long is one bad line, takes no more room than it may, and the next is read. */
-static void long_lines_test(void **state)
+static void an_overlong_line_is_one_bad_line(void **state)
 {
 	struct perf_map_reader reader = {};
 	struct seen seen = {};
@@ -136,7 +136,7 @@ static void long_lines_test(void **state)
 }
 
 /* The cases that the well-known script answers so, and a few more. */
-static void fresh_test(void **state)
+static void entries_overlapped_by_later_ones_are_stale(void **state)
 {
 	static const struct code_range ranges[] = {
 		{0x1000, 0x1100}, /* A: the next has a part of it */
@@ -169,7 +169,7 @@ static void fresh_test(void **state)
 }
 
 /* Against the definition, for many small lists. */
-static void random_test(void **state)
+static void freshness_of_random_ranges_agrees_with_its_definition(void **state)
 {
 	enum { COUNT = 40 };
 
@@ -201,9 +201,11 @@ static void random_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_test),	   cmocka_unit_test(pieces_test),
-		cmocka_unit_test(long_lines_test), cmocka_unit_test(fresh_test),
-		cmocka_unit_test(random_test),
+		cmocka_unit_test(lines_that_are_no_map_entries_are_refused),
+		cmocka_unit_test(a_map_in_pieces_gives_the_same_entries),
+		cmocka_unit_test(an_overlong_line_is_one_bad_line),
+		cmocka_unit_test(entries_overlapped_by_later_ones_are_stale),
+		cmocka_unit_test(freshness_of_random_ranges_agrees_with_its_definition),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

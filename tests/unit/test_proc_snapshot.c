@@ -107,7 +107,7 @@ static struct proc_snapshot *open_snapshot(void)
 #define REST                                                                                       \
 	" S 12 34 34 0 -1 4194560 100 0 0 0 70 30 0 0 20 0 3 0 987654 1000 2 18446744073709551615"
 
-static void test_stat(void **state)
+static void a_stat_line_is_parsed_whatever_name_it_contains(void **state)
 {
 	static const char *const names[] = {"cat",  "a b",	 "(x)",	  ") S 1 2 3",
 					    ")\n(", "(((((((((", "",	  "\xff\x01) R 1",
@@ -152,7 +152,7 @@ static int parse_line(const char *text, struct proc_mapping *mapping, char *line
 	return proc_parse_mapping(line, strlen(text), mapping);
 }
 
-static void test_mapping_lines(void **state)
+static void mapping_lines_are_parsed_and_bad_ones_refused(void **state)
 {
 	char line[512];
 	struct proc_mapping m;
@@ -233,7 +233,7 @@ static void *helper_thread(void *context)
 	return NULL;
 }
 
-static void test_this_process(void **state)
+static void a_snapshot_has_threads_and_mappings(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	uint64_t before = monotonic_ns();
@@ -274,7 +274,8 @@ static void test_this_process(void **state)
 	assert_true(thread->start_time + 20 * MS >= before);
 	assert_true(thread->start_time <= monotonic_ns());
 
-	mapping = reported_mapping(&reported, (void *)(uintptr_t)test_this_process);
+	mapping = reported_mapping(&reported,
+				   (void *)(uintptr_t)a_snapshot_has_threads_and_mappings);
 	assert_non_null(mapping);
 	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
 	assert_string_equal(mapping->path, path);
@@ -327,7 +328,7 @@ static void expect_exact_path(const char *path, bool deleted)
 	proc_snapshot__free(s);
 }
 
-static void test_paths_are_exact(void **state)
+static void paths_of_mappings_are_exact(void **state)
 {
 	static const char *const names[] = {"plain",	   "new\nline",	 "literal\\012",
 					    "both\n\\012", "  spaces  ", "\xff\xfe\x01",
@@ -404,7 +405,7 @@ static const char *reported_comm(const struct reported *reported)
 	return "";
 }
 
-static void test_a_leader_that_renamed_itself(void **state)
+static void a_renamed_leader_leaves_the_process_its_program_name(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {};
@@ -434,7 +435,7 @@ static void map_much(void)
 	}
 }
 
-static void test_many_mappings(void **state)
+static void all_of_many_mappings_are_reported(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {.ignore = true};
@@ -471,7 +472,7 @@ static size_t count_same(const struct reported *a, const struct reported *b)
 }
 
 /* The same, whoever reads it: a process that a reader reads, one with more than fits a message, one that is gone. */
-static void test_readers_report_the_same(void **state)
+static void readers_report_the_same_mappings_as_the_caller(void **state)
 {
 	static const helper_serve_fn services[] = {proc_maps__serve};
 	const struct helper_pool_options options = {.services = services,
@@ -536,7 +537,7 @@ static void *signal_and_sleep(void *fd)
 	return NULL;
 }
 
-static void test_a_leader_that_has_ended(void **state)
+static void a_process_with_an_ended_leader_is_reported(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {};
@@ -560,9 +561,11 @@ static void test_a_leader_that_has_ended(void **state)
 	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
 	assert_int_equal(reported.of_type[EVENT_THREAD], 1); /* not the dead one */
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
-	assert_non_null(reported_mapping(&reported, (void *)(uintptr_t)test_this_process));
-	assert_true(reported_mapping(&reported, (void *)(uintptr_t)test_this_process)->tid !=
-		    (uint32_t)pid);
+	assert_non_null(reported_mapping(&reported,
+					 (void *)(uintptr_t)a_snapshot_has_threads_and_mappings));
+	assert_true(
+		reported_mapping(&reported, (void *)(uintptr_t)a_snapshot_has_threads_and_mappings)
+			->tid != (uint32_t)pid);
 	reported_fini(&reported);
 	stop_child(pid);
 	close(ready[0]);
@@ -592,7 +595,7 @@ static void expect_hidden(pid_t pid, pid_t thread)
 		assert_int_equal(status, 0);
 }
 
-static void test_process_states(void **state)
+static void each_kind_of_process_has_its_state(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct proc_identity identity = {};
@@ -654,7 +657,7 @@ static void make_grandchildren(void)
 	start_child(nothing);
 }
 
-static void test_descendants(void **state)
+static void descendants_are_found_once_and_without_the_roots(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	pid_t pid = start_child(make_grandchildren), *found = NULL;
@@ -701,7 +704,7 @@ static uint64_t thread_cpu_now(void)
 	return now.tv_sec * 1000 * MS + now.tv_nsec;
 }
 
-static void test_thread_cpu(void **state)
+static void the_cpu_time_of_each_thread_is_reported(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	const struct thread_cpu_event *e;
@@ -742,7 +745,7 @@ static void fork_storm(void)
 	}
 }
 
-static void test_the_whole_system_while_it_changes(void **state)
+static void all_processes_are_reported_while_others_come_and_go(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {};
@@ -775,7 +778,7 @@ static void test_the_whole_system_while_it_changes(void **state)
 
 /* ---- reading again --------------------------------------------------------------------------- */
 
-static void test_rereading_is_limited(void **state)
+static void repeated_rereading_of_a_process_is_delayed(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {.ignore = true};
@@ -849,7 +852,7 @@ static pid_t start_in_time(bool grandchild, const int ready[2])
  * A process has the offsets of its namespace. One that has unshared has another one than its
  * children: the offsets in its file are theirs.
  */
-static void time_namespace_test(void **state)
+static void a_process_has_the_clock_offset_of_its_namespace(void **state)
 {
 	int64_t ahead = 1;
 
@@ -880,20 +883,20 @@ static void time_namespace_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(time_namespace_test),
-		cmocka_unit_test(test_stat),
-		cmocka_unit_test(test_mapping_lines),
-		cmocka_unit_test(test_this_process),
-		cmocka_unit_test(test_paths_are_exact),
-		cmocka_unit_test(test_readers_report_the_same),
-		cmocka_unit_test(test_a_leader_that_renamed_itself),
-		cmocka_unit_test(test_many_mappings),
-		cmocka_unit_test(test_a_leader_that_has_ended),
-		cmocka_unit_test(test_process_states),
-		cmocka_unit_test(test_descendants),
-		cmocka_unit_test(test_thread_cpu),
-		cmocka_unit_test(test_the_whole_system_while_it_changes),
-		cmocka_unit_test(test_rereading_is_limited),
+		cmocka_unit_test(a_process_has_the_clock_offset_of_its_namespace),
+		cmocka_unit_test(a_stat_line_is_parsed_whatever_name_it_contains),
+		cmocka_unit_test(mapping_lines_are_parsed_and_bad_ones_refused),
+		cmocka_unit_test(a_snapshot_has_threads_and_mappings),
+		cmocka_unit_test(paths_of_mappings_are_exact),
+		cmocka_unit_test(readers_report_the_same_mappings_as_the_caller),
+		cmocka_unit_test(a_renamed_leader_leaves_the_process_its_program_name),
+		cmocka_unit_test(all_of_many_mappings_are_reported),
+		cmocka_unit_test(a_process_with_an_ended_leader_is_reported),
+		cmocka_unit_test(each_kind_of_process_has_its_state),
+		cmocka_unit_test(descendants_are_found_once_and_without_the_roots),
+		cmocka_unit_test(the_cpu_time_of_each_thread_is_reported),
+		cmocka_unit_test(all_processes_are_reported_while_others_come_and_go),
+		cmocka_unit_test(repeated_rereading_of_a_process_is_delayed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void assert_frame(const struct code *c, size_t i, uint64_t start, uint64_
 	assert_int_equal(f->fp_offset, fp);
 }
 
-static void traces_test(void **state)
+static void one_frame_size_covers_an_area_of_traces(void **state)
 {
 	struct code c = make_code(4 * PAGE);
 
@@ -95,7 +95,7 @@ static void traces_test(void **state)
 }
 
 /* A version with a smaller frame has shorter instructions. */
-static void small_frame_test(void **state)
+static void a_smaller_frame_is_found_by_shorter_instructions(void **state)
 {
 	struct code c = make_code(PAGE);
 
@@ -106,7 +106,7 @@ static void small_frame_test(void **state)
 	free_code(&c);
 }
 
-static void helpers_test(void **state)
+static void helpers_have_frames_of_their_own(void **state)
 {
 	struct code c = make_code(PAGE);
 
@@ -134,7 +134,7 @@ static void helpers_test(void **state)
 }
 
 /* Behind more helpers than are kept nothing is known: what follows may be one of either kind. */
-static void many_helpers_test(void **state)
+static void code_behind_too_many_helpers_has_no_frame(void **state)
 {
 	struct code c = make_code(16 * PAGE);
 
@@ -152,7 +152,7 @@ static void many_helpers_test(void **state)
 }
 
 /* Of memory that is not there, or of another code, nothing is known. */
-static void nothing_test(void **state)
+static void areas_that_cannot_be_read_have_no_frames(void **state)
 {
 	static const struct made_area areas[] = {{0, 1u << 20}, {0x7ffffffff000, 0x800000000000}};
 	struct made_frame *frames;
@@ -165,7 +165,7 @@ static void nothing_test(void **state)
 }
 
 /* Whatever is there, frames ascend, do not overlap and stay in the area. */
-static void any_bytes_test(void **state)
+static void frames_of_any_bytes_ascend_within_their_area(void **state)
 {
 	static const char *const pieces[] = {END,      OTHER_END, MAKE_ROOM, GIVE_BACK,
 					     LEA_BACK, TAKE_ARG,  "\xc2\x08"};
@@ -194,9 +194,12 @@ static void any_bytes_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(traces_test),	     cmocka_unit_test(small_frame_test),
-		cmocka_unit_test(helpers_test),	     cmocka_unit_test(nothing_test),
-		cmocka_unit_test(many_helpers_test), cmocka_unit_test(any_bytes_test),
+		cmocka_unit_test(one_frame_size_covers_an_area_of_traces),
+		cmocka_unit_test(a_smaller_frame_is_found_by_shorter_instructions),
+		cmocka_unit_test(helpers_have_frames_of_their_own),
+		cmocka_unit_test(areas_that_cannot_be_read_have_no_frames),
+		cmocka_unit_test(code_behind_too_many_helpers_has_no_frame),
+		cmocka_unit_test(frames_of_any_bytes_ascend_within_their_area),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

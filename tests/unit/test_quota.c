@@ -45,7 +45,7 @@ static void reset(uint64_t user, uint64_t all, uint64_t period)
 
 /* ---- eviction -------------------------------------------------------------------------------- */
 
-static void most_test(void **state)
+static void an_owner_can_evict_only_from_a_larger_one(void **state)
 {
 	(void)state;
 	reset(0, 0, 0);
@@ -69,7 +69,7 @@ static void most_test(void **state)
 }
 
 /* However many one takes, another gets as much as it requests, up to the half. */
-static void full_test(void **state)
+static void a_late_owner_gets_half_of_a_full_quota(void **state)
 {
 	unsigned int got = 0;
 
@@ -87,7 +87,7 @@ static void full_test(void **state)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static void limits_test(void **state)
+static void each_refusal_names_the_limit_that_was_reached(void **state)
 {
 	(void)state;
 	reset(10, 15, 0);
@@ -111,7 +111,7 @@ static void limits_test(void **state)
 }
 
 /* Owners for whom there is no account share one, and what is given back frees accounts. */
-static void many_owners_test(void **state)
+static void owners_without_an_account_share_one(void **state)
 {
 	(void)state;
 	reset(10, 0, 0);
@@ -132,7 +132,7 @@ static void many_owners_test(void **state)
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
-static void rate_test(void **state)
+static void a_meter_recovers_at_the_rate_of_its_limit(void **state)
 {
 	const struct quota_limit limit = {.limit = 100, .period = 1000};
 	const uint64_t now = 1ull << 40;
@@ -153,7 +153,7 @@ static void rate_test(void **state)
 }
 
 /* An account that time has emptied is another owner's. */
-static void rates_of_owners_test(void **state)
+static void an_emptied_account_goes_to_another_owner(void **state)
 {
 	const uint64_t now = 1ull << 40;
 
@@ -171,7 +171,7 @@ static void rates_of_owners_test(void **state)
 }
 
 /* What grows adds up unused, for owners without an account of their own and for all as well. */
-static void growth_test(void **state)
+static void unused_amounts_of_a_growing_limit_add_up(void **state)
 {
 	const uint64_t began = 1ull << 40;
 
@@ -199,7 +199,7 @@ static void growth_test(void **state)
 }
 
 /* The sums of a process that hangs are those of the next, and several quotas have one sum. Forged ones are bounded. */
-static void continue_test(void **state)
+static void a_successor_continues_the_sums_of_a_quota(void **state)
 {
 	static struct quota next;
 	_Atomic int64_t all = 0;
@@ -274,7 +274,7 @@ static uint64_t publish_all(struct meter *process, uint32_t pid, uint64_t cost, 
 	return claim_all(process, &q.total, pid, cost, now, &refusal);
 }
 
-static void process_claim_test(void **state)
+static void a_process_claims_its_share_and_repays_excess(void **state)
 {
 	const struct quota_claim large = {.process = &(struct meter){}, .all = &q.total};
 	struct meter one = {}, other = {};
@@ -300,7 +300,7 @@ static void process_claim_test(void **state)
 }
 
 /* No user is looked up as long as there is enough for all. */
-static void user_claim_test(void **state)
+static void processes_of_one_user_leave_enough_for_another(void **state)
 {
 	enum { MANY = 1000 };
 	struct meter credits[MANY] = {}, victim = {};
@@ -329,7 +329,7 @@ static void user_claim_test(void **state)
 }
 
 /* Each limit is reached: that of a process, that of its user, and that of all. */
-static void refusal_of_claim_test(void **state)
+static void claims_end_at_limits_of_process_user_and_all(void **state)
 {
 	const uint64_t now = 5 * quota_row(QUOTA_FUNCTIONS)->all.period;
 	struct meter processes[16] = {};
@@ -352,7 +352,7 @@ static void refusal_of_claim_test(void **state)
 }
 
 /* A thousand users with large publications do not hold up those with small ones: those have another meter. */
-static void claims_of_two_sizes_test(void **state)
+static void large_publications_leave_room_for_small_ones(void **state)
 {
 	enum { MANY = 1000 };
 	struct meter credits[MANY] = {}, victim = {}, large = {};
@@ -375,7 +375,7 @@ static uint32_t user_itself(void *context, uint32_t pid)
 }
 
 /* What all others take is no reason to refuse root, who has a user's limit like everyone. */
-static void claim_of_root_test(void **state)
+static void root_is_spared_by_the_limit_of_all_users(void **state)
 {
 	struct meter process = {}, tenants[10] = {};
 	uint32_t user = 0;
@@ -405,7 +405,7 @@ static void claim_of_root_test(void **state)
 }
 
 /* Of those that always wait: root has every other turn, the others have as many as each other. */
-static void turns_test(void **state)
+static void root_has_half_the_turns_and_others_equal_shares(void **state)
 {
 	static const uint64_t OWNERS[] = {7, 3, QUOTA_ROOT, QUOTA_NOBODY, 1000};
 	unsigned int served[5] = {};
@@ -427,7 +427,7 @@ static void turns_test(void **state)
 }
 
 /* What is refused is not taken, and what was given again counts once. */
-static void spend_test(void **state)
+static void a_refused_amount_is_not_spent(void **state)
 {
 	const struct quota_limit *limit = &quota_row(QUOTA_CODE_COPIES)->all;
 	const uint64_t now = 5 * limit->period;
@@ -563,7 +563,7 @@ static void print_table(FILE *out)
 	print_constants(out);
 }
 
-static void document_test(void **state)
+static void the_document_has_the_table_of_limits(void **state)
 {
 	_cleanup_free_ char *text = NULL, *table = NULL;
 	size_t size, length;
@@ -584,22 +584,22 @@ static void document_test(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(most_test),
-		cmocka_unit_test(full_test),
-		cmocka_unit_test(limits_test),
-		cmocka_unit_test(many_owners_test),
-		cmocka_unit_test(rate_test),
-		cmocka_unit_test(rates_of_owners_test),
-		cmocka_unit_test(growth_test),
-		cmocka_unit_test(continue_test),
-		cmocka_unit_test(process_claim_test),
-		cmocka_unit_test(user_claim_test),
-		cmocka_unit_test(refusal_of_claim_test),
-		cmocka_unit_test(claims_of_two_sizes_test),
-		cmocka_unit_test(claim_of_root_test),
-		cmocka_unit_test(turns_test),
-		cmocka_unit_test(spend_test),
-		cmocka_unit_test(document_test),
+		cmocka_unit_test(an_owner_can_evict_only_from_a_larger_one),
+		cmocka_unit_test(a_late_owner_gets_half_of_a_full_quota),
+		cmocka_unit_test(each_refusal_names_the_limit_that_was_reached),
+		cmocka_unit_test(owners_without_an_account_share_one),
+		cmocka_unit_test(a_meter_recovers_at_the_rate_of_its_limit),
+		cmocka_unit_test(an_emptied_account_goes_to_another_owner),
+		cmocka_unit_test(unused_amounts_of_a_growing_limit_add_up),
+		cmocka_unit_test(a_successor_continues_the_sums_of_a_quota),
+		cmocka_unit_test(a_process_claims_its_share_and_repays_excess),
+		cmocka_unit_test(processes_of_one_user_leave_enough_for_another),
+		cmocka_unit_test(claims_end_at_limits_of_process_user_and_all),
+		cmocka_unit_test(large_publications_leave_room_for_small_ones),
+		cmocka_unit_test(root_is_spared_by_the_limit_of_all_users),
+		cmocka_unit_test(root_has_half_the_turns_and_others_equal_shares),
+		cmocka_unit_test(a_refused_amount_is_not_spent),
+		cmocka_unit_test(the_document_has_the_table_of_limits),
 	};
 
 	if (argc == 2 && !strcmp(argv[1], "--print")) {

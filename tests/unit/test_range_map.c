@@ -32,7 +32,7 @@ static bool plain_find(const struct plain *ranges, size_t count, uint64_t addres
 	return found;
 }
 
-static void random_test(void **state)
+static void random_ranges_agree_with_a_linear_search(void **state)
 {
 	(void)state;
 	srandom(7);
@@ -73,7 +73,7 @@ static void random_test(void **state)
 	}
 }
 
-static void edges_test(void **state)
+static void ranges_exclude_their_end_and_empty_ones_match_nothing(void **state)
 {
 	uint64_t until = UINT64_MAX;
 	struct range_map map = {};
@@ -99,7 +99,7 @@ static void edges_test(void **state)
 }
 
 /* All over each other: nothing that grows with the square of their number. */
-static void many_test(void **state)
+static void the_innermost_of_many_nested_ranges_is_found(void **state)
 {
 	uint64_t until = UINT64_MAX;
 	const uint32_t count = 200000;
@@ -122,9 +122,9 @@ static void many_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_test),
-		cmocka_unit_test(edges_test),
-		cmocka_unit_test(many_test),
+		cmocka_unit_test(random_ranges_agree_with_a_linear_search),
+		cmocka_unit_test(ranges_exclude_their_end_and_empty_ones_match_nothing),
+		cmocka_unit_test(the_innermost_of_many_nested_ranges_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -229,7 +229,7 @@ static bool has_all_samples(const struct result *r, uint64_t count)
 
 /* ---- what is written comes back -------------------------------------------------------------- */
 
-static void test_round_trip(void **state)
+static void recorded_events_are_read_back(void **state)
 {
 	const char *path = in_directory("round.sysprof");
 	struct result r;
@@ -269,7 +269,7 @@ static void test_round_trip(void **state)
 	result_fini(&r);
 }
 
-static void test_chunks_end_by_themselves(void **state)
+static void long_recordings_are_divided_into_chunks(void **state)
 {
 	enum { COUNT = 60000 };
 	const char *path = in_directory("long.sysprof");
@@ -294,7 +294,7 @@ static void test_chunks_end_by_themselves(void **state)
 	result_fini(&r);
 }
 
-static void test_the_name_appears_with_the_first_flush(void **state)
+static void the_name_appears_with_the_first_flush(void **state)
 {
 	enum { COUNT = 30000 };
 	const char *path = in_directory("old.sysprof");
@@ -333,7 +333,7 @@ static void test_the_name_appears_with_the_first_flush(void **state)
 	assert_non_null(strstr(failure.what, "/nonexistent/x.sysprof"));
 }
 
-static void test_pipes_are_written_to(void **state)
+static void a_pipe_can_be_written_but_not_read_back(void **state)
 {
 	const char *fifo = in_directory("fifo");
 	struct recording_writer *w;
@@ -365,7 +365,7 @@ static void test_pipes_are_written_to(void **state)
 
 /* ---- writers that fail ----------------------------------------------------------------------- */
 
-static void test_a_killed_writer_leaves_what_was_flushed(void **state)
+static void a_killed_writer_leaves_what_was_flushed(void **state)
 {
 	const char *path = in_directory("killed.sysprof");
 	struct result r;
@@ -429,7 +429,7 @@ static int write_to_limit(const char *path)
 	return 0;
 }
 
-static void test_a_full_disk_keeps_whole_chunks(void **state)
+static void a_full_disk_leaves_whole_chunks(void **state)
 {
 	const char *path = in_directory("full.sysprof");
 	struct recording_writer *w;
@@ -470,7 +470,7 @@ static struct bytes small_recording(void)
 	return load(in_directory("small.sysprof"));
 }
 
-static void test_every_length_can_be_read(void **state)
+static void whole_chunks_of_a_truncated_file_are_read(void **state)
 {
 	struct bytes file = small_recording();
 
@@ -498,7 +498,7 @@ static void test_every_length_can_be_read(void **state)
 }
 
 /* One damaged byte costs one chunk, and the loss is reported at its place. */
-static void test_every_byte_can_be_damaged(void **state)
+static void a_damaged_byte_in_a_chunk_costs_that_chunk(void **state)
 {
 	static const char patterns[] = {0x01, (char)0x80, (char)0xff};
 	struct bytes file = small_recording();
@@ -553,7 +553,7 @@ static void test_every_byte_can_be_damaged(void **state)
 }
 
 /* Bytes that are gone, or too many, cost the chunk they are in and no other. */
-static void test_shifted_bytes(void **state)
+static void missing_or_extra_bytes_cost_one_chunk(void **state)
 {
 	struct bytes file = small_recording();
 	char *other = malloc(file.size + 100);
@@ -601,7 +601,7 @@ static void test_shifted_bytes(void **state)
 	free(file.data);
 }
 
-static void test_random_damage_ends(void **state)
+static void reading_random_damage_ends_with_a_defined_result(void **state)
 {
 	struct bytes file = small_recording();
 	char *other = malloc(file.size);
@@ -633,7 +633,7 @@ static void set_header(struct bytes *file, size_t at, uint32_t value)
 	memcpy(file->data + 60, &crc, sizeof(crc));
 }
 
-static void test_other_versions_and_machines(void **state)
+static void other_versions_and_byte_orders_are_refused(void **state)
 {
 	struct bytes file = small_recording();
 	struct result r;
@@ -656,7 +656,7 @@ static void test_other_versions_and_machines(void **state)
 }
 
 /* A process may give itself names that look like a chunk. */
-static void test_a_planted_chunk_is_not_read(void **state)
+static void a_planted_chunk_is_not_read(void **state)
 {
 	const char *path = in_directory("planted.sysprof");
 	struct bytes planted = small_recording();
@@ -688,7 +688,7 @@ static void test_a_planted_chunk_is_not_read(void **state)
 	free(text);
 }
 
-static void test_sound_chunks_with_bad_events(void **state)
+static void invalid_events_in_a_sound_chunk_are_skipped(void **state)
 {
 	const char *path = in_directory("bad.sysprof");
 	struct recording_writer *w = open_writer(path);
@@ -716,7 +716,7 @@ static void test_sound_chunks_with_bad_events(void **state)
 }
 
 /* Chunk headers that are sound, all of them with wrong payloads, one inside the other. */
-static void test_nested_chunks_end(void **state)
+static void reading_nested_false_chunks_ends_without_data(void **state)
 {
 	enum { HEADERS = 200000 };
 	struct bytes file = small_recording();
@@ -742,7 +742,7 @@ static void test_nested_chunks_end(void **state)
 	free(file.data);
 }
 
-static void test_the_sink_can_stop(void **state)
+static void an_error_of_the_sink_ends_the_reading(void **state)
 {
 	struct bytes file = small_recording();
 	struct result r = {.answer = -ECANCELED};
@@ -776,21 +776,21 @@ static int remove_directory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_chunks_end_by_themselves),
-		cmocka_unit_test(test_the_name_appears_with_the_first_flush),
-		cmocka_unit_test(test_pipes_are_written_to),
-		cmocka_unit_test(test_a_killed_writer_leaves_what_was_flushed),
-		cmocka_unit_test(test_a_full_disk_keeps_whole_chunks),
-		cmocka_unit_test(test_every_length_can_be_read),
-		cmocka_unit_test(test_every_byte_can_be_damaged),
-		cmocka_unit_test(test_shifted_bytes),
-		cmocka_unit_test(test_random_damage_ends),
-		cmocka_unit_test(test_other_versions_and_machines),
-		cmocka_unit_test(test_a_planted_chunk_is_not_read),
-		cmocka_unit_test(test_sound_chunks_with_bad_events),
-		cmocka_unit_test(test_nested_chunks_end),
-		cmocka_unit_test(test_the_sink_can_stop),
+		cmocka_unit_test(recorded_events_are_read_back),
+		cmocka_unit_test(long_recordings_are_divided_into_chunks),
+		cmocka_unit_test(the_name_appears_with_the_first_flush),
+		cmocka_unit_test(a_pipe_can_be_written_but_not_read_back),
+		cmocka_unit_test(a_killed_writer_leaves_what_was_flushed),
+		cmocka_unit_test(a_full_disk_leaves_whole_chunks),
+		cmocka_unit_test(whole_chunks_of_a_truncated_file_are_read),
+		cmocka_unit_test(a_damaged_byte_in_a_chunk_costs_that_chunk),
+		cmocka_unit_test(missing_or_extra_bytes_cost_one_chunk),
+		cmocka_unit_test(reading_random_damage_ends_with_a_defined_result),
+		cmocka_unit_test(other_versions_and_byte_orders_are_refused),
+		cmocka_unit_test(a_planted_chunk_is_not_read),
+		cmocka_unit_test(invalid_events_in_a_sound_chunk_are_skipped),
+		cmocka_unit_test(reading_nested_false_chunks_ends_without_data),
+		cmocka_unit_test(an_error_of_the_sink_ends_the_reading),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -46,7 +46,7 @@ static void assert_interval(uint64_t part, uint64_t whole, double low, double hi
 }
 
 /* Figures of Wilson's interval from statistical tables, and its edges. */
-static void test_interval(void **state)
+static void confidence_intervals_are_those_of_wilson(void **state)
 {
 	(void)state;
 	assert_interval(5, 10, 0.2366, 0.7634);
@@ -63,7 +63,7 @@ static void test_interval(void **state)
  * Of events: 10 samples of 100 events and 1,000 of one. Half of the events are in the ten, so their
  * share is nearly as uncertain as that of 20 samples is; with equal samples nothing changes.
  */
-static void test_interval_of_events(void **state)
+static void unequal_event_counts_widen_the_interval(void **state)
 {
 	struct profile p = {.event = {1}, .event_count = 2000, .event_squares = 101000};
 	struct profile equal = {.event = {1}, .event_count = 3000, .event_squares = 9000};
@@ -115,7 +115,7 @@ static void assert_adds_up(const struct report_tree *tree, uint64_t samples, uin
 	free(children);
 }
 
-static void test_adds_up(void **state)
+static void totals_are_self_plus_children_plus_cut_nodes(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 4, 12, 4000);
@@ -137,7 +137,7 @@ static void test_adds_up(void **state)
 }
 
 /* The tables say the same: self is what the roots of the callers have, total the tops of all that is below. */
-static void test_agrees_with_table(void **state)
+static void roots_of_callers_have_self_values_of_the_table(void **state)
 {
 	static const enum report_by groupings[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_DSO};
 	struct fixture f;
@@ -167,7 +167,7 @@ static void test_agrees_with_table(void **state)
 }
 
 /* A file does not call itself, in neither direction. */
-static void test_dsos_are_merged(void **state)
+static void a_dso_does_not_call_itself(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 2, 4, 2000);
@@ -190,7 +190,7 @@ static void test_dsos_are_merged(void **state)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void test_tree_text(void **state)
+static void only_forks_are_indented_in_the_call_tree(void **state)
 {
 	const struct report_options options = {.shape = REPORT_TREE, .utf8 = true};
 	struct fixture f;
@@ -216,7 +216,7 @@ static void test_tree_text(void **state)
 }
 
 /* What is below the share is cut, and mentioned where it adds up to it. */
-static void test_cut_text(void **state)
+static void nodes_below_the_least_share_are_not_printed(void **state)
 {
 	const struct report_options options = {.shape = REPORT_TREE, .min_share = 0.2};
 	struct fixture f;
@@ -232,7 +232,7 @@ static void test_cut_text(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_callers_text(void **state)
+static void callers_are_listed_below_their_function(void **state)
 {
 	const struct report_options options = {.shape = REPORT_CALLERS};
 	struct fixture f;
@@ -254,7 +254,7 @@ static void test_callers_text(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_groups_text(void **state)
+static void trees_of_threads_have_threads_above_functions(void **state)
 {
 	const struct report_options options = {.by = REPORT_THREAD, .shape = REPORT_TREE};
 	struct fixture f;
@@ -269,7 +269,7 @@ static void test_groups_text(void **state)
 }
 
 /* Whatever the names are: no line is longer than the terminal is wide, and nothing but text goes to it. */
-static void test_fits(void **state)
+static void lines_of_trees_fit_the_terminal_and_are_printable(void **state)
 {
 	static const unsigned int widths[] = {60, 80, 200};
 	static const char *const names[] = {"recursion", "processes", "hostile", "gaps"};
@@ -306,7 +306,7 @@ static void test_fits(void **state)
 }
 
 /* Forks that are deeper than a terminal is wide: the lines on the left are left out, and counted. */
-static void test_deep_forks(void **state)
+static void branch_lines_that_do_not_fit_are_counted(void **state)
 {
 	const struct report_options options = {
 		.shape = REPORT_TREE, .width = 80, .utf8 = true, .min_share = 0};
@@ -340,7 +340,7 @@ static void test_deep_forks(void **state)
 }
 
 /* A stack that is as deep as one may be takes neither recursion nor squared time. */
-static void test_deep_stack(void **state)
+static void a_stack_of_the_greatest_depth_becomes_a_tree(void **state)
 {
 	struct stack_id stack = {0};
 	struct report_tree tree;
@@ -369,7 +369,7 @@ static void test_deep_stack(void **state)
 	profile_builder__free(f.b);
 }
 
-static void test_colors(void **state)
+static void names_are_colored_by_kind_and_colors_end(void **state)
 {
 	const struct report_options options = {.shape = REPORT_TREE, .color = true};
 	struct fixture f;
@@ -401,7 +401,7 @@ static void assert_shortened(const char *from, size_t columns, bool keep_end, bo
 	assert_true(text_columns(text) <= columns);
 }
 
-static void test_shorten(void **state)
+static void shortened_text_fits_and_has_an_ellipsis(void **state)
 {
 	(void)state;
 	assert_shortened("abcdef", 6, false, true, "abcdef");
@@ -418,7 +418,7 @@ static void test_shorten(void **state)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void test_json(void **state)
+static void rows_of_json_have_parents_shares_and_intervals(void **state)
 {
 	const struct report_options options = {
 		.shape = REPORT_TREE, .json = true, .min_share = 0.2};
@@ -449,7 +449,7 @@ static void test_json(void **state)
 }
 
 /* The least share holds for tables as well; what is left out is not counted as "more". */
-static void test_table_min(void **state)
+static void the_least_share_holds_for_tables_too(void **state)
 {
 	const struct report_options options = {.by = REPORT_FUNCTION, .min_share = 0.3};
 	struct fixture f;
@@ -464,7 +464,7 @@ static void test_table_min(void **state)
 }
 
 /* A dso has one name in all reports, and JIT code of two runtimes is one. */
-static void test_dsos_of_waits(void **state)
+static void waits_have_one_dso_for_all_jit_code(void **state)
 {
 	const struct report_options options = {
 		.wall = true, .wall_by = REPORT_WALL_FUNCTION, .parked = true};
@@ -509,23 +509,23 @@ static void test_dsos_of_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_interval),
-		cmocka_unit_test(test_interval_of_events),
-		cmocka_unit_test(test_adds_up),
-		cmocka_unit_test(test_agrees_with_table),
-		cmocka_unit_test(test_dsos_are_merged),
-		cmocka_unit_test(test_tree_text),
-		cmocka_unit_test(test_cut_text),
-		cmocka_unit_test(test_callers_text),
-		cmocka_unit_test(test_groups_text),
-		cmocka_unit_test(test_fits),
-		cmocka_unit_test(test_deep_forks),
-		cmocka_unit_test(test_deep_stack),
-		cmocka_unit_test(test_colors),
-		cmocka_unit_test(test_shorten),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_table_min),
-		cmocka_unit_test(test_dsos_of_waits),
+		cmocka_unit_test(confidence_intervals_are_those_of_wilson),
+		cmocka_unit_test(unequal_event_counts_widen_the_interval),
+		cmocka_unit_test(totals_are_self_plus_children_plus_cut_nodes),
+		cmocka_unit_test(roots_of_callers_have_self_values_of_the_table),
+		cmocka_unit_test(a_dso_does_not_call_itself),
+		cmocka_unit_test(only_forks_are_indented_in_the_call_tree),
+		cmocka_unit_test(nodes_below_the_least_share_are_not_printed),
+		cmocka_unit_test(callers_are_listed_below_their_function),
+		cmocka_unit_test(trees_of_threads_have_threads_above_functions),
+		cmocka_unit_test(lines_of_trees_fit_the_terminal_and_are_printable),
+		cmocka_unit_test(branch_lines_that_do_not_fit_are_counted),
+		cmocka_unit_test(a_stack_of_the_greatest_depth_becomes_a_tree),
+		cmocka_unit_test(names_are_colored_by_kind_and_colors_end),
+		cmocka_unit_test(shortened_text_fits_and_has_an_ellipsis),
+		cmocka_unit_test(rows_of_json_have_parents_shares_and_intervals),
+		cmocka_unit_test(the_least_share_holds_for_tables_too),
+		cmocka_unit_test(waits_have_one_dso_for_all_jit_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ static void look(struct found *found, bool *may_come)
 	*may_come = lookup.may_come;
 }
 
-static void test_table(void **state)
+static void a_runtime_is_found_by_file_memory_and_note(void **state)
 {
 	struct note_table notes_by_kind;
 
@@ -73,7 +73,7 @@ static void test_table(void **state)
 	assert_null(notes_by_kind.of[FRAME_NOTE_PYTHON]);
 }
 
-static void test_find(void **state)
+static void a_heap_is_found_when_it_has_a_version(void **state)
 {
 	struct runtime_findings findings = {};
 	struct found found;
@@ -220,7 +220,7 @@ static void sample_of(unsigned int number)
 	run();
 }
 
-static void test_session(void **state)
+static void functions_of_an_added_runtime_are_named_in_stacks(void **state)
 {
 	(void)state;
 	heap.version = 3;
@@ -248,7 +248,7 @@ static void test_session(void **state)
 	assert_string_equal(counted(), "V8 5 0 1 0");
 }
 
-static void test_judgement(void **state)
+static void a_runtime_is_judged_by_the_version_found(void **state)
 {
 	struct process_survey s = {.memory_answered = true};
 	struct surveyed_file file = {.path = strdup("/usr/bin/madeup"), .answered = true};
@@ -274,10 +274,10 @@ static void test_judgement(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_find),
-		STORY(test_session),
-		cmocka_unit_test(test_judgement),
+		cmocka_unit_test(a_runtime_is_found_by_file_memory_and_note),
+		cmocka_unit_test(a_heap_is_found_when_it_has_a_version),
+		STORY(functions_of_an_added_runtime_are_named_in_stacks),
+		cmocka_unit_test(a_runtime_is_judged_by_the_version_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

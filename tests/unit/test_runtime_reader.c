@@ -31,7 +31,7 @@ static int read_frames(struct made_runtime *runtime, const uint64_t *registers,
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
-static void luajit_test(void **state)
+static void a_luajit_state_found_by_a_register_is_kept(void **state)
 {
 	_cleanup_free_ struct made_frame *frames = NULL, *again = NULL;
 	uint64_t registers[RUNTIME_REGISTERS] = {};
@@ -58,7 +58,7 @@ static void luajit_test(void **state)
 	luajit_state__fini(&w);
 }
 
-static void pypy_test(void **state)
+static void pypy_frame_sizes_are_found_in_its_code(void **state)
 {
 	/* mov 0x60(%rsp),%rbp; add $0xb8,%rsp; ret */
 	static const char END[] = "\x48\x8b\x6c\x24\x60\x48\x81\xc4\xb8\x00\x00\x00\xc3";
@@ -79,7 +79,7 @@ static void pypy_test(void **state)
 }
 
 /* A process that has ended has no frames, whatever its runtime was. */
-static void ended_test(void **state)
+static void a_process_that_has_ended_has_no_frames(void **state)
 {
 	_cleanup_free_ struct made_frame *frames = NULL;
 	const struct made_area area = {0x10000, 0x20000};
@@ -133,7 +133,7 @@ static void request_again(void *context, const struct made_answer *answer)
 }
 
 /* A callback may send requests, and the data of a request may change once it was sent. */
-static void again_test(void **state)
+static void a_callback_may_send_the_next_request(void **state)
 {
 	static const helper_serve_fn services[] = {runtime_reader__serve};
 	const struct helper_pool_options options = {.class = HELPER_READER,
@@ -153,7 +153,7 @@ static void again_test(void **state)
 }
 
 /* Requests that make no sense are not sent, and not served. */
-static void bad_request_test(void **state)
+static void invalid_requests_are_neither_sent_nor_served(void **state)
 {
 	static char answer[MESSAGE_SIZE_MAX];
 	struct helper_job job = {.request = "x", .request_size = 1, .answer = answer};
@@ -215,7 +215,7 @@ static int count_event(void *context, struct event_header *event)
 }
 
 /* The rest of an answer behind an event of another process is not taken, and that is reported. */
-static void forged_events_test(void **state)
+static void events_of_another_process_are_not_taken(void **state)
 {
 	struct code_chain_event events[2] = {};
 	struct helper_answer answer = {.fd_count = 1};
@@ -242,7 +242,7 @@ static void forged_events_test(void **state)
 }
 
 /* What was found of many processes is not searched again: it is there though they have ended. */
-static void many_processes_test(void **state)
+static void findings_of_many_processes_outlive_them(void **state)
 {
 	pid_t pids[PROCESSES];
 
@@ -266,7 +266,7 @@ static void many_processes_test(void **state)
 #define FILES 17u /* one more than are looked into */
 
 /* A file more than are looked into, of those that may have a runtime: the findings say so. */
-static void many_files_test(void **state)
+static void findings_count_files_beyond_the_limit(void **state)
 {
 	char directory[] = "/tmp/test_runtime_reader.XXXXXX", path[64];
 	struct runtime_findings findings;
@@ -299,10 +299,14 @@ static void many_files_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(luajit_test),	      cmocka_unit_test(pypy_test),
-		cmocka_unit_test(again_test),	      cmocka_unit_test(bad_request_test),
-		cmocka_unit_test(ended_test),	      cmocka_unit_test(many_processes_test),
-		cmocka_unit_test(forged_events_test), cmocka_unit_test(many_files_test),
+		cmocka_unit_test(a_luajit_state_found_by_a_register_is_kept),
+		cmocka_unit_test(pypy_frame_sizes_are_found_in_its_code),
+		cmocka_unit_test(a_callback_may_send_the_next_request),
+		cmocka_unit_test(invalid_requests_are_neither_sent_nor_served),
+		cmocka_unit_test(a_process_that_has_ended_has_no_frames),
+		cmocka_unit_test(findings_of_many_processes_outlive_them),
+		cmocka_unit_test(events_of_another_process_are_not_taken),
+		cmocka_unit_test(findings_count_files_beyond_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

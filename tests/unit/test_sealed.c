@@ -283,7 +283,7 @@ static void expect_crash(sealed_resolve_fn child)
 	run_bad(&(struct sealed_work){.resolve = child}, DWARF_STATE_CRASHED);
 }
 
-static void test_answers(void **state)
+static void all_jobs_are_answered_whatever_the_parallelism(void **state)
 {
 	const struct sealed_work work = {.resolve = answer_all};
 	struct sealed_job jobs[5];
@@ -323,7 +323,7 @@ static int answer_late(const struct module_files *files, const uint64_t *address
 }
 
 /* Whichever child is quicker, sinks are called in the order of the jobs. */
-static void test_order_of_jobs(void **state)
+static void sinks_are_called_in_the_order_of_the_jobs(void **state)
 {
 	const struct sealed_work work = {.resolve = answer_late};
 	struct sealed_job jobs[4];
@@ -376,7 +376,7 @@ static void run_large(_Atomic int64_t *large, size_t count)
 }
 
 /* One large file after the other; behind a builder as well, but not for ever. */
-static void test_large_files(void **state)
+static void large_files_are_read_one_at_a_time(void **state)
 {
 	_Atomic int64_t large = 0;
 	uint64_t began;
@@ -413,7 +413,7 @@ static int answer_long(const struct module_files *files, const uint64_t *address
 	return 0;
 }
 
-static void test_long_answers_are_cut(void **state)
+static void answers_with_too_many_frames_are_cut(void **state)
 {
 	const struct sealed_work work = {.resolve = answer_long};
 	struct sealed_job job;
@@ -427,7 +427,7 @@ static void test_long_answers_are_cut(void **state)
 	assert_int_equal(strlen(test.answers[7].name), sizeof(test.answers[7].name) - 1);
 }
 
-static void test_crash(void **state)
+static void a_job_whose_child_fails_is_answered_without_lines(void **state)
 {
 	(void)state;
 	expect_crash(crash);
@@ -436,7 +436,7 @@ static void test_crash(void **state)
 	expect_crash(fails);
 }
 
-static void test_lies(void **state)
+static void invalid_messages_are_treated_as_a_crash(void **state)
 {
 	static const sealed_resolve_fn liars[] = {
 		noise,	 open_string, wrong_index,  unknown_string, too_many_frames, early_end,
@@ -447,7 +447,7 @@ static void test_lies(void **state)
 		expect_crash(liars[i]);
 }
 
-static void test_forbidden_calls_kill(void **state)
+static void a_forbidden_system_call_counts_as_a_crash(void **state)
 {
 	static const sealed_resolve_fn breakers[] = {opens_socket, executes, forks, traces, kills};
 
@@ -456,7 +456,7 @@ static void test_forbidden_calls_kill(void **state)
 		expect_crash(breakers[i]);
 }
 
-static void test_limits(void **state)
+static void an_exceeded_time_or_memory_limit_is_reported(void **state)
 {
 	(void)state;
 	run_bad(&(struct sealed_work){.resolve = hang, .wall_time = SECOND}, DWARF_STATE_LIMIT);
@@ -465,7 +465,7 @@ static void test_limits(void **state)
 }
 
 /* What does not get on is not tried again: its file would hold up the next one too. */
-static void test_stuck(void **state)
+static void a_job_whose_child_hangs_is_not_retried(void **state)
 {
 	const struct sealed_work work = {.resolve = waits, .silence = SECOND};
 	struct sealed_job jobs[3];
@@ -491,7 +491,7 @@ static int always_crash(const struct module_files *files, const uint64_t *addres
 	return answer_all(files, addresses, count, sink, context, report);
 }
 
-static void test_crash_of_both_children(void **state)
+static void a_job_that_crashes_both_children_is_damaged(void **state)
 {
 	const struct sealed_work work = {.resolve = always_crash};
 	struct sealed_job jobs[3];
@@ -509,7 +509,7 @@ static void test_crash_of_both_children(void **state)
 	assert_int_equal(jobs[1].report.dwarf, DWARF_STATE_CRASHED);
 }
 
-static void test_error_of_a_sink(void **state)
+static void an_error_of_a_sink_ends_the_run(void **state)
 {
 	const struct sealed_work work = {.resolve = answer_all};
 	struct sealed_job jobs[3];
@@ -526,7 +526,7 @@ static void test_error_of_a_sink(void **state)
 }
 
 /* What all answers together may take is bounded, however many there may be. */
-static void test_too_much(void **state)
+static void the_size_of_all_answers_together_is_limited(void **state)
 {
 	static struct {
 		struct symbol_event event;
@@ -554,7 +554,7 @@ static void test_too_much(void **state)
 }
 
 /* Pieces of an index come behind the report, if one was requested, and only so many. */
-static void test_index_messages(void **state)
+static void an_index_needs_a_request_and_has_a_limit(void **state)
 {
 	static struct message_buffer message, report;
 	struct sealed_answers a;
@@ -660,7 +660,7 @@ static int watch(void *context, size_t done, size_t total)
 	return !w->action;
 }
 
-static void test_kill_in_the_middle(void **state)
+static void the_job_of_a_killed_child_is_still_answered(void **state)
 {
 	const struct sealed_work work = {.resolve = hang};
 	struct watch w = {.action = SIGKILL};
@@ -676,7 +676,7 @@ static void test_kill_in_the_middle(void **state)
 	assert_int_equal(jobs[1].report.dwarf, DWARF_STATE_CRASHED);
 }
 
-static void test_cancel(void **state)
+static void cancelling_keeps_the_answers_that_were_received(void **state)
 {
 	const struct sealed_work work = {.resolve = answer_half};
 	struct watch w = {.action = 0};
@@ -715,7 +715,7 @@ static bool every_uid_is_mapped(void)
 	       sscanf(line, "%lu %lu %lu", &first, &outside, &count) == 3 && count > 1u << 31;
 }
 
-static void test_what_a_child_has(void **state)
+static void a_child_has_no_capabilities_and_few_descriptors(void **state)
 {
 	const struct sealed_work work = {.resolve = hang};
 	struct watch w = {.action = SIGKILL};
@@ -746,22 +746,22 @@ static void test_what_a_child_has(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_order_of_jobs),
-		cmocka_unit_test(test_large_files),
-		cmocka_unit_test(test_long_answers_are_cut),
-		cmocka_unit_test(test_crash),
-		cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_too_much),
-		cmocka_unit_test(test_index_messages),
-		cmocka_unit_test(test_forbidden_calls_kill),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_stuck),
-		cmocka_unit_test(test_crash_of_both_children),
-		cmocka_unit_test(test_error_of_a_sink),
-		cmocka_unit_test(test_kill_in_the_middle),
-		cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_what_a_child_has),
+		cmocka_unit_test(all_jobs_are_answered_whatever_the_parallelism),
+		cmocka_unit_test(sinks_are_called_in_the_order_of_the_jobs),
+		cmocka_unit_test(large_files_are_read_one_at_a_time),
+		cmocka_unit_test(answers_with_too_many_frames_are_cut),
+		cmocka_unit_test(a_job_whose_child_fails_is_answered_without_lines),
+		cmocka_unit_test(invalid_messages_are_treated_as_a_crash),
+		cmocka_unit_test(the_size_of_all_answers_together_is_limited),
+		cmocka_unit_test(an_index_needs_a_request_and_has_a_limit),
+		cmocka_unit_test(a_forbidden_system_call_counts_as_a_crash),
+		cmocka_unit_test(an_exceeded_time_or_memory_limit_is_reported),
+		cmocka_unit_test(a_job_whose_child_hangs_is_not_retried),
+		cmocka_unit_test(a_job_that_crashes_both_children_is_damaged),
+		cmocka_unit_test(an_error_of_a_sink_ends_the_run),
+		cmocka_unit_test(the_job_of_a_killed_child_is_still_answered),
+		cmocka_unit_test(cancelling_keeps_the_answers_that_were_received),
+		cmocka_unit_test(a_child_has_no_capabilities_and_few_descriptors),
 	};
 
 	if (argc > 1)

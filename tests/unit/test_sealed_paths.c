@@ -133,7 +133,7 @@ static const char *scratch_directory(void)
 	return path;
 }
 
-static void test_paths_are_refused(void **state)
+static void a_sealed_child_is_refused_every_path(void **state)
 {
 	struct sealed_job job;
 	struct test_job test;
@@ -153,7 +153,7 @@ static void test_paths_are_refused(void **state)
 }
 
 /* The file of the process's root comes before that of ours. */
-static void test_split_files_are_handed_in(void **state)
+static void split_files_of_a_container_precede_host_files(void **state)
 {
 	const struct sealed_work work = {.resolve = read_dwo};
 	char root[300], inside[1200];
@@ -186,7 +186,7 @@ static void test_split_files_are_handed_in(void **state)
 	assert_int_equal(system(inside), 0);
 }
 
-static void test_packages_are_beside_the_module(void **state)
+static void a_package_beside_the_module_is_handed_in(void **state)
 {
 	const struct sealed_work work = {.resolve = read_package};
 	char root[] = "/tmp/test_sealed.XXXXXX", command[300];
@@ -234,9 +234,9 @@ static int end_finder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths_are_refused),
-		cmocka_unit_test(test_split_files_are_handed_in),
-		cmocka_unit_test(test_packages_are_beside_the_module),
+		cmocka_unit_test(a_sealed_child_is_refused_every_path),
+		cmocka_unit_test(split_files_of_a_container_precede_host_files),
+		cmocka_unit_test(a_package_beside_the_module_is_handed_in),
 	};
 
 	return cmocka_run_group_tests(tests, start_finder, end_finder);

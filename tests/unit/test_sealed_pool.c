@@ -98,7 +98,7 @@ static bool is_gone(pid_t pid)
 	return kill(pid, 0) && errno == ESRCH;
 }
 
-static void again_test(void **state)
+static void a_kept_child_answers_as_a_new_one_does(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
 	struct answers all = run(NULL, NULL, 0, ADDRESSES), first, rest;
@@ -110,7 +110,7 @@ static void again_test(void **state)
 	assert_true(pid > 0);
 	rest = run(pool, &key, 1, ADDRESSES - 1);
 	assert_int_equal(kept_pid(pool, &key), pid);
-	assert_non_null(strstr(all.names[0], "_test"));
+	assert_non_null(strstr(all.names[0], "a_kept_child_"));
 	assert_string_equal(first.names[0], all.names[0]);
 	assert_true(all.lines[0] > 0);
 	assert_int_equal(first.lines[0], all.lines[0]);
@@ -123,7 +123,7 @@ static void again_test(void **state)
 }
 
 /* Another module's child gets no request, and without a key there is none. */
-static void other_test(void **state)
+static void a_kept_child_gets_no_request_of_another_module(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
 	pid_t pid;
@@ -140,7 +140,7 @@ static void other_test(void **state)
 	sealed_pool__free(pool);
 }
 
-static void dead_test(void **state)
+static void a_kept_child_that_died_is_replaced(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
 	struct answers answers;
@@ -151,7 +151,7 @@ static void dead_test(void **state)
 	pid = kept_pid(pool, &key);
 	kill(pid, SIGKILL);
 	answers = run(pool, &key, 0, 1);
-	assert_non_null(strstr(answers.names[0], "_test"));
+	assert_non_null(strstr(answers.names[0], "a_kept_child_"));
 	assert_true(answers.lines[0] > 0);
 	assert_true(kept_pid(pool, &key) > 0);
 	assert_int_not_equal(kept_pid(pool, &key), pid);
@@ -183,7 +183,7 @@ static void put_broken(struct sealed_pool *pool)
 }
 
 /* Two are kept for one module. If the first breaks off, the other one answers from the start. */
-static void second_test(void **state)
+static void a_second_child_answers_if_the_first_breaks_off(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
 	struct answers all = run(NULL, NULL, 0, ADDRESSES), second;
@@ -202,7 +202,7 @@ static void second_test(void **state)
 }
 
 /* A child over the limit is not kept, and nothing stays behind. */
-static void limit_test(void **state)
+static void a_child_over_the_limit_is_not_kept(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(1);
 
@@ -236,7 +236,7 @@ static void check_index(struct sealed_pool *pool, const struct answers *all)
 }
 
 /* While the index of a large file is made no other child is kept; while a small one is, it is. */
-static void room_test(void **state)
+static void no_child_is_kept_while_indexing_a_large_file(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
 	_Atomic int64_t large = 0;
@@ -270,7 +270,7 @@ static void room_test(void **state)
 }
 
 /* The index comes from a new child and from one that was kept; either ends. A module without a key has none. */
-static void index_test(void **state)
+static void an_index_has_all_answers_and_its_child_ends(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
 	struct answers all = run(NULL, NULL, 0, ADDRESSES);
@@ -302,8 +302,10 @@ static int compare_offsets(const void *a, const void *b)
 /* As a session does: by their offsets in the file, ascending. */
 static int find_offsets(void **state)
 {
-	const uintptr_t functions[ADDRESSES] = {(uintptr_t)again_test, (uintptr_t)other_test,
-						(uintptr_t)dead_test};
+	const uintptr_t functions[ADDRESSES] = {
+		(uintptr_t)a_kept_child_answers_as_a_new_one_does,
+		(uintptr_t)a_kept_child_gets_no_request_of_another_module,
+		(uintptr_t)a_kept_child_that_died_is_replaced};
 	unsigned long start, end, offset;
 	char line[512];
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -324,10 +326,13 @@ static int find_offsets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(again_test), cmocka_unit_test(other_test),
-		cmocka_unit_test(dead_test),  cmocka_unit_test(second_test),
-		cmocka_unit_test(limit_test), cmocka_unit_test(index_test),
-		cmocka_unit_test(room_test),
+		cmocka_unit_test(a_kept_child_answers_as_a_new_one_does),
+		cmocka_unit_test(a_kept_child_gets_no_request_of_another_module),
+		cmocka_unit_test(a_kept_child_that_died_is_replaced),
+		cmocka_unit_test(a_second_child_answers_if_the_first_breaks_off),
+		cmocka_unit_test(a_child_over_the_limit_is_not_kept),
+		cmocka_unit_test(an_index_has_all_answers_and_its_child_ends),
+		cmocka_unit_test(no_child_is_kept_while_indexing_a_large_file),
 	};
 
 	return cmocka_run_group_tests(tests, find_offsets, NULL);

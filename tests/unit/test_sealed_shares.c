@@ -76,7 +76,7 @@ static int burn_of_one(const struct module_files *files, const uint64_t *address
 }
 
 /* One user's files take all they can get: he gets two seconds, and the others' are read beside his, and after. */
-static void test_sum_of_a_user(void **state)
+static void only_files_of_the_greedy_user_are_left_out(void **state)
 {
 	static const uint32_t users[] = {GREEDY, GREEDY, GREEDY, GREEDY, GREEDY,
 					 GREEDY, 0,	 OTHER,	 OTHER};
@@ -131,7 +131,7 @@ static int leave_parts(const struct module_files *files, const uint64_t *address
 	return err;
 }
 
-static void test_parts(void **state)
+static void parts_left_out_are_counted_unless_they_are_impossible(void **state)
 {
 	static const uint32_t users[] = {GREEDY, OTHER, GREEDY};
 	enum { JOBS = sizeof(users) / sizeof(users[0]) };
@@ -162,7 +162,7 @@ static void test_parts(void **state)
 }
 
 /* Seconds are set aside for children that run, so many at a time do not take more than the sum of all but root. */
-static void test_sum_of_all(void **state)
+static void running_children_stay_within_the_limit_of_all_users(void **state)
 {
 	static const uint32_t users[] = {GREEDY, OTHER, OTHER + 1, 0};
 	enum { JOBS = sizeof(users) / sizeof(users[0]) };
@@ -210,7 +210,7 @@ static struct sealed_job run_one(struct quota *cpu, uint32_t user, struct outsid
 }
 
 /* A run has what earlier ones have left, of its user alone, and after the period all of it again. */
-static void test_sum_of_runs(void **state)
+static void runs_of_a_user_share_its_limit(void **state)
 {
 	struct outside_books *books = outside_books__new();
 	static struct quota cpu;
@@ -251,10 +251,10 @@ static void test_sum_of_runs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sum_of_a_user),
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_sum_of_all),
-		cmocka_unit_test(test_sum_of_runs),
+		cmocka_unit_test(only_files_of_the_greedy_user_are_left_out),
+		cmocka_unit_test(parts_left_out_are_counted_unless_they_are_impossible),
+		cmocka_unit_test(running_children_stay_within_the_limit_of_all_users),
+		cmocka_unit_test(runs_of_a_user_share_its_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@
 
 /* ---- tokens and hosts ------------------------------------------------------------------------ */
 
-static void test_tokens(void **state)
+static void tokens_differ_and_only_the_whole_token_matches(void **state)
 {
 	char token[TOKEN_SIZE + 1], other[TOKEN_SIZE + 1], text[TOKEN_SIZE + 3];
 
@@ -52,7 +52,7 @@ static void test_tokens(void **state)
 	}
 }
 
-static void test_hosts(void **state)
+static void only_loopback_names_with_our_port_are_ours(void **state)
 {
 	static const char *const ours[] = {"127.0.0.1:8123", "localhost:8123", "LocalHost:8123",
 					   "[::1]:8123"};
@@ -83,7 +83,7 @@ static void test_hosts(void **state)
 	assert_false(listener__is_our_host(&listener, "localhost:8123"));
 }
 
-static void test_port_in_use(void **state)
+static void opening_a_used_port_fails_with_a_remedy(void **state)
 {
 	struct listener one, two;
 	struct failure failure = {};
@@ -133,7 +133,7 @@ static bool is_cut_off(const struct line *line)
 	return recv(line->theirs, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-static void test_crowd(void **state)
+static void the_oldest_peer_without_a_token_makes_room(void **state)
 {
 	struct line lines[2 * STRANGERS_MAX];
 	struct peers peers = {};
@@ -167,7 +167,7 @@ static void test_crowd(void **state)
 	assert_true(LIST_EMPTY(&peers.list));
 }
 
-static void test_slow(void **state)
+static void peers_with_slow_requests_are_dropped(void **state)
 {
 	struct line slow, waiting;
 	struct peers peers = {};
@@ -290,7 +290,7 @@ static void assert_file_refused(const struct source_list *list, const char *path
 	assert_refused(list, request, why);
 }
 
-static void test_sources(void **state)
+static void only_listed_text_files_are_served(void **state)
 {
 	struct sources *s = *state;
 	char request[256], path[128];
@@ -333,7 +333,7 @@ static void test_sources(void **state)
 }
 
 /* /proc has no sizes, and other users' secrets */
-static void test_proc(void **state)
+static void files_in_proc_are_refused(void **state)
 {
 	static const char *const paths[] = {"/proc/self/environ", "/proc/self/maps"};
 	const struct source_list list = {.paths = paths, .count = 2};
@@ -343,7 +343,7 @@ static void test_proc(void **state)
 	assert_file_refused(&list, paths[1], "");
 }
 
-static void test_other_requests(void **state)
+static void only_source_and_asm_requests_are_supported(void **state)
 {
 	const struct source_list none = {};
 	cJSON *json = send_request(&none, "symbolicate/v5", "{\"jobs\":[]}");
@@ -358,7 +358,7 @@ static void test_other_requests(void **state)
 }
 
 /* As deep as a request can be: an error, and no crash. */
-static void test_deep_request(void **state)
+static void a_deeply_nested_request_is_an_error(void **state)
 {
 	const struct source_list none = {};
 	char *request = malloc(API_REQUEST_MAX + 1);
@@ -386,7 +386,7 @@ static int connect_client(const struct server *s)
 }
 
 /* There is no descriptor for a connection: it waits, and the server does not spin meanwhile. */
-static void test_no_descriptor(void **state)
+static void a_connection_waits_idly_until_a_descriptor_is_free(void **state)
 {
 	const struct server_options options = {.header_max = 8192, .idle_seconds = 10};
 	struct failure failure;
@@ -420,16 +420,17 @@ static void test_no_descriptor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens),
-		cmocka_unit_test(test_hosts),
-		cmocka_unit_test(test_port_in_use),
-		cmocka_unit_test(test_crowd),
-		cmocka_unit_test(test_slow),
-		cmocka_unit_test_setup_teardown(test_sources, set_up_sources, tear_down_sources),
-		cmocka_unit_test(test_proc),
-		cmocka_unit_test(test_other_requests),
-		cmocka_unit_test(test_deep_request),
-		cmocka_unit_test(test_no_descriptor),
+		cmocka_unit_test(tokens_differ_and_only_the_whole_token_matches),
+		cmocka_unit_test(only_loopback_names_with_our_port_are_ours),
+		cmocka_unit_test(opening_a_used_port_fails_with_a_remedy),
+		cmocka_unit_test(the_oldest_peer_without_a_token_makes_room),
+		cmocka_unit_test(peers_with_slow_requests_are_dropped),
+		cmocka_unit_test_setup_teardown(only_listed_text_files_are_served, set_up_sources,
+						tear_down_sources),
+		cmocka_unit_test(files_in_proc_are_refused),
+		cmocka_unit_test(only_source_and_asm_requests_are_supported),
+		cmocka_unit_test(a_deeply_nested_request_is_an_error),
+		cmocka_unit_test(a_connection_waits_idly_until_a_descriptor_is_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

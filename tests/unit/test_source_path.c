@@ -13,7 +13,7 @@
 #include "symbolize/module_private.h"
 #include "symbolize/dwarf_private.h"
 
-static void paths_test(void **state)
+static void only_absolute_source_paths_are_normalized(void **state)
 {
 	static const struct {
 		const char *directory, *name, *path;
@@ -47,7 +47,7 @@ static void paths_test(void **state)
 	}
 }
 
-static void short_buffer_test(void **state)
+static void a_path_longer_than_the_buffer_is_an_error(void **state)
 {
 	char buffer[8];
 
@@ -60,7 +60,7 @@ static void short_buffer_test(void **state)
 	assert_string_equal(buffer, "/def");
 }
 
-static void memo_test(void **state)
+static void equal_texts_of_different_keys_are_kept_once(void **state)
 {
 	struct memo *m = memo__new();
 	char places[1000];
@@ -84,9 +84,9 @@ static void memo_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_test),
-		cmocka_unit_test(short_buffer_test),
-		cmocka_unit_test(memo_test),
+		cmocka_unit_test(only_absolute_source_paths_are_normalized),
+		cmocka_unit_test(a_path_longer_than_the_buffer_is_an_error),
+		cmocka_unit_test(equal_texts_of_different_keys_are_kept_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

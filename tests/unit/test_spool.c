@@ -18,7 +18,7 @@
 
 /* ---- what it is for -------------------------------------------------------------------------- */
 
-static void test_in_order_and_identical(void **state)
+static void windows_come_out_in_order_and_unchanged(void **state)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 	struct spool_window *w;
@@ -51,7 +51,7 @@ static void test_in_order_and_identical(void **state)
 	spool__free(s);
 }
 
-static void test_progress_outlasts_a_restart(void **state)
+static void progress_of_requests_outlasts_a_restart(void **state)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 	struct spool_window *w;
@@ -81,7 +81,7 @@ static void test_progress_outlasts_a_restart(void **state)
 
 /* ---- caps ------------------------------------------------------------------------------------ */
 
-static void test_the_oldest_makes_room(void **state)
+static void the_oldest_windows_make_room_for_new_ones(void **state)
 {
 	struct spool *s = open_spool(50000, 3000 * NS_PER_SECOND);
 	struct spool_window *w;
@@ -120,7 +120,7 @@ static void test_the_oldest_makes_room(void **state)
 	spool__free(s);
 }
 
-static void test_windows_that_are_too_old(void **state)
+static void windows_that_are_too_old_are_dropped(void **state)
 {
 	struct spool *s = open_spool(MEGABYTE, 100 * NS_PER_SECOND);
 	struct sealed_window w;
@@ -146,7 +146,7 @@ static void test_windows_that_are_too_old(void **state)
 	spool__free(s);
 }
 
-static void test_in_memory(void **state)
+static void without_a_directory_the_newest_windows_stay_in_memory(void **state)
 {
 	const struct spool_options options = {.bytes = 1000, .age = 100 * NS_PER_SECOND};
 	struct spool *s;
@@ -185,7 +185,7 @@ static int open_in_child(void)
 	return WEXITSTATUS(status);
 }
 
-static void test_another_process(void **state)
+static void a_directory_has_one_spool_at_a_time(void **state)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 	pid_t sleeping;
@@ -206,7 +206,7 @@ static void test_another_process(void **state)
 
 /* ---- a disk that fails ----------------------------------------------------------------------- */
 
-static void test_a_full_disk(void **state)
+static void windows_stay_in_memory_while_the_disk_is_full(void **state)
 {
 	struct spool *s;
 	char path[512];
@@ -246,7 +246,7 @@ static void test_a_full_disk(void **state)
 	assert_int_equal(umount(directory), 0);
 }
 
-static void test_a_read_only_disk(void **state)
+static void a_read_only_disk_gets_its_windows_once_writable(void **state)
 {
 	struct spool *s;
 
@@ -286,7 +286,7 @@ static void test_a_read_only_disk(void **state)
 	assert_int_equal(umount(directory), 0);
 }
 
-static void test_a_directory_that_is_deleted(void **state)
+static void a_deleted_directory_is_recreated_for_the_next_window(void **state)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 
@@ -303,7 +303,7 @@ static void test_a_directory_that_is_deleted(void **state)
 }
 
 /* A file size limit stands for a disk that fails at any byte. */
-static void test_every_length_that_is_written(void **state)
+static void a_write_cut_short_leaves_no_file(void **state)
 {
 	struct rlimit saved, limit;
 	struct sealed_window w = make_window(1, 2, 150);
@@ -433,7 +433,7 @@ static void check_after_crash(const struct reported *reported)
 	assert_int_equal(count_files(NULL), 0);
 }
 
-static void test_killed_at_every_step(void **state)
+static void a_crash_at_any_step_loses_no_window(void **state)
 {
 	struct reported *reported = mmap(NULL, sizeof(*reported), PROT_READ | PROT_WRITE,
 					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -454,17 +454,21 @@ static void test_killed_at_every_step(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_in_order_and_identical, fresh_directory),
-		cmocka_unit_test_setup(test_progress_outlasts_a_restart, fresh_directory),
-		cmocka_unit_test_setup(test_the_oldest_makes_room, fresh_directory),
-		cmocka_unit_test_setup(test_windows_that_are_too_old, fresh_directory),
-		cmocka_unit_test_setup(test_in_memory, fresh_directory),
-		cmocka_unit_test_setup(test_another_process, fresh_directory),
-		cmocka_unit_test_setup(test_a_full_disk, fresh_directory),
-		cmocka_unit_test_setup(test_a_read_only_disk, fresh_directory),
-		cmocka_unit_test_setup(test_a_directory_that_is_deleted, fresh_directory),
-		cmocka_unit_test_setup(test_every_length_that_is_written, fresh_directory),
-		cmocka_unit_test_setup(test_killed_at_every_step, fresh_directory),
+		cmocka_unit_test_setup(windows_come_out_in_order_and_unchanged, fresh_directory),
+		cmocka_unit_test_setup(progress_of_requests_outlasts_a_restart, fresh_directory),
+		cmocka_unit_test_setup(the_oldest_windows_make_room_for_new_ones, fresh_directory),
+		cmocka_unit_test_setup(windows_that_are_too_old_are_dropped, fresh_directory),
+		cmocka_unit_test_setup(without_a_directory_the_newest_windows_stay_in_memory,
+				       fresh_directory),
+		cmocka_unit_test_setup(a_directory_has_one_spool_at_a_time, fresh_directory),
+		cmocka_unit_test_setup(windows_stay_in_memory_while_the_disk_is_full,
+				       fresh_directory),
+		cmocka_unit_test_setup(a_read_only_disk_gets_its_windows_once_writable,
+				       fresh_directory),
+		cmocka_unit_test_setup(a_deleted_directory_is_recreated_for_the_next_window,
+				       fresh_directory),
+		cmocka_unit_test_setup(a_write_cut_short_leaves_no_file, fresh_directory),
+		cmocka_unit_test_setup(a_crash_at_any_step_loses_no_window, fresh_directory),
 	};
 
 	return cmocka_run_group_tests(tests, make_place, remove_place);

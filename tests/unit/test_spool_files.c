@@ -73,7 +73,7 @@ static void expect_skipped(const char *path, size_t strange)
 	assert_int_equal(access(path, F_OK), 0); /* left for who wants to look at it */
 }
 
-static void test_cut_at_every_byte(void **state)
+static void truncated_files_are_skipped_and_stay(void **state)
 {
 	char path[512], bytes[2048];
 	size_t size = make_file(path, bytes, sizeof(bytes));
@@ -88,7 +88,7 @@ static void test_cut_at_every_byte(void **state)
 	expect_skipped(path, 1);
 }
 
-static void test_changed_at_every_byte(void **state)
+static void every_changed_byte_but_progress_is_detected(void **state)
 {
 	char path[512], bytes[2048];
 	size_t size = make_file(path, bytes, sizeof(bytes));
@@ -210,7 +210,7 @@ static bool read_forged(int fd, const char *name, const char *bytes)
 	return true;
 }
 
-static void test_forged_with_the_right_hash(void **state)
+static void forged_files_have_valid_strings_or_are_refused(void **state)
 {
 	_Alignas(8) char bytes[2048], forged[2048];
 	char path[512];
@@ -237,7 +237,7 @@ static void test_forged_with_the_right_hash(void **state)
 	assert_in_range(believed, 1000, 18000);
 }
 
-static void test_foreign_files(void **state)
+static void foreign_files_are_counted_and_stay(void **state)
 {
 	char path[512], bytes[2048], other[512];
 	size_t size = make_file(path, bytes, sizeof(bytes));
@@ -279,7 +279,7 @@ static void test_foreign_files(void **state)
 	assert_int_equal(count_files(NULL), 8);
 }
 
-static void test_a_directory_of_others(void **state)
+static void a_directory_open_to_others_is_refused(void **state)
 {
 	struct spool_options options = {.directory = directory, .bytes = 1000, .age = 1};
 	struct failure failure = {};
@@ -303,11 +303,13 @@ static void test_a_directory_of_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_cut_at_every_byte, fresh_directory),
-		cmocka_unit_test_setup(test_changed_at_every_byte, fresh_directory),
-		cmocka_unit_test_setup(test_forged_with_the_right_hash, fresh_directory),
-		cmocka_unit_test_setup(test_foreign_files, fresh_directory),
-		cmocka_unit_test_setup(test_a_directory_of_others, fresh_directory),
+		cmocka_unit_test_setup(truncated_files_are_skipped_and_stay, fresh_directory),
+		cmocka_unit_test_setup(every_changed_byte_but_progress_is_detected,
+				       fresh_directory),
+		cmocka_unit_test_setup(forged_files_have_valid_strings_or_are_refused,
+				       fresh_directory),
+		cmocka_unit_test_setup(foreign_files_are_counted_and_stay, fresh_directory),
+		cmocka_unit_test_setup(a_directory_open_to_others_is_refused, fresh_directory),
 	};
 
 	return cmocka_run_group_tests(tests, make_place, remove_place);

@@ -73,7 +73,7 @@ static void assert_pages(const struct stack_copy *copy)
 		assert_int_equal(copy->stack[i], (unsigned char)((copy->start + i) / PAGE));
 }
 
-static void joined_test(void **state)
+static void pieces_in_order_are_appended_to_their_sample(void **state)
 {
 	const size_t own = FIRST + 3 * PAGE;
 	struct stack_join join = {};
@@ -101,7 +101,7 @@ static void joined_test(void **state)
 }
 
 /* Pieces of a sample that found no room, or of another stack. */
-static void strangers_test(void **state)
+static void pieces_of_another_sample_are_not_appended(void **state)
 {
 	const size_t own = FIRST + 3 * PAGE;
 	struct stack_join join = {};
@@ -131,7 +131,7 @@ static void strangers_test(void **state)
 }
 
 /* More than there can be is left out, and damaged sizes do no harm. */
-static void limits_test(void **state)
+static void excess_pieces_are_left_out_and_damaged_sizes_ignored(void **state)
 {
 	const size_t own = FIRST + 3 * PAGE;
 	struct stack_join join = {};
@@ -164,7 +164,7 @@ static void limits_test(void **state)
 #define TGID_MAX ((1u << 22) - 1)
 
 /* Of another process on the same slot nothing follows. */
-static void exec_word_test(void **state)
+static void an_exec_follows_only_earlier_times_of_its_process(void **state)
 {
 	const uint64_t times[] = {UNIT, 3600 * NS, 86400 * NS * 365, UINT64_C(1) << 56};
 
@@ -185,10 +185,10 @@ static void exec_word_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(joined_test),
-		cmocka_unit_test(strangers_test),
-		cmocka_unit_test(limits_test),
-		cmocka_unit_test(exec_word_test),
+		cmocka_unit_test(pieces_in_order_are_appended_to_their_sample),
+		cmocka_unit_test(pieces_of_another_sample_are_not_appended),
+		cmocka_unit_test(excess_pieces_are_left_out_and_damaged_sizes_ignored),
+		cmocka_unit_test(an_exec_follows_only_earlier_times_of_its_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

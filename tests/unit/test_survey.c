@@ -75,7 +75,7 @@ static void assert_says(const struct surveyed_runtime *r, enum survey_mark mark,
 		assert_null(r->remedy);
 }
 
-static void test_python(void **state)
+static void python_is_good_only_if_its_memory_is_read(void **state)
 {
 	static const struct {
 		enum cpython_verdict verdict;
@@ -101,7 +101,7 @@ static void test_python(void **state)
 	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
 }
 
-static void test_v8(void **state)
+static void v8_is_bad_if_unread_and_partly_without_lines(void **state)
 {
 	(void)state;
 	begin("/opt/chrome/chrome");
@@ -118,7 +118,7 @@ static void test_v8(void **state)
 	assert_says(judged(), SURVEY_BAD, "do not answer", NULL);
 }
 
-static void test_maps(void **state)
+static void a_perf_map_counts_only_once_it_was_read(void **state)
 {
 	(void)state;
 	begin("/usr/bin/ruby");
@@ -139,7 +139,7 @@ static void test_maps(void **state)
 	assert_says(judged(), SURVEY_PARTLY, "not read as a whole", NULL);
 }
 
-static void test_java(void **state)
+static void java_is_good_only_if_its_methods_are_found(void **state)
 {
 	(void)state;
 	begin("/usr/lib/jvm/17/lib/server/libjvm.so");
@@ -159,7 +159,7 @@ static void test_java(void **state)
 	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
 }
 
-static void test_nothing(void **state)
+static void a_plain_program_has_no_runtime(void **state)
 {
 	(void)state;
 	begin("/usr/bin/cat");
@@ -182,7 +182,7 @@ static uint64_t identity(uint64_t inode, uint32_t minor, uint8_t build_id)
 	return plain_files__identity(&m.e);
 }
 
-static void test_plain_files(void **state)
+static void plain_files_are_distinguished_by_identity_and_owner(void **state)
 {
 	struct file_set p;
 	uint64_t file = identity(1, 2, 3);
@@ -208,9 +208,12 @@ static void test_plain_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_python),	cmocka_unit_test(test_v8),
-		cmocka_unit_test(test_maps),	cmocka_unit_test(test_java),
-		cmocka_unit_test(test_nothing), cmocka_unit_test(test_plain_files),
+		cmocka_unit_test(python_is_good_only_if_its_memory_is_read),
+		cmocka_unit_test(v8_is_bad_if_unread_and_partly_without_lines),
+		cmocka_unit_test(a_perf_map_counts_only_once_it_was_read),
+		cmocka_unit_test(java_is_good_only_if_its_methods_are_found),
+		cmocka_unit_test(a_plain_program_has_no_runtime),
+		cmocka_unit_test(plain_files_are_distinguished_by_identity_and_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static const struct symbol_frame chain[] = {
 	{"\xff\xfe\n", 1, 2, "", 3, 4, "seven77", 5, 6},
 };
 
-static void test_a_chain_comes_back(void **state)
+static void a_decoded_chain_equals_the_encoded_one(void **state)
 {
 	const struct symbol_result result = {~0ULL, chain, COUNT(chain), 0},
 				   nothing = {2, NULL, 0, 0};
@@ -75,7 +75,7 @@ static void test_a_chain_comes_back(void **state)
 	free(e);
 }
 
-static void test_long_chains_and_strings_are_cut(void **state)
+static void long_chains_and_strings_are_cut(void **state)
 {
 	enum { LENGTH = 20000, FRAMES = 100 };
 	struct symbol_frame frames[FRAMES];
@@ -118,7 +118,7 @@ static void test_long_chains_and_strings_are_cut(void **state)
 }
 
 /* Through a blob, in one piece or in several: the events are those of the answers themselves. */
-static void test_a_blob_comes_back(void **state)
+static void answers_of_a_blob_equal_those_put_into_it(void **state)
 {
 	struct symbol_blob b = {};
 	struct symbol_answer got;
@@ -193,7 +193,7 @@ static int take_place(uint32_t place)
 	return more;
 }
 
-static void test_places_are_checked(void **state)
+static void string_places_that_are_not_earlier_are_errors(void **state)
 {
 	size_t at = offsetof(struct symbol_event, payload) + sizeof(struct symbol_event_frame);
 
@@ -209,10 +209,10 @@ static void test_places_are_checked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_chain_comes_back),
-		cmocka_unit_test(test_long_chains_and_strings_are_cut),
-		cmocka_unit_test(test_a_blob_comes_back),
-		cmocka_unit_test(test_places_are_checked),
+		cmocka_unit_test(a_decoded_chain_equals_the_encoded_one),
+		cmocka_unit_test(long_chains_and_strings_are_cut),
+		cmocka_unit_test(answers_of_a_blob_equal_those_put_into_it),
+		cmocka_unit_test(string_places_that_are_not_earlier_are_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

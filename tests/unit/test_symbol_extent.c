@@ -172,7 +172,7 @@ static const struct expectation of_all[] = {
 	{},
 };
 
-static void test_whole_tables(void **state)
+static void names_reach_the_next_symbol_in_a_whole_table(void **state)
 {
 	(void)state;
 	assert_names("named", NULL, of_all);
@@ -181,7 +181,7 @@ static void test_whole_tables(void **state)
 }
 
 /* The exported functions end where CFI or their code does. */
-static void test_exported_alone(void **state)
+static void exported_functions_end_where_cfi_or_code_ends(void **state)
 {
 	static const struct expectation expected[] = {
 		{"plain", "plain"},
@@ -206,7 +206,7 @@ static void test_exported_alone(void **state)
 }
 
 /* A table of which somebody removed symbols: what CFI calls another function is another. */
-static void test_symbols_removed(void **state)
+static void cfi_ends_a_name_where_symbols_were_removed(void **state)
 {
 	static const struct expectation expected[] = {
 		{"at_plain", "plain"},
@@ -221,7 +221,7 @@ static void test_symbols_removed(void **state)
 }
 
 /* An FDE that is damaged, or of other code, is none. */
-static void test_damaged_frames(void **state)
+static void no_frame_reaches_into_the_next_even_if_damaged(void **state)
 {
 	_cleanup_close_ int fd = open_scratch("stripped", O_RDONLY);
 	uint64_t described = address_of("described"), seed = 0x2545f4914f6cdd1d;
@@ -261,10 +261,10 @@ static void test_damaged_frames(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole_tables),
-		cmocka_unit_test(test_exported_alone),
-		cmocka_unit_test(test_symbols_removed),
-		cmocka_unit_test(test_damaged_frames),
+		cmocka_unit_test(names_reach_the_next_symbol_in_a_whole_table),
+		cmocka_unit_test(exported_functions_end_where_cfi_or_code_ends),
+		cmocka_unit_test(cfi_ends_a_name_where_symbols_were_removed),
+		cmocka_unit_test(no_frame_reaches_into_the_next_even_if_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -34,7 +34,7 @@
 #define ADDRESSES 4000
 
 /* Equal keys keep their order. */
-static void radix_test(void **state)
+static void radix_sort_keeps_the_order_of_equal_keys(void **state)
 {
 	static struct radix_item items[5000];
 
@@ -161,7 +161,7 @@ static bool is_same(const struct symbol_result *a, const struct symbol_frame *fr
 	return true;
 }
 
-static void sample_test(void **state)
+static void every_address_has_the_answer_that_was_written(void **state)
 {
 	static struct symbol_answer answer;
 	struct symbol_frame frames[70];
@@ -203,7 +203,7 @@ static size_t readable(const char *name, char *buffer, size_t size)
 }
 
 /* Equal short names and files at several places are written once, and their neighbours have one row. */
-static void equal_test(void **state)
+static void equal_names_and_files_are_written_once(void **state)
 {
 	static char places[4][2][80];
 	static struct symbol_answer answer;
@@ -240,7 +240,7 @@ static void equal_test(void **state)
 }
 
 /* Names of few different bytes and of many, whole and up to one that is wanted. */
-static void pack_test(void **state)
+static void packed_names_unpack_to_what_they_were(void **state)
 {
 	char names[NAMES_BLOCK], unpacked[NAMES_UNPACKED_MAX];
 	unsigned char packed[NAMES_PACKED_MAX];
@@ -270,7 +270,7 @@ static void pack_test(void **state)
 }
 
 /* Every limit below what it needs is kept. */
-static void limit_test(void **state)
+static void an_index_beyond_the_limit_is_too_big(void **state)
 {
 	size_t size, whole;
 	int err;
@@ -326,7 +326,7 @@ static bool opens(const void *bytes, size_t size)
 }
 
 /* With any byte changed it is refused, or it can be read. */
-static void forged_test(void **state)
+static void an_index_with_changed_bytes_is_refused_or_readable(void **state)
 {
 	static const unsigned char changes[] = {1, 0x10, 0x80, 0xff};
 	size_t size, refused = 0;
@@ -362,7 +362,7 @@ static unsigned char *section_of(void *data, enum index_section section)
 }
 
 /* A node that is around itself, a block that goes back, rows that do not ascend, a string that does not end. */
-static void particular_test(void **state)
+static void inconsistent_nodes_blocks_rows_and_strings_are_refused(void **state)
 {
 	struct index_block *blocks;
 	unsigned char *nodes, *rows, *strings, kept;
@@ -395,7 +395,7 @@ static void particular_test(void **state)
 }
 
 /* A copy from before a block's begin, more bytes than there are, more than a block has; blocks at wrong positions. */
-static void forged_names_test(void **state)
+static void damaged_names_and_name_blocks_are_refused(void **state)
 {
 	static const unsigned char pieces[][4] = {
 		{0x01, 1}, {0x11, 'a', 2}, {0xf0, 0xff, 0xff, 0x7f}, {0x1f, 'a', 0xff, 0xff}};
@@ -489,7 +489,7 @@ static struct comparison compare_module(const char *path, bool symbols_only)
 	return comparison;
 }
 
-static void own_test(void **state)
+static void an_index_has_the_answers_of_its_module(void **state)
 {
 	struct comparison c = compare_module("/proc/self/exe", false);
 
@@ -498,7 +498,7 @@ static void own_test(void **state)
 	assert_true(c.frames > c.lines);
 }
 
-static void symbols_test(void **state)
+static void an_index_of_symbols_only_has_no_lines(void **state)
 {
 	struct comparison c = compare_module("/proc/self/exe", true);
 
@@ -590,7 +590,7 @@ static int forge_file(unsigned int seed)
 }
 
 /* The index has the answers of the other code that finds symbols, at all addresses. */
-static void forged_symbols_test(void **state)
+static void overlapping_symbols_are_resolved_as_by_the_module(void **state)
 {
 	static uint64_t offsets[CODE];
 
@@ -623,7 +623,7 @@ static void forged_symbols_test(void **state)
 }
 
 /* What is no ELF file has no index, and a module answers as before. */
-static void none_test(void **state)
+static void a_file_that_is_no_elf_has_no_index(void **state)
 {
 	struct module_files files = {.kind = DSO_FILE,
 				     .debug_fd = -1,
@@ -643,12 +643,18 @@ static void none_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(radix_test),	     cmocka_unit_test(forged_symbols_test),
-		cmocka_unit_test(sample_test),	     cmocka_unit_test(limit_test),
-		cmocka_unit_test(equal_test),	     cmocka_unit_test(pack_test),
-		cmocka_unit_test(forged_test),	     cmocka_unit_test(particular_test),
-		cmocka_unit_test(forged_names_test), cmocka_unit_test(own_test),
-		cmocka_unit_test(symbols_test),	     cmocka_unit_test(none_test),
+		cmocka_unit_test(radix_sort_keeps_the_order_of_equal_keys),
+		cmocka_unit_test(overlapping_symbols_are_resolved_as_by_the_module),
+		cmocka_unit_test(every_address_has_the_answer_that_was_written),
+		cmocka_unit_test(an_index_beyond_the_limit_is_too_big),
+		cmocka_unit_test(equal_names_and_files_are_written_once),
+		cmocka_unit_test(packed_names_unpack_to_what_they_were),
+		cmocka_unit_test(an_index_with_changed_bytes_is_refused_or_readable),
+		cmocka_unit_test(inconsistent_nodes_blocks_rows_and_strings_are_refused),
+		cmocka_unit_test(damaged_names_and_name_blocks_are_refused),
+		cmocka_unit_test(an_index_has_the_answers_of_its_module),
+		cmocka_unit_test(an_index_of_symbols_only_has_no_lines),
+		cmocka_unit_test(a_file_that_is_no_elf_has_no_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ static void assert_answers_any_order(struct test_symbol *symbols, size_t symbol_
 	assert_answers(symbols, symbol_count, expected, count);
 }
 
-static void test_ranges(void **state)
+static void an_address_has_the_innermost_symbol_that_covers_it(void **state)
 {
 	struct test_symbol symbols[] = {
 		{"first", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -106,7 +106,7 @@ static void test_ranges(void **state)
 	assert_answers_any_order(symbols, COUNT(symbols), expected, COUNT(expected));
 }
 
-static void test_which_name(void **state)
+static void of_symbols_at_one_address_the_best_is_chosen(void **state)
 {
 	struct test_symbol symbols[] = {
 		{"__libc_malloc", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -143,7 +143,7 @@ static void test_which_name(void **state)
 	assert_answers_any_order(symbols, COUNT(symbols), expected, COUNT(expected));
 }
 
-static void test_symbols_without_size(void **state)
+static void unsized_symbols_end_at_the_next_symbol_or_section(void **state)
 {
 	struct test_symbol symbols[] = {
 		{"open", 0x401000, 0, STB_GLOBAL, STT_FUNC},
@@ -178,7 +178,7 @@ static void test_symbols_without_size(void **state)
 }
 
 /* Segments whose addresses go down while their offsets go up: answers still come in order. */
-static void test_segments_out_of_order(void **state)
+static void answers_are_in_order_although_segments_are_not(void **state)
 {
 	static const struct test_symbol symbols[] = {
 		{"upper", 0x401000, 0x100, STB_GLOBAL, STT_FUNC},
@@ -216,7 +216,7 @@ static void test_segments_out_of_order(void **state)
 }
 
 /* One symbolizer, file after file: names of the one never come with the other. */
-static void test_file_after_file(void **state)
+static void names_of_one_file_never_appear_in_another(void **state)
 {
 	static const struct test_symbol one = {"name_one", 0x401000, 0x100, STB_GLOBAL, STT_FUNC};
 	static const struct test_symbol two = {"name_two", 0x401000, 0x100, STB_GLOBAL, STT_FUNC};
@@ -241,7 +241,7 @@ static void test_file_after_file(void **state)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-static void test_files_without_names(void **state)
+static void files_without_names_report_the_reason(void **state)
 {
 	static const char script[] =
 		"#!/bin/sh\necho this is longer than the header of an ELF file\n";
@@ -284,7 +284,7 @@ static void test_files_without_names(void **state)
 	symbolizer__free(s);
 }
 
-static void test_cut_files(void **state)
+static void a_truncated_header_is_damaged_or_not_elf(void **state)
 {
 	static const struct test_symbol symbols[] = {
 		{"first", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -309,7 +309,7 @@ static void test_cut_files(void **state)
 	symbolizer__free(s);
 }
 
-static void test_sink_stops(void **state)
+static void a_cancelling_sink_gets_no_further_answers(void **state)
 {
 	static const uint64_t addresses[] = {0x1000, 0x2000, 0x3000};
 	struct symbolizer_counts counts = {};
@@ -336,7 +336,7 @@ static void test_sink_stops(void **state)
 	symbolizer__free(NULL);
 }
 
-static void test_kernel(void **state)
+static void kernel_names_come_from_kallsyms_unless_it_hides_addresses(void **state)
 {
 	static const char text[] = "ffffffff81000000 T _stext\n"
 				   "ffffffff81000000 T first\n"
@@ -396,7 +396,7 @@ static void assert_kernel_names(struct symbolizer *s, const char *image, const c
 }
 
 /* Modules and programs come and go: the newest name is right, and no old name stays. */
-static void test_kernel_changes(void **state)
+static void the_newest_kernel_names_replace_the_old_ones(void **state)
 {
 	static const char text[] = "ffffffff81000000 T _stext\n"
 				   "ffffffff81000000 T first\n"
@@ -438,16 +438,16 @@ static void test_kernel_changes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_which_name),
-		cmocka_unit_test(test_symbols_without_size),
-		cmocka_unit_test(test_segments_out_of_order),
-		cmocka_unit_test(test_file_after_file),
-		cmocka_unit_test(test_files_without_names),
-		cmocka_unit_test(test_cut_files),
-		cmocka_unit_test(test_sink_stops),
-		cmocka_unit_test(test_kernel),
-		cmocka_unit_test(test_kernel_changes),
+		cmocka_unit_test(an_address_has_the_innermost_symbol_that_covers_it),
+		cmocka_unit_test(of_symbols_at_one_address_the_best_is_chosen),
+		cmocka_unit_test(unsized_symbols_end_at_the_next_symbol_or_section),
+		cmocka_unit_test(answers_are_in_order_although_segments_are_not),
+		cmocka_unit_test(names_of_one_file_never_appear_in_another),
+		cmocka_unit_test(files_without_names_report_the_reason),
+		cmocka_unit_test(a_truncated_header_is_damaged_or_not_elf),
+		cmocka_unit_test(a_cancelling_sink_gets_no_further_answers),
+		cmocka_unit_test(kernel_names_come_from_kallsyms_unless_it_hides_addresses),
+		cmocka_unit_test(the_newest_kernel_names_replace_the_old_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

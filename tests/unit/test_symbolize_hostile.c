@@ -39,7 +39,7 @@ static void mutate(struct image *image, uint64_t *seed)
 	}
 }
 
-static void test_mutated_files(void **state)
+static void mutated_files_are_resolved_or_refused(void **state)
 {
 	static const struct test_symbol symbols[] = {
 		{"first", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -89,7 +89,7 @@ static void *shrink_and_grow(void *context)
 	return NULL;
 }
 
-static void test_truncated_while_read(void **state)
+static void a_name_is_at_most_cut_in_shrinking_files(void **state)
 {
 	static const struct test_symbol symbols[] = {
 		{"first", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -160,7 +160,7 @@ static long highest_memory(void)
 }
 
 /* Memory goes with the addresses, not with the symbols. */
-static void test_symbols_that_replace_each_other(void **state)
+static void memory_does_not_grow_with_the_symbols(void **state)
 {
 	static const uint64_t offsets[] = {0x1000, 0x1008, 0x1ff0};
 	struct answer answers[COUNT(offsets)];
@@ -183,9 +183,9 @@ static void test_symbols_that_replace_each_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mutated_files),
-		cmocka_unit_test(test_truncated_while_read),
-		cmocka_unit_test(test_symbols_that_replace_each_other),
+		cmocka_unit_test(mutated_files_are_resolved_or_refused),
+		cmocka_unit_test(a_name_is_at_most_cut_in_shrinking_files),
+		cmocka_unit_test(memory_does_not_grow_with_the_symbols),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

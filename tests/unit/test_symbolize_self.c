@@ -67,24 +67,24 @@ static struct module_query module_of(const void *address)
 	return q;
 }
 
-static void test_own_functions(void **state)
+static void a_function_of_this_program_has_its_name(void **state)
 {
 	struct symbolizer *s = symbolizer__new();
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct module_query q = module_of(test_own_functions);
+	struct module_query q = module_of(a_function_of_this_program_has_its_name);
 	uint64_t offset = q.offset + 4;
 	struct answer answer;
 
 	(void)state;
 	assert_int_equal(resolve(s, DSO_FILE, fd, &offset, 1, &answer), SYMBOL_STATE_RESOLVED);
-	assert_string_equal(answer.name, "test_own_functions");
+	assert_string_equal(answer.name, "a_function_of_this_program_has_its_name");
 	assert_int_equal(answer.address, q.elf_address);
 	assert_int_equal(answer.elf_address, q.elf_address + 4);
 	assert_true(answer.size > 4);
 	symbolizer__free(s);
 }
 
-static void test_libc_beside_dladdr(void **state)
+static void names_of_libc_are_those_of_dlsym(void **state)
 {
 	static const char *const names[] = {"malloc", "free",  "qsort",	 "printf",
 					    "fopen",  "fread", "getenv", "strtol"};
@@ -117,7 +117,7 @@ static void test_libc_beside_dladdr(void **state)
 	symbolizer__free(s);
 }
 
-static void test_vdso(void **state)
+static void the_vdso_has_names_of_clock_functions(void **state)
 {
 	const char *image = (const char *)getauxval(AT_SYSINFO_EHDR); // NOLINT
 	struct symbolizer *s = symbolizer__new();
@@ -247,7 +247,7 @@ static void compare_with_nm(const char *path, const struct module_query *text, s
 	vec_free(&nm.symbols);
 }
 
-static void test_libraries_beside_nm(void **state)
+static void names_in_libraries_agree_with_nm(void **state)
 {
 	struct module_query text = module_of(dlsym(RTLD_DEFAULT, "qsort"));
 	char own[4096];
@@ -277,10 +277,10 @@ static void test_libraries_beside_nm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_functions),
-		cmocka_unit_test(test_libc_beside_dladdr),
-		cmocka_unit_test(test_vdso),
-		cmocka_unit_test(test_libraries_beside_nm),
+		cmocka_unit_test(a_function_of_this_program_has_its_name),
+		cmocka_unit_test(names_of_libc_are_those_of_dlsym),
+		cmocka_unit_test(the_vdso_has_names_of_clock_functions),
+		cmocka_unit_test(names_in_libraries_agree_with_nm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

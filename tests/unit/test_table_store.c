@@ -110,7 +110,7 @@ static void assert_same_rules(const struct table_memory *m, uint32_t number,
 }
 
 /* As many as there is room for: the same rules as in the table by itself. All of them were used just now. */
-static void tables_test(void **state)
+static void a_store_holds_tables_until_its_segments_are_full(void **state)
 {
 	struct unwind_table_image image;
 	struct table_store_stats stats;
@@ -152,7 +152,7 @@ static bool is_there(const struct table_store *store, uint32_t number)
 }
 
 /* Room is made by those that were not used for longest, and never by those that were used just now. */
-static void eviction_test(void **state)
+static void the_least_recently_used_tables_are_evicted(void **state)
 {
 	struct unwind_table_image image;
 	struct table_store_stats stats;
@@ -200,7 +200,7 @@ static void eviction_test(void **state)
 }
 
 /* Where memory is short, what was not used for 30 s gives way before a segment is added, and nothing else does. */
-static void old_first_test(void **state)
+static void old_tables_are_evicted_before_a_segment_is_added(void **state)
 {
 	struct unwind_table_image image;
 	struct table_store_stats stats;
@@ -236,7 +236,7 @@ static void old_first_test(void **state)
 }
 
 /* More files than numbers: those that no process has mapped lose theirs, and their holders get a notice. */
-static void numbers_test(void **state)
+static void only_unmapped_files_lose_their_numbers(void **state)
 {
 	static const struct unwind_table_image NOTHING = {};
 	struct table_number first, second, third, last = {};
@@ -279,7 +279,7 @@ static void numbers_test(void **state)
 }
 
 /* Each request is answered once, with an error if it is no ELF file; nothing is left to wait for. */
-static void builder_test(void **state)
+static void each_build_request_is_answered_once(void **state)
 {
 	_cleanup_close_ int library = -1, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image image;
@@ -376,7 +376,7 @@ static int publish(struct table_store *store, uint32_t tgid, uint32_t count, uin
 }
 
 /* Many processes that change often: none disturbs another, and what they leave is used again. */
-static void processes_test(void **state)
+static void places_of_a_process_survive_changes_of_others(void **state)
 {
 	struct table_store_stats stats;
 	struct table_store *store;
@@ -419,7 +419,7 @@ static void processes_test(void **state)
 }
 
 /* More processes than words: those that there is no room for are counted. */
-static void full_test(void **state)
+static void processes_without_room_are_counted_as_refused(void **state)
 {
 	struct table_store_stats stats;
 	struct table_memory m;
@@ -465,7 +465,7 @@ static uint32_t count_published(const struct table_memory *m, uint32_t first, ui
 }
 
 /* The last user gets as much as the first, but no more. */
-static void shares_test(void **state)
+static void each_user_gets_a_fair_share_of_the_places(void **state)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
 	struct table_store_stats stats;
@@ -519,7 +519,7 @@ static void shares_test(void **state)
 }
 
 /* A process without samples for a while makes room for others. */
-static void idle_test(void **state)
+static void a_process_without_samples_makes_room_for_others(void **state)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
 	uint64_t now = monotonic_ns();
@@ -554,7 +554,7 @@ static void idle_test(void **state)
 }
 
 /* There are only so many words, too: none of them is anybody's for good. */
-static void words_test(void **state)
+static void a_crowded_process_table_still_takes_a_new_user(void **state)
 {
 	struct table_store *store;
 	struct table_memory m;
@@ -572,7 +572,7 @@ static void words_test(void **state)
 }
 
 /* Each number of a table is that of a file that a process has mapped. */
-static void all_numbers_test(void **state)
+static void a_user_with_all_numbers_gives_one_up(void **state)
 {
 	enum { EACH = 1024 };
 	struct unwind_placement p[EACH] = {};
@@ -602,7 +602,7 @@ static void all_numbers_test(void **state)
 }
 
 /* Tables in use are evicted only if their user has more than the user that needs room. */
-static void table_shares_test(void **state)
+static void tables_in_use_are_taken_from_users_with_more(void **state)
 {
 	struct unwind_table_image image;
 	struct table_number number;
@@ -639,7 +639,7 @@ static void table_shares_test(void **state)
 }
 
 /* Against a map of single bytes. */
-static void extents_test(void **state)
+static void extents_never_overlap_and_merge_when_freed(void **state)
 {
 	enum { SIZE = 1000, HELD = 50 };
 	struct extents e = {};
@@ -678,13 +678,19 @@ static void extents_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_test),	     cmocka_unit_test(eviction_test),
-		cmocka_unit_test(old_first_test),    cmocka_unit_test(numbers_test),
-		cmocka_unit_test(builder_test),	     cmocka_unit_test(processes_test),
-		cmocka_unit_test(full_test),	     cmocka_unit_test(extents_test),
-		cmocka_unit_test(shares_test),	     cmocka_unit_test(idle_test),
-		cmocka_unit_test(words_test),	     cmocka_unit_test(all_numbers_test),
-		cmocka_unit_test(table_shares_test),
+		cmocka_unit_test(a_store_holds_tables_until_its_segments_are_full),
+		cmocka_unit_test(the_least_recently_used_tables_are_evicted),
+		cmocka_unit_test(old_tables_are_evicted_before_a_segment_is_added),
+		cmocka_unit_test(only_unmapped_files_lose_their_numbers),
+		cmocka_unit_test(each_build_request_is_answered_once),
+		cmocka_unit_test(places_of_a_process_survive_changes_of_others),
+		cmocka_unit_test(processes_without_room_are_counted_as_refused),
+		cmocka_unit_test(extents_never_overlap_and_merge_when_freed),
+		cmocka_unit_test(each_user_gets_a_fair_share_of_the_places),
+		cmocka_unit_test(a_process_without_samples_makes_room_for_others),
+		cmocka_unit_test(a_crowded_process_table_still_takes_a_new_user),
+		cmocka_unit_test(a_user_with_all_numbers_gives_one_up),
+		cmocka_unit_test(tables_in_use_are_taken_from_users_with_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static void put_word(struct target *t, size_t at, uint32_t word)
 	memcpy(t->bytes + at, &word, sizeof(word));
 }
 
-static void as_it_was_test(void **state)
+static void a_page_is_kept_until_it_is_forgotten(void **state)
 {
 	struct target *t = new_target();
 
@@ -88,7 +88,7 @@ static void as_it_was_test(void **state)
 	assert_int_equal(t->reads, 3);
 }
 
-static void several_pages_test(void **state)
+static void reads_across_pages_fetch_each_page_once(void **state)
 {
 	struct target *t = new_target();
 
@@ -111,7 +111,7 @@ static void several_pages_test(void **state)
 	assert_int_equal(t->reads, 1);
 }
 
-static void end_of_a_mapping_test(void **state)
+static void a_read_beyond_the_mapping_is_an_error(void **state)
 {
 	struct target *t = new_target();
 	uint64_t value;
@@ -130,7 +130,7 @@ static void end_of_a_mapping_test(void **state)
 }
 
 /* Circles of links that are kept end as well. */
-static void limits_test(void **state)
+static void reads_and_bytes_beyond_the_limit_are_refused(void **state)
 {
 	struct target *t = new_target();
 	uint64_t value;
@@ -147,7 +147,7 @@ static void limits_test(void **state)
 	assert_int_equal(target_memory__word(&t->memory, &value, BASE), -EDQUOT);
 }
 
-static void string_test(void **state)
+static void strings_cut_by_buffer_or_mapping_are_an_error(void **state)
 {
 	struct target *t = new_target();
 	char text[32];
@@ -171,9 +171,11 @@ static void string_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_it_was_test),	 cmocka_unit_test(several_pages_test),
-		cmocka_unit_test(end_of_a_mapping_test), cmocka_unit_test(limits_test),
-		cmocka_unit_test(string_test),
+		cmocka_unit_test(a_page_is_kept_until_it_is_forgotten),
+		cmocka_unit_test(reads_across_pages_fetch_each_page_once),
+		cmocka_unit_test(a_read_beyond_the_mapping_is_an_error),
+		cmocka_unit_test(reads_and_bytes_beyond_the_limit_are_refused),
+		cmocka_unit_test(strings_cut_by_buffer_or_mapping_are_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

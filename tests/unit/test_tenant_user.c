@@ -20,7 +20,7 @@
 
 #define NOBODY 65534
 
-static void self_test(void **state)
+static void only_an_existing_process_has_a_user(void **state)
 {
 	(void)state;
 	assert_int_equal(tenant_user(getpid()), getuid());
@@ -29,7 +29,7 @@ static void self_test(void **state)
 }
 
 /* Its directory in /proc belongs to root then, and its name is full of fields. */
-static void child_test(void **state)
+static void a_process_cannot_disguise_its_user(void **state)
 {
 	uid_t user = getuid() ? getuid() : NOBODY;
 	int ready[2];
@@ -77,7 +77,7 @@ static int enter_namespaces(uid_t user)
 }
 
 /* A user's namespaces, one in the other, with other uids in them: it is he. */
-static void namespace_test(void **state)
+static void a_user_namespace_does_not_change_the_user(void **state)
 {
 	uid_t user = getuid() ? getuid() : NOBODY;
 	int ready[2];
@@ -114,9 +114,9 @@ static void namespace_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(self_test),
-		cmocka_unit_test(child_test),
-		cmocka_unit_test(namespace_test),
+		cmocka_unit_test(only_an_existing_process_has_a_user),
+		cmocka_unit_test(a_process_cannot_disguise_its_user),
+		cmocka_unit_test(a_user_namespace_does_not_change_the_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

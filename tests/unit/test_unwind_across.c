@@ -162,7 +162,7 @@ static void make_switch(struct world *w)
 	w->registers[UNWIND_X86_RBP] = OLD + 0xf8;
 }
 
-static void frame_pointer_test(void **state)
+static void a_frame_pointer_leads_to_the_old_stack(void **state)
 {
 	struct world w;
 
@@ -189,7 +189,7 @@ static void frame_pointer_test(void **state)
 }
 
 /* A frame that leads to itself: a call of ACROSS in ACROSS. */
-static void circle_test(void **state)
+static void a_circle_of_frame_pointers_has_a_limit(void **state)
 {
 	struct world w;
 
@@ -202,7 +202,7 @@ static void circle_test(void **state)
 	assert_int_equal(w.count, 2 + 16);
 }
 
-static void depth_test(void **state)
+static void a_saved_depth_leads_to_the_goroutine_stack(void **state)
 {
 	struct world w;
 
@@ -238,7 +238,7 @@ static void make_saved(struct world *w, enum unwind_cfa cfa)
 	put(w, DATA + 0x300 + UNWIND_GO_SAVED + 8, RETURN(CALLER));
 }
 
-static void saved_test(void **state)
+static void saved_registers_of_a_goroutine_lead_to_its_stack(void **state)
 {
 	static const enum unwind_cfa RULES[] = {UNWIND_CFA_GO_CALLER, UNWIND_CFA_GO_INTERRUPTED};
 	struct world w;
@@ -267,7 +267,7 @@ static void saved_test(void **state)
 }
 
 /* What is saved is of the last change of stacks: it says nothing of one before that. */
-static void saved_once_test(void **state)
+static void saved_registers_are_used_for_one_switch_only(void **state)
 {
 	struct world w;
 
@@ -280,7 +280,7 @@ static void saved_once_test(void **state)
 }
 
 /* Where a signal came, the instruction itself is looked up, not the one before it. */
-static void interrupted_test(void **state)
+static void an_interrupted_instruction_is_looked_up_itself(void **state)
 {
 	struct world w;
 
@@ -297,7 +297,7 @@ static void interrupted_test(void **state)
 }
 
 /* A function that has taken its return address off the stack. */
-static void register_test(void **state)
+static void a_return_address_in_a_register_is_followed(void **state)
 {
 	struct world w;
 
@@ -352,7 +352,7 @@ static void assert_whole_by_cfi(struct world *w)
 }
 
 /* To a stack below; to one above it goes without saying. */
-static void cfi_test(void **state)
+static void cfi_rules_lead_to_a_stack_below(void **state)
 {
 	static void (*const MAKE[])(struct world *) = {make_noted, make_kept};
 	struct world w;
@@ -383,7 +383,7 @@ static void cfi_test(void **state)
 }
 
 /* A stack that leads to itself is left so many times. */
-static void cfi_circle_test(void **state)
+static void cfi_that_leads_to_itself_ends_the_walk(void **state)
 {
 	struct world w;
 
@@ -398,11 +398,15 @@ static void cfi_circle_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cfi_test),	      cmocka_unit_test(cfi_circle_test),
-		cmocka_unit_test(frame_pointer_test), cmocka_unit_test(circle_test),
-		cmocka_unit_test(depth_test),	      cmocka_unit_test(saved_test),
-		cmocka_unit_test(saved_once_test),    cmocka_unit_test(interrupted_test),
-		cmocka_unit_test(register_test),
+		cmocka_unit_test(cfi_rules_lead_to_a_stack_below),
+		cmocka_unit_test(cfi_that_leads_to_itself_ends_the_walk),
+		cmocka_unit_test(a_frame_pointer_leads_to_the_old_stack),
+		cmocka_unit_test(a_circle_of_frame_pointers_has_a_limit),
+		cmocka_unit_test(a_saved_depth_leads_to_the_goroutine_stack),
+		cmocka_unit_test(saved_registers_of_a_goroutine_lead_to_its_stack),
+		cmocka_unit_test(saved_registers_are_used_for_one_switch_only),
+		cmocka_unit_test(an_interrupted_instruction_is_looked_up_itself),
+		cmocka_unit_test(a_return_address_in_a_register_is_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,7 +97,7 @@ static size_t compare_lengths(const struct text *t, size_t *followed, size_t *di
 	return count;
 }
 
-static void test_lengths(void **state)
+static void nearly_all_lengths_match_those_of_the_decoder(void **state)
 {
 	size_t count = 0, followed = 0, different = 0;
 
@@ -155,7 +155,7 @@ static int compare_row(void *context, uint64_t address, const struct unwind_rule
 }
 
 /* Where the return is reached, the return address is where .eh_frame has it. */
-static void test_places(void **state)
+static void most_return_addresses_are_where_eh_frame_has_them(void **state)
 {
 	struct comparison c = {};
 
@@ -278,7 +278,7 @@ static void expect(const struct walked *w, enum frame_kind kind)
 }
 
 /* push %rax; dec %ecx; inc %rax; add $8,%rsp; ret: at each of its instructions. */
-static void test_without_a_frame(void **state)
+static void code_without_a_frame_is_followed_to_its_return(void **state)
 {
 	static const struct {
 		size_t at, sp;
@@ -295,7 +295,7 @@ static void test_without_a_frame(void **state)
 }
 
 /* dec %ecx; lea 0(%rbp),%rbp, of both lengths, which is padding; add $8,%rsp; ret: the frame pointer is the caller's. */
-static void test_padding(void **state)
+static void padding_keeps_the_frame_pointer_of_the_caller(void **state)
 {
 	(void)state;
 	PUT(0, "\xff\xc9\x48\x8d\x6d\x00\x48\x8d\xad\x00\x00\x00\x00\x48\x83\xc4\x08\xc3");
@@ -314,7 +314,7 @@ static void test_padding(void **state)
  * push %rbp; push %rbx; sub $16,%rsp; lea 16(%rsp),%rbp …; lea (%rbp),%rsp; pop %rbx; pop %rbp;
  * ret: a frame that the frame pointer does not lead to at any time.
  */
-static void test_frame_in_parts(void **state)
+static void an_incomplete_frame_leads_to_the_caller(void **state)
 {
 	static const struct {
 		size_t at, sp;
@@ -338,7 +338,7 @@ static void test_frame_in_parts(void **state)
 }
 
 /* mov %rbp,%rsp; pop %rbp; ret, after a jump over a call; a return that takes arguments along. */
-static void test_with_a_frame(void **state)
+static void a_frame_is_followed_over_jumps_and_calls(void **state)
 {
 	struct walked w;
 
@@ -353,7 +353,7 @@ static void test_with_a_frame(void **state)
 }
 
 /* The return is not reached: the frame pointer counts where it cannot skip a frame. */
-static void test_not_reached(void **state)
+static void a_frame_pointer_that_may_skip_frames_is_unsure(void **state)
 {
 	struct walked w;
 
@@ -382,7 +382,7 @@ static void test_not_reached(void **state)
 }
 
 /* What should be a return address is none: the code does not return, and another function follows. */
-static void test_no_return_address(void **state)
+static void a_false_return_address_is_not_taken(void **state)
 {
 	struct walked w;
 
@@ -399,7 +399,7 @@ static void test_no_return_address(void **state)
 }
 
 /* The next page is not there. */
-static void test_end_of_code(void **state)
+static void code_is_not_followed_beyond_its_end(void **state)
 {
 	struct walked w;
 
@@ -414,7 +414,7 @@ static void test_end_of_code(void **state)
 }
 
 /* The code cannot be read at all, as in a copied stack: nothing is concluded from that. */
-static void test_unreadable(void **state)
+static void unreadable_code_ends_the_walk_with_a_fault(void **state)
 {
 	static const struct unwind_range range = {
 		.start = JIT, .end = JIT + 2 * JIT_SIZE, .instead = UNWIND_BY_CODE};
@@ -432,7 +432,7 @@ static void test_unreadable(void **state)
 }
 
 /* Any bytes are followed to an end. */
-static void test_random_code(void **state)
+static void random_code_is_followed_within_bounded_reads(void **state)
 {
 	struct walked w;
 
@@ -451,17 +451,17 @@ static void test_random_code(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_places),
-		cmocka_unit_test_setup(test_without_a_frame, forge),
-		cmocka_unit_test_setup(test_padding, forge),
-		cmocka_unit_test_setup(test_frame_in_parts, forge),
-		cmocka_unit_test_setup(test_with_a_frame, forge),
-		cmocka_unit_test_setup(test_not_reached, forge),
-		cmocka_unit_test_setup(test_no_return_address, forge),
-		cmocka_unit_test_setup(test_end_of_code, forge),
-		cmocka_unit_test_setup(test_unreadable, forge),
-		cmocka_unit_test_setup(test_random_code, forge),
+		cmocka_unit_test(nearly_all_lengths_match_those_of_the_decoder),
+		cmocka_unit_test(most_return_addresses_are_where_eh_frame_has_them),
+		cmocka_unit_test_setup(code_without_a_frame_is_followed_to_its_return, forge),
+		cmocka_unit_test_setup(padding_keeps_the_frame_pointer_of_the_caller, forge),
+		cmocka_unit_test_setup(an_incomplete_frame_leads_to_the_caller, forge),
+		cmocka_unit_test_setup(a_frame_is_followed_over_jumps_and_calls, forge),
+		cmocka_unit_test_setup(a_frame_pointer_that_may_skip_frames_is_unsure, forge),
+		cmocka_unit_test_setup(a_false_return_address_is_not_taken, forge),
+		cmocka_unit_test_setup(code_is_not_followed_beyond_its_end, forge),
+		cmocka_unit_test_setup(unreadable_code_ends_the_walk_with_a_fault, forge),
+		cmocka_unit_test_setup(random_code_is_followed_within_bounded_reads, forge),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

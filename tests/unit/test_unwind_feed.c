@@ -279,7 +279,7 @@ static int await(const struct scene *w, const struct fed_process *process, unsig
 }
 
 /* Places first, tables later; a stack waits for them a while, and at the end for as long as it takes. */
-static void waiting_test(void **state)
+static void a_stack_waits_for_tables_that_are_being_built(void **state)
 {
 	struct scene_maps maps_space;
 	struct mappings maps;
@@ -318,7 +318,7 @@ static void waiting_test(void **state)
 }
 
 /* A table that made room for others comes back when it is missed, once. */
-static void missed_test(void **state)
+static void an_evicted_table_comes_back_when_it_is_missed(void **state)
 {
 	struct unwind_feed_stats stats;
 	struct scene_maps maps_space;
@@ -349,7 +349,7 @@ static void missed_test(void **state)
 }
 
 /* A user without credit builds for processes of some age only. */
-static void storm_test(void **state)
+static void without_credit_tables_are_built_only_for_older_processes(void **state)
 {
 	struct scene_maps first_space, second_space;
 	struct mappings first, second;
@@ -422,7 +422,7 @@ static void delete_directory(const char *path)
 }
 
 /* What is in the cache is there for the youngest process, when nothing is built for it any more. */
-static void cached_test(void **state)
+static void cached_tables_are_published_even_without_credit(void **state)
 {
 	char directory[] = "/tmp/unwind-feed-XXXXXX";
 	struct scene_maps first_space, both_space;
@@ -479,7 +479,7 @@ static void take_all(struct scene *w)
 }
 
 /* HotSpot's code is followed only if its memory says that it keeps frame pointers. */
-static void jvm_test(void **state)
+static void frame_pointers_are_used_if_all_runtimes_keep_them(void **state)
 {
 	struct scene_maps maps_space, plain_space;
 	struct mappings maps, plain;
@@ -513,7 +513,7 @@ static void jvm_test(void **state)
 }
 
 /* PyPy's code is not read until a stack ended in it; other code never. */
-static void made_frames_test(void **state)
+static void pypy_code_is_unread_until_a_stack_ends_there(void **state)
 {
 	const struct stack_copy copy = {.general = {[14] = 14}};
 	struct scene_maps maps_space, plain_space;
@@ -567,7 +567,7 @@ static size_t count_requests(void)
 }
 
 /* What a jitdump says becomes a table elsewhere; what is said of a process that has ended meanwhile does not count. */
-static void described_test(void **state)
+static void jitdumps_become_tables_unless_their_process_ended(void **state)
 {
 	static uint8_t section[] = "\x10\0\0\0\0\0\0\0\1\0\1\x78\x10\x0c\7\x08\x90\1\0\0"
 				   "\x18\0\0\0\x18\0\0\0\0\1\1\0\0\0\0\0\x40\0\0\0\0\0\0\0\0\0\0\0";
@@ -621,7 +621,7 @@ static void described_test(void **state)
 }
 
 /* Tables of JIT code take from the user's credit, and wait without it. */
-static void described_credit_test(void **state)
+static void tables_of_jit_code_use_up_the_credit(void **state)
 {
 	const struct unwind_piece piece = {
 		0x10000,
@@ -645,7 +645,7 @@ static void described_credit_test(void **state)
 }
 
 /* Without descriptors for a while a file is not one that describes no code. */
-static void few_descriptors_test(void **state)
+static void a_build_without_descriptors_leaves_no_table(void **state)
 {
 	struct rlimit limit, few;
 	struct scene_maps space;
@@ -667,7 +667,7 @@ static void few_descriptors_test(void **state)
 }
 
 /* A file that comes later: until then stacks end there, and the next one that misses it asks for the table. */
-static void late_file_test(void **state)
+static void late_files_get_tables_at_the_next_miss(void **state)
 {
 	struct scene_maps maps_space;
 	struct mappings maps;
@@ -708,7 +708,7 @@ static void late_file_test(void **state)
 }
 
 /* It is not to be had at all. */
-static void no_file_test(void **state)
+static void files_that_cannot_be_opened_are_unwound_by_code(void **state)
 {
 	struct scene_maps maps_space;
 	struct fed_process process;
@@ -727,7 +727,7 @@ static void no_file_test(void **state)
 }
 
 /* Of more files than are known at a time the one that was not used for longest is read again. */
-static void many_files_test(void **state)
+static void the_least_recently_used_file_is_read_again(void **state)
 {
 	struct unwind_feed_stats stats;
 	struct scene_maps one_space, two_space;
@@ -757,7 +757,7 @@ static void many_files_test(void **state)
 }
 
 /* More mappings than are published: the stacks of such a process are copied, and walked all the same. */
-static void too_many_test(void **state)
+static void a_process_with_too_many_places_is_not_published(void **state)
 {
 	enum { MANY = 20000 };
 	static struct mapping data[MANY];
@@ -792,7 +792,7 @@ static void too_many_test(void **state)
 }
 
 /* Answers that come later: until then the code brings copies. */
-static void late_runtime_test(void **state)
+static void late_answers_are_taken_once_and_by_ticket(void **state)
 {
 	const struct stack_copy copy = {.general = {[14] = 14}};
 	struct made_frame frame = {.start = 0x10000, .end = 0x20000, .size = 192, .ra_offset = -8};
@@ -824,7 +824,7 @@ static void late_runtime_test(void **state)
 }
 
 /* Nothing is built until it may be again, whatever the credit is and however old the process; then what is missed is. */
-static void cached_only_test(void **state)
+static void nothing_is_built_while_only_cached_tables_are_used(void **state)
 {
 	struct scene_maps space;
 	struct mappings maps;
@@ -857,21 +857,21 @@ static void cached_only_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waiting_test),
-		cmocka_unit_test(missed_test),
-		cmocka_unit_test(storm_test),
-		cmocka_unit_test(cached_test),
-		cmocka_unit_test(jvm_test),
-		cmocka_unit_test(made_frames_test),
-		cmocka_unit_test(late_file_test),
-		cmocka_unit_test(no_file_test),
-		cmocka_unit_test(late_runtime_test),
-		cmocka_unit_test(many_files_test),
-		cmocka_unit_test(too_many_test),
-		cmocka_unit_test(described_test),
-		cmocka_unit_test(cached_only_test),
-		cmocka_unit_test(described_credit_test),
-		cmocka_unit_test(few_descriptors_test),
+		cmocka_unit_test(a_stack_waits_for_tables_that_are_being_built),
+		cmocka_unit_test(an_evicted_table_comes_back_when_it_is_missed),
+		cmocka_unit_test(without_credit_tables_are_built_only_for_older_processes),
+		cmocka_unit_test(cached_tables_are_published_even_without_credit),
+		cmocka_unit_test(frame_pointers_are_used_if_all_runtimes_keep_them),
+		cmocka_unit_test(pypy_code_is_unread_until_a_stack_ends_there),
+		cmocka_unit_test(late_files_get_tables_at_the_next_miss),
+		cmocka_unit_test(files_that_cannot_be_opened_are_unwound_by_code),
+		cmocka_unit_test(late_answers_are_taken_once_and_by_ticket),
+		cmocka_unit_test(the_least_recently_used_file_is_read_again),
+		cmocka_unit_test(a_process_with_too_many_places_is_not_published),
+		cmocka_unit_test(jitdumps_become_tables_unless_their_process_ended),
+		cmocka_unit_test(nothing_is_built_while_only_cached_tables_are_used),
+		cmocka_unit_test(tables_of_jit_code_use_up_the_credit),
+		cmocka_unit_test(a_build_without_descriptors_leaves_no_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

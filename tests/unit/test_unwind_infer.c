@@ -174,7 +174,7 @@ static uint64_t *word(int number)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static void followed_test(void **state)
+static void an_inferred_return_address_must_be_behind_a_call(void **state)
 {
 	struct walked w;
 
@@ -196,7 +196,7 @@ static void followed_test(void **state)
 	expect_cut(&w);
 }
 
-static void call_forms_test(void **state)
+static void indirect_calls_count_as_calls_jumps_do_not(void **state)
 {
 	static const struct {
 		const char *bytes;
@@ -237,7 +237,7 @@ static void call_forms_test(void **state)
 }
 
 /* Where the canonical frame address is read from memory, anything may be. */
-static void far_test(void **state)
+static void a_cfa_below_or_far_above_sp_is_rejected(void **state)
 {
 	struct walked w;
 
@@ -260,7 +260,7 @@ static void far_test(void **state)
 
 /* ---- without rules --------------------------------------------------------------------------- */
 
-static void leaf_test(void **state)
+static void a_leaf_without_rules_needs_a_direct_call(void **state)
 {
 	struct walked w;
 
@@ -282,7 +282,7 @@ static void leaf_test(void **state)
 	expect_cut(&w);
 }
 
-static void words_test(void **state)
+static void only_words_next_to_the_stack_pointer_are_searched(void **state)
 {
 	struct walked w;
 
@@ -300,7 +300,7 @@ static void words_test(void **state)
 }
 
 /* What was followed in vain may have room in which older calls of itself are left. */
-static void in_vain_test(void **state)
+static void code_followed_in_vain_needs_a_frame_pointer(void **state)
 {
 	struct walked w;
 
@@ -320,7 +320,7 @@ static void in_vain_test(void **state)
 	expect_cut(&w);
 }
 
-static void frame_pointer_test(void **state)
+static void outside_jit_code_a_frame_pointer_needs_a_call(void **state)
 {
 	struct walked w;
 
@@ -343,7 +343,7 @@ static void frame_pointer_test(void **state)
 /* ---- hostile --------------------------------------------------------------------------------- */
 
 /* All words are return addresses, and right behind calls of the function that they return to. */
-static void crafted_test(void **state)
+static void a_crafted_stack_takes_limited_reads_per_frame(void **state)
 {
 	static const uint8_t PLACES[] = {FOLLOWED + 16, IN_VAIN + 16, NOTHING + 16, SOMEWHERE + 16};
 
@@ -366,7 +366,7 @@ static void crafted_test(void **state)
 }
 
 /* Pages that are not there, addresses that wrap around. */
-static void unreadable_test(void **state)
+static void an_unreadable_stack_has_no_caller(void **state)
 {
 	static const uint64_t STACKS[] = {
 		0, 8, STACK + STACK_SIZE - 8, STACK + STACK_SIZE, UINT64_MAX - 7, UINT64_MAX - 0x7f,
@@ -385,15 +385,15 @@ static void unreadable_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(followed_test, setup),
-		cmocka_unit_test_setup(call_forms_test, setup),
-		cmocka_unit_test_setup(far_test, setup),
-		cmocka_unit_test_setup(leaf_test, setup),
-		cmocka_unit_test_setup(words_test, setup),
-		cmocka_unit_test_setup(in_vain_test, setup),
-		cmocka_unit_test_setup(frame_pointer_test, setup),
-		cmocka_unit_test_setup(crafted_test, setup),
-		cmocka_unit_test_setup(unreadable_test, setup),
+		cmocka_unit_test_setup(an_inferred_return_address_must_be_behind_a_call, setup),
+		cmocka_unit_test_setup(indirect_calls_count_as_calls_jumps_do_not, setup),
+		cmocka_unit_test_setup(a_cfa_below_or_far_above_sp_is_rejected, setup),
+		cmocka_unit_test_setup(a_leaf_without_rules_needs_a_direct_call, setup),
+		cmocka_unit_test_setup(only_words_next_to_the_stack_pointer_are_searched, setup),
+		cmocka_unit_test_setup(code_followed_in_vain_needs_a_frame_pointer, setup),
+		cmocka_unit_test_setup(outside_jit_code_a_frame_pointer_needs_a_call, setup),
+		cmocka_unit_test_setup(a_crafted_stack_takes_limited_reads_per_frame, setup),
+		cmocka_unit_test_setup(an_unreadable_stack_has_no_caller, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

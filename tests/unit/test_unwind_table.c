@@ -78,7 +78,7 @@ static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-static void c_library_test(void **state)
+static void the_c_library_table_has_its_cfi_rules(void **state)
 {
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ void *data = NULL;
@@ -155,7 +155,7 @@ static void put_fde(struct forge *f, uint64_t start, uint64_t size,
 }
 
 /* Functions of one byte each, every one with a rule of its own: more than a byte can number. */
-static void many_rules_test(void **state)
+static void rule_numbers_take_two_bytes_if_there_are_many(void **state)
 {
 	struct forged_section section = {".eh_frame", {}, 0};
 	struct unwind_table_image image;
@@ -185,7 +185,7 @@ static void many_rules_test(void **state)
 }
 
 /* A .debug_frame with too many rows is reported as too big, also if it is all that there is. */
-static void debug_frame_too_big_test(void **state)
+static void a_debug_frame_beyond_the_limit_is_too_big(void **state)
 {
 	static const uint8_t CIE[] = "\xff\xff\xff\xff\3\0\1\x78\x10\x0c\7\x08\x90\1";
 	struct forged_section section = {".debug_frame", {}, 0};
@@ -214,7 +214,7 @@ static void debug_frame_too_big_test(void **state)
 	forge_free(&section.content);
 }
 
-static void nothing_test(void **state)
+static void a_file_without_cfi_or_code_has_no_table(void **state)
 {
 	struct forged_section section = {".text", {}, 0};
 	struct unwind_table_image image;
@@ -229,7 +229,7 @@ static void nothing_test(void **state)
 }
 
 /* Text that no FDE covers has the rules of its instructions; but for Go's, which describes itself elsewhere. */
-static void undescribed_test(void **state)
+static void code_without_cfi_has_inferred_rules_except_in_go(void **state)
 {
 	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".gopclntab", {}, 0}};
 	struct unwind_table_image image;
@@ -267,7 +267,7 @@ static void put_code(struct forge *f, const char *code, size_t size, size_t up_t
 }
 
 /* Where a stretch between two functions begins with what is followed in vain, that is known as well. */
-static void in_vain_test(void **state)
+static void code_whose_inference_failed_is_marked_as_inferred(void **state)
 {
 	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".eh_frame", {}, 0}};
 	struct unwind_table_image image;
@@ -300,7 +300,7 @@ static void in_vain_test(void **state)
 }
 
 /* Where there is no room for the rules of code without a description, the described code keeps its own. */
-static void too_much_code_test(void **state)
+static void inferred_rules_are_dropped_if_they_exceed_the_limit(void **state)
 {
 	struct forged_section sections[] = {{".text", {}, 0}, {".eh_frame", {}, 0}};
 	struct unwind_table_image image;
@@ -338,7 +338,7 @@ static void too_much_code_test(void **state)
 }
 
 /* So it is with rbx, which makes one rule a hundred here. */
-static void rbx_test(void **state)
+static void rbx_rules_are_dropped_if_they_exceed_the_limit(void **state)
 {
 	struct forged_section section = {".eh_frame", {}, 0};
 	const uint64_t code = 0x10000;
@@ -409,7 +409,7 @@ static bool is_starter(const char *taken, const char *before, const char *starte
 #define NOPS  "\x90\x90\x90\x90\x90"
 #define BEGIN "\x31\xff\xe8\1\2\3\0\xf4" /* xor %edi,%edi; call; hlt */
 
-static void starter_test(void **state)
+static void fiber_starters_are_recognized_by_their_code(void **state)
 {
 	(void)state;
 	assert_true(is_starter(LEA, NOPS, BEGIN, 8));
@@ -433,7 +433,7 @@ static void starter_test(void **state)
 }
 
 /* In a program of any size; this starter is where two pieces of the search meet. */
-static void starter_of_large_program_test(void **state)
+static void a_starter_between_two_search_pieces_is_found(void **state)
 {
 	enum { LARGE = 17 << 20, AT = (4 << 20) + 13 };
 	struct forged_section sections[] = {
@@ -463,7 +463,7 @@ static void starter_of_large_program_test(void **state)
 }
 
 /* The first function of a greenlet has no caller, only in the library that is called so. */
-static void greenlet_test(void **state)
+static void inner_bootstrap_is_a_root_only_in_greenlet(void **state)
 {
 	static const char *const exported[] = {"PyInit__greenlet", "PyInit__greener"};
 	static const char first[] = "_ZN8greenlet12UserGreenlet15inner_bootstrapEv";
@@ -500,17 +500,17 @@ static void greenlet_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(greenlet_test),
-		cmocka_unit_test(starter_test),
-		cmocka_unit_test(starter_of_large_program_test),
-		cmocka_unit_test(c_library_test),
-		cmocka_unit_test(many_rules_test),
-		cmocka_unit_test(nothing_test),
-		cmocka_unit_test(undescribed_test),
-		cmocka_unit_test(in_vain_test),
-		cmocka_unit_test(too_much_code_test),
-		cmocka_unit_test(rbx_test),
-		cmocka_unit_test(debug_frame_too_big_test),
+		cmocka_unit_test(inner_bootstrap_is_a_root_only_in_greenlet),
+		cmocka_unit_test(fiber_starters_are_recognized_by_their_code),
+		cmocka_unit_test(a_starter_between_two_search_pieces_is_found),
+		cmocka_unit_test(the_c_library_table_has_its_cfi_rules),
+		cmocka_unit_test(rule_numbers_take_two_bytes_if_there_are_many),
+		cmocka_unit_test(a_file_without_cfi_or_code_has_no_table),
+		cmocka_unit_test(code_without_cfi_has_inferred_rules_except_in_go),
+		cmocka_unit_test(code_whose_inference_failed_is_marked_as_inferred),
+		cmocka_unit_test(inferred_rules_are_dropped_if_they_exceed_the_limit),
+		cmocka_unit_test(rbx_rules_are_dropped_if_they_exceed_the_limit),
+		cmocka_unit_test(a_debug_frame_beyond_the_limit_is_too_big),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static void make(struct table *t)
 	t->image.bytes = &t->small;
 }
 
-static void small_test(void **state)
+static void a_small_valid_table_passes(void **state)
 {
 	struct table t;
 
@@ -100,7 +100,7 @@ static void small_test(void **state)
 			fail_msg("refused: %s", #assignment);                                      \
 	} while (0)
 
-static void fields_test(void **state)
+static void a_wrong_field_of_a_table_is_refused(void **state)
 {
 	(void)state;
 	WRONG(t.image.bytes = NULL);
@@ -144,7 +144,7 @@ static void fields_test(void **state)
 	RIGHT(t.image.counts.functions = 1000000);
 }
 
-static void rows_test(void **state)
+static void rows_out_of_order_or_range_are_refused(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i <= BUCKETS; i++) {
@@ -176,7 +176,7 @@ static void rows_test(void **state)
 }
 
 /* What no builder writes, whatever the walk would make of it. */
-static void rules_test(void **state)
+static void rules_that_no_builder_writes_are_refused(void **state)
 {
 	(void)state;
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_NONE);
@@ -211,7 +211,7 @@ static void rules_test(void **state)
 }
 
 /* A kind that has no fields has none. */
-static void bare_rules_test(void **state)
+static void fields_in_rules_of_kinds_without_any_are_refused(void **state)
 {
 	static const enum unwind_cfa BARE[] = {UNWIND_CFA_SIGNAL, UNWIND_CFA_ROOT,
 					       UNWIND_CFA_UNKNOWN, UNWIND_CFA_LATER,
@@ -229,7 +229,7 @@ static void bare_rules_test(void **state)
 	WRONG(t.small.rules[2] = (struct unwind_rule){.ra_offset = 1});
 }
 
-static void switch_rules_test(void **state)
+static void stack_switch_rules_with_wrong_fields_are_refused(void **state)
 {
 	const struct unwind_rule to_stack = {.cfa = UNWIND_CFA_SWITCH, .cfa_offset = 0x1000},
 				 depth = {.cfa = UNWIND_CFA_GO_DEPTH,
@@ -274,7 +274,7 @@ static void search(const struct unwind_table_image *image)
 }
 
 /* Every bit of the fields and of the bytes: what is taken all the same can be searched. */
-static void bits_test(void **state)
+static void tables_with_a_flipped_bit_are_refused_or_searchable(void **state)
 {
 	struct table t;
 	size_t taken = 0, refused = 0;
@@ -321,7 +321,7 @@ static int check_library(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-static void built_test(void **state)
+static void built_tables_of_libraries_and_frames_pass(void **state)
 {
 	const struct made_frame frames[] = {
 		{.start = 0x1000, .end = 0x1040, .size = 32, .ra_offset = -8},
@@ -340,10 +340,14 @@ static void built_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_test),	   cmocka_unit_test(fields_test),
-		cmocka_unit_test(rows_test),	   cmocka_unit_test(rules_test),
-		cmocka_unit_test(bare_rules_test), cmocka_unit_test(switch_rules_test),
-		cmocka_unit_test(bits_test),	   cmocka_unit_test(built_test),
+		cmocka_unit_test(a_small_valid_table_passes),
+		cmocka_unit_test(a_wrong_field_of_a_table_is_refused),
+		cmocka_unit_test(rows_out_of_order_or_range_are_refused),
+		cmocka_unit_test(rules_that_no_builder_writes_are_refused),
+		cmocka_unit_test(fields_in_rules_of_kinds_without_any_are_refused),
+		cmocka_unit_test(stack_switch_rules_with_wrong_fields_are_refused),
+		cmocka_unit_test(tables_with_a_flipped_bit_are_refused_or_searchable),
+		cmocka_unit_test(built_tables_of_libraries_and_frames_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,7 +133,7 @@ static void assert_stale(struct scene *s, uint64_t check)
 	assert_string_equal(code_function__name(e), "");
 }
 
-static void number_test(void **state)
+static void a_function_number_needs_its_place_in_the_layout(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -151,7 +151,7 @@ static void number_test(void **state)
 	}
 }
 
-static void unknown_version_test(void **state)
+static void functions_of_an_unknown_version_have_no_number(void **state)
 {
 	struct v8_forged forged = {V8_NODE_26, "_ZN2v88internal7Version6major_E", 15};
 	struct scene *s = open_scene(V8_NODE_26);
@@ -167,7 +167,7 @@ static void unknown_version_test(void **state)
 }
 
 /* As the kernel reads it. */
-static void where_it_is_test(void **state)
+static void the_kernel_finds_the_number_by_the_reported_offsets(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -191,7 +191,7 @@ static void where_it_is_test(void **state)
 	}
 }
 
-static void same_function_test(void **state)
+static void a_recompiled_function_keeps_its_name(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -211,7 +211,7 @@ static void same_function_test(void **state)
 }
 
 /* A repeated question is answered only if the answer has changed, or was incomplete. */
-static void repeated_question_test(void **state)
+static void a_complete_unchanged_answer_is_not_repeated(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -234,7 +234,7 @@ static void repeated_question_test(void **state)
 	}
 }
 
-static void another_function_test(void **state)
+static void a_function_with_another_number_is_stale(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -278,7 +278,7 @@ static int read_changing(void *context, void *to, size_t size, uint64_t address)
 	return v8_heap_read(h, to, size, address);
 }
 
-static void meanwhile_test(void **state)
+static void an_answer_is_never_a_mixture_of_two_functions(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -311,13 +311,13 @@ static void meanwhile_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(number_test),
-		cmocka_unit_test(where_it_is_test),
-		cmocka_unit_test(same_function_test),
-		cmocka_unit_test(another_function_test),
-		cmocka_unit_test(meanwhile_test),
-		cmocka_unit_test(unknown_version_test),
-		cmocka_unit_test(repeated_question_test),
+		cmocka_unit_test(a_function_number_needs_its_place_in_the_layout),
+		cmocka_unit_test(the_kernel_finds_the_number_by_the_reported_offsets),
+		cmocka_unit_test(a_recompiled_function_keeps_its_name),
+		cmocka_unit_test(a_function_with_another_number_is_stale),
+		cmocka_unit_test(an_answer_is_never_a_mixture_of_two_functions),
+		cmocka_unit_test(functions_of_an_unknown_version_have_no_number),
+		cmocka_unit_test(a_complete_unchanged_answer_is_not_repeated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void put_entry(struct table *t, int64_t code, uint64_t word, bool is_stat
 	t->word = word;
 }
 
-static void positions_test(void **state)
+static void positions_decode_to_the_entries_written(void **state)
 {
 	(void)state;
 	for (enum v8_position_encoding e = V8_POSITIONS_ZIGZAG; e <= V8_POSITIONS_BREAKABLE; e++) {
@@ -108,7 +108,7 @@ static void positions_test(void **state)
 	}
 }
 
-static void bad_positions_test(void **state)
+static void damaged_positions_end_and_never_go_back(void **state)
 {
 	unsigned char endless[64];
 	struct v8_positions p;
@@ -169,7 +169,7 @@ static struct table some_table(const struct v8_heap *h)
 	return t;
 }
 
-static void rows_test(void **state)
+static void bytecode_offsets_have_lines_and_columns(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -196,7 +196,7 @@ static void rows_test(void **state)
 	}
 }
 
-static void no_rows_test(void **state)
+static void functions_without_readable_positions_have_no_rows(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_20);
 	struct table t = some_table(h);
@@ -242,7 +242,7 @@ static void no_rows_test(void **state)
 	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), -ENOTSUP);
 }
 
-static void many_rows_test(void **state)
+static void rows_beyond_the_limit_are_left_out(void **state)
 {
 	static unsigned char bytes[40000];
 	struct v8_heap *h = fresh(V8_NODE_20);
@@ -339,7 +339,7 @@ static struct made make_optimized(struct v8_heap *h, unsigned int above_baseline
 	return m;
 }
 
-static void find_code_test(void **state)
+static void an_address_within_code_finds_it_and_its_owner(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -384,7 +384,7 @@ static void find_code_test(void **state)
 	}
 }
 
-static void far_code_test(void **state)
+static void code_is_searched_only_up_to_its_largest_size(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	struct made m = make_code(h, 2, 600000, NULL);
@@ -396,7 +396,7 @@ static void far_code_test(void **state)
 	assert_in_range(h->reads, 0, 200);
 }
 
-static void chain_test(void **state)
+static void inlined_functions_are_a_chain_from_inner_to_outer(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -454,7 +454,7 @@ static void chain_test(void **state)
 	}
 }
 
-static void maglev_test(void **state)
+static void the_chain_of_maglev_code_is_blind_without_positions(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_26);
 	uint64_t middle, inner;
@@ -482,7 +482,7 @@ static void maglev_test(void **state)
 }
 
 /* Functions that are inlined at several addresses are sent once in an answer. */
-static void sent_once_test(void **state)
+static void an_inlined_function_is_sent_once_in_an_answer(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	uint64_t middle, inner;
@@ -510,7 +510,7 @@ static void sent_once_test(void **state)
 	free(found.reported);
 }
 
-static void deep_chain_test(void **state)
+static void a_cut_chain_keeps_its_outermost_function(void **state)
 {
 	static uint64_t zeros[2 * 100];
 	struct v8_heap *h = fresh(V8_NODE_20);
@@ -535,7 +535,7 @@ static void deep_chain_test(void **state)
 	assert_int_equal(chain.at[chain.count - 1].position, -1);
 }
 
-static void hostile_code_test(void **state)
+static void reading_a_damaged_heap_stays_within_limits(void **state)
 {
 	static const uint64_t words[] = {0, 1, ~0ull, SMI(INT32_MAX), SMI(-1), HEAP_BASE + 1};
 
@@ -591,7 +591,7 @@ static size_t put_sizes(unsigned char *to)
 	return (size_t)3 * COUNT;
 }
 
-static void bytecodes_test(void **state)
+static void the_bytecode_size_table_is_found_by_its_content(void **state)
 {
 	unsigned char bytes[1000];
 	struct v8_bytecodes table;
@@ -642,7 +642,7 @@ static struct made make_baseline(struct v8_heap *h, uint64_t *sfi)
 	return m;
 }
 
-static void baseline_test(void **state)
+static void baseline_addresses_have_positions_of_their_bytecodes(void **state)
 {
 	/* offset, position in the script; -1: none */
 	static const int expected[][2] = {{0, -1},  {19, -1}, {20, 1},	{23, 1},  {31, 1},  {32, 6},
@@ -684,7 +684,7 @@ static void baseline_test(void **state)
 	}
 }
 
-static void leaf_test(void **state)
+static void the_chain_of_a_leaf_address_is_blind(void **state)
 {
 	const struct v8_bytecodes none = {};
 
@@ -732,14 +732,21 @@ static int free_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(positions_test),  cmocka_unit_test(bad_positions_test),
-		cmocka_unit_test(rows_test),	   cmocka_unit_test(no_rows_test),
-		cmocka_unit_test(many_rows_test),  cmocka_unit_test(find_code_test),
-		cmocka_unit_test(far_code_test),   cmocka_unit_test(chain_test),
-		cmocka_unit_test(maglev_test),	   cmocka_unit_test(sent_once_test),
-		cmocka_unit_test(deep_chain_test), cmocka_unit_test(hostile_code_test),
-		cmocka_unit_test(bytecodes_test),  cmocka_unit_test(baseline_test),
-		cmocka_unit_test(leaf_test),
+		cmocka_unit_test(positions_decode_to_the_entries_written),
+		cmocka_unit_test(damaged_positions_end_and_never_go_back),
+		cmocka_unit_test(bytecode_offsets_have_lines_and_columns),
+		cmocka_unit_test(functions_without_readable_positions_have_no_rows),
+		cmocka_unit_test(rows_beyond_the_limit_are_left_out),
+		cmocka_unit_test(an_address_within_code_finds_it_and_its_owner),
+		cmocka_unit_test(code_is_searched_only_up_to_its_largest_size),
+		cmocka_unit_test(inlined_functions_are_a_chain_from_inner_to_outer),
+		cmocka_unit_test(the_chain_of_maglev_code_is_blind_without_positions),
+		cmocka_unit_test(an_inlined_function_is_sent_once_in_an_answer),
+		cmocka_unit_test(a_cut_chain_keeps_its_outermost_function),
+		cmocka_unit_test(reading_a_damaged_heap_stays_within_limits),
+		cmocka_unit_test(the_bytecode_size_table_is_found_by_its_content),
+		cmocka_unit_test(baseline_addresses_have_positions_of_their_bytecodes),
+		cmocka_unit_test(the_chain_of_a_leaf_address_is_blind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_all);

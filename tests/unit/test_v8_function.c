@@ -47,7 +47,7 @@ static int text_error(struct v8_heap *h, uint64_t string)
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-static void string_kinds_test(void **state)
+static void text_of_every_kind_of_string_is_read(void **state)
 {
 	static const uint16_t units[] = {'a', 0xe4, 0x20ac, 0xd83d, 0xde00, 0xdc00, 0xd800};
 	struct v8_heap *h = fresh(V8_NODE_20);
@@ -76,7 +76,7 @@ static void string_kinds_test(void **state)
 	assert_text(h, v8_heap_linked(h, UNCACHED_ONE, 8, outside + 32, 0), "external");
 }
 
-static void long_strings_test(void **state)
+static void long_strings_are_cut_to_the_requested_size(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	uint64_t s = v8_heap_object(h, ONE_BYTE, 40016);
@@ -93,7 +93,7 @@ static void long_strings_test(void **state)
 	assert_int_equal(strlen(text), 63);
 }
 
-static void bad_strings_test(void **state)
+static void inconsistent_and_circular_strings_are_errors(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_20);
 	uint64_t word = v8_heap_string(h, "word"), ring, deep;
@@ -130,7 +130,7 @@ static void bad_strings_test(void **state)
 	assert_int_equal(text_error(h, deep), -ELOOP);
 }
 
-static void budget_test(void **state)
+static void a_function_beyond_the_read_budget_is_not_reported(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_20);
 	uint64_t word = v8_heap_string(h, "word");
@@ -171,7 +171,7 @@ static void read_function(struct v8_heap *h, uint64_t sfi, const char *name, con
 	assert_int_equal(function.column, column);
 }
 
-static void names_test(void **state)
+static void an_unnamed_function_has_its_inferred_name(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -212,7 +212,7 @@ static void names_test(void **state)
 }
 
 /* A source is read in pieces of 16 KB: an end of a line of two characters may lie in two of them. */
-static void lines_in_pieces_test(void **state)
+static void line_ends_across_pieces_count_as_in_one(void **state)
 {
 	static char text[40000];
 	static const char *const ends[] = {"\n", "\r", "\r\n", "\n\r", "\r\r"};
@@ -259,7 +259,7 @@ static void report_places(const uint16_t *units, uint32_t *lines, uint32_t *colu
 }
 
 /* Each place of texts with many ends of lines, in several orders. */
-static void places_test(void **state)
+static void each_source_position_has_its_line_and_column(void **state)
 {
 	static const uint16_t kinds[][8] = {
 		{'a', 'b', 'c', 'd', 'e', '\n', '\n', 'f'},
@@ -303,7 +303,7 @@ static void places_test(void **state)
 	}
 }
 
-static void locals_test(void **state)
+static void the_name_is_found_behind_any_number_of_locals(void **state)
 {
 	static const uint32_t counts[] = {1, 74, 75, 300};
 
@@ -340,7 +340,7 @@ static void locals_test(void **state)
 	}
 }
 
-static void scripts_test(void **state)
+static void line_ends_of_scripts_are_used_if_valid(void **state)
 {
 	static const uint64_t ends[] = {SMI(3), SMI(7), SMI(11)}, lies[] = {SMI(3), SMI(2)};
 	struct v8_heap *h = fresh(V8_NODE_20);
@@ -381,7 +381,7 @@ static void scripts_test(void **state)
 	assert_true(about.lost_script);
 }
 
-static void many_scripts_test(void **state)
+static void each_of_thousands_of_scripts_has_its_own_number(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_20);
 	uint64_t name = v8_heap_string(h, "f"), source = v8_heap_string(h, "\n\n\n\n\n\n\n\n\n\n");
@@ -398,7 +398,7 @@ static void many_scripts_test(void **state)
 	}
 }
 
-static void no_function_test(void **state)
+static void a_word_that_is_no_function_is_an_error(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	uint64_t name = v8_heap_string(h, "f"), sfi = v8_heap_sfi(h, 0, name, 0, 1);
@@ -425,7 +425,7 @@ static bool is_another(struct v8_heap *h, uint64_t sfi, const struct v8_function
 	return v8_function__number(&h->reader, sfi, &number) || number != about->number;
 }
 
-static void numbers_test(void **state)
+static void a_moved_function_keeps_its_number(void **state)
 {
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -463,7 +463,7 @@ static void numbers_test(void **state)
 
 /* ---- trust ----------------------------------------------------------------------------------- */
 
-static void trust_test(void **state)
+static void a_heap_is_refused_after_too_many_bad_functions(void **state)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	uint64_t name = v8_heap_string(h, "f"), script = v8_heap_script(h, name, name, 1);
@@ -497,7 +497,7 @@ static void trust_test(void **state)
 
 /* ---- whatever is there ----------------------------------------------------------------------- */
 
-static void hostile_test(void **state)
+static void a_corrupt_heap_is_read_within_the_budget(void **state)
 {
 	static const uint64_t words[] = {
 		0, 1, 3, ~0ull, 1ull << 63, HEAP_BASE + 1, HEAP_BASE + HEAP_SIZE - 7};
@@ -542,13 +542,20 @@ static int free_heap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(string_kinds_test), cmocka_unit_test(long_strings_test),
-		cmocka_unit_test(bad_strings_test),  cmocka_unit_test(budget_test),
-		cmocka_unit_test(names_test),	     cmocka_unit_test(lines_in_pieces_test),
-		cmocka_unit_test(places_test),	     cmocka_unit_test(locals_test),
-		cmocka_unit_test(scripts_test),	     cmocka_unit_test(many_scripts_test),
-		cmocka_unit_test(no_function_test),  cmocka_unit_test(numbers_test),
-		cmocka_unit_test(trust_test),	     cmocka_unit_test(hostile_test),
+		cmocka_unit_test(text_of_every_kind_of_string_is_read),
+		cmocka_unit_test(long_strings_are_cut_to_the_requested_size),
+		cmocka_unit_test(inconsistent_and_circular_strings_are_errors),
+		cmocka_unit_test(a_function_beyond_the_read_budget_is_not_reported),
+		cmocka_unit_test(an_unnamed_function_has_its_inferred_name),
+		cmocka_unit_test(line_ends_across_pieces_count_as_in_one),
+		cmocka_unit_test(each_source_position_has_its_line_and_column),
+		cmocka_unit_test(the_name_is_found_behind_any_number_of_locals),
+		cmocka_unit_test(line_ends_of_scripts_are_used_if_valid),
+		cmocka_unit_test(each_of_thousands_of_scripts_has_its_own_number),
+		cmocka_unit_test(a_word_that_is_no_function_is_an_error),
+		cmocka_unit_test(a_moved_function_keeps_its_number),
+		cmocka_unit_test(a_heap_is_refused_after_too_many_bad_functions),
+		cmocka_unit_test(a_corrupt_heap_is_read_within_the_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_heap);

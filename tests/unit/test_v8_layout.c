@@ -26,7 +26,7 @@ static enum v8_verdict verdict_with(enum v8_version version, const char *changed
 	return l.verdict;
 }
 
-static void versions_test(void **state)
+static void each_version_has_its_own_layout(void **state)
 {
 	struct v8_forged f = {.version = V8_NODE_20};
 	struct v8_layout l;
@@ -66,7 +66,7 @@ static void versions_test(void **state)
 	assert_int_equal(l.encoding, V8_POSITIONS_BREAKABLE);
 }
 
-static void verdicts_test(void **state)
+static void missing_or_unusual_constants_have_their_verdict(void **state)
 {
 	(void)state;
 	assert_int_equal(verdict_with(V8_NODE_20, "v8dbg_TaggedSize", NONE), V8_ABSENT);
@@ -97,7 +97,7 @@ static void verdicts_test(void **state)
 }
 
 /* Whatever one constant is, what is filled in is an offset in an object, or nothing is. */
-static void hostile_constants_test(void **state)
+static void no_constant_makes_an_offset_out_of_bounds(void **state)
 {
 	static const int32_t values[] = {0,    -1,     -8,	7,	   1024,
 					 1025, 0xffff, 0x10000, INT32_MAX, -INT32_MAX};
@@ -166,7 +166,7 @@ static void forge_exports(struct image *im)
 	header(im, 2, 0);
 }
 
-static void exports_test(void **state)
+static void exports_are_found_by_their_hashes(void **state)
 {
 	struct elf_exports exports;
 	struct elf_file *file;
@@ -189,7 +189,7 @@ static void exports_test(void **state)
 }
 
 /* Symbols with hashes alike, without an end: the search ends, and the file says that it was left. */
-static void endless_exports_test(void **state)
+static void a_search_in_endless_exports_is_an_error(void **state)
 {
 	enum { MOVED = 0xbc0 };
 	struct elf_exports exports;
@@ -214,7 +214,7 @@ static void endless_exports_test(void **state)
 	close_image(file, fd);
 }
 
-static void damaged_exports_test(void **state)
+static void damaged_exports_cause_no_crash(void **state)
 {
 	(void)state;
 	for (size_t at = DYNAMIC; at < VALUES; at += 4) {
@@ -237,7 +237,7 @@ static void damaged_exports_test(void **state)
 	}
 }
 
-static void no_exports_test(void **state)
+static void a_file_without_v8_constants_has_no_layout(void **state)
 {
 	struct v8_layout l;
 	struct image im;
@@ -260,10 +260,13 @@ static void no_exports_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(versions_test),	  cmocka_unit_test(verdicts_test),
-		cmocka_unit_test(hostile_constants_test), cmocka_unit_test(exports_test),
-		cmocka_unit_test(endless_exports_test),	  cmocka_unit_test(damaged_exports_test),
-		cmocka_unit_test(no_exports_test),
+		cmocka_unit_test(each_version_has_its_own_layout),
+		cmocka_unit_test(missing_or_unusual_constants_have_their_verdict),
+		cmocka_unit_test(no_constant_makes_an_offset_out_of_bounds),
+		cmocka_unit_test(exports_are_found_by_their_hashes),
+		cmocka_unit_test(a_search_in_endless_exports_is_an_error),
+		cmocka_unit_test(damaged_exports_cause_no_crash),
+		cmocka_unit_test(a_file_without_v8_constants_has_no_layout),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static const char *anew(uint64_t address)
 	return at(address);
 }
 
-static void test_functions(void **state)
+static void wasm_functions_are_found_by_their_address(void **state)
 {
 	(void)state;
 	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
@@ -78,7 +78,7 @@ static void test_functions(void **state)
 }
 
 /* Code that is not in the tree yet: in the very first request, and when there is more of it. */
-static void test_fresh_code(void **state)
+static void code_is_found_before_it_joins_the_tree(void **state)
 {
 	(void)state;
 	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
@@ -95,7 +95,7 @@ static void test_fresh_code(void **state)
 }
 
 /* The tree has nothing yet. */
-static void test_empty_tree(void **state)
+static void an_empty_tree_leaves_only_fresh_code(void **state)
 {
 	(void)state;
 	fresh(V8_NODE_24);
@@ -113,7 +113,7 @@ static void put_jump(uint64_t address, uint8_t opcode, uint64_t target)
 }
 
 /* A call of a function that has not arrived: it is in the table of jumps, which is code of none. */
-static void test_jump_table(void **state)
+static void jump_table_slots_have_the_function_they_target(void **state)
 {
 	uint64_t slot = WASM_CODE + 0x20, two = WASM_CODE + WASM_CODE_2 * WASM_CODE_BYTES,
 		 four = WASM_CODE + WASM_CODE_4 * WASM_CODE_BYTES;
@@ -143,7 +143,7 @@ static void test_jump_table(void **state)
 	}
 }
 
-static void test_inlined(void **state)
+static void a_function_with_inlined_code_is_marked(void **state)
 {
 	(void)state;
 	fresh(V8_NODE_24);
@@ -152,7 +152,7 @@ static void test_inlined(void **state)
 }
 
 /* What must refer back does not: nothing is reported. */
-static void test_contradictions(void **state)
+static void nothing_is_reported_of_contradicting_objects(void **state)
 {
 	const struct {
 		uint64_t *object;
@@ -186,7 +186,7 @@ static void test_contradictions(void **state)
 }
 
 /* A tree that leads in a circle, and vectors of any length. */
-static void test_hostile(void **state)
+static void circular_trees_and_bad_vectors_give_no_function(void **state)
 {
 	(void)state;
 	fresh(V8_NODE_24);
@@ -203,7 +203,7 @@ static void test_hostile(void **state)
 }
 
 /* Another module comes to lie where this one was. */
-static void test_another_module(void **state)
+static void a_changed_module_is_seen_at_the_next_request(void **state)
 {
 	struct forged_wasm first;
 
@@ -222,7 +222,7 @@ static void test_another_module(void **state)
 }
 
 /* More modules than are remembered. */
-static void test_many_modules(void **state)
+static void modules_beyond_those_remembered_are_read_again(void **state)
 {
 	struct forged_wasm all[20];
 
@@ -249,11 +249,15 @@ static int end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions),      cmocka_unit_test(test_fresh_code),
-		cmocka_unit_test(test_empty_tree),     cmocka_unit_test(test_inlined),
-		cmocka_unit_test(test_contradictions), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_another_module), cmocka_unit_test(test_many_modules),
-		cmocka_unit_test(test_jump_table),
+		cmocka_unit_test(wasm_functions_are_found_by_their_address),
+		cmocka_unit_test(code_is_found_before_it_joins_the_tree),
+		cmocka_unit_test(an_empty_tree_leaves_only_fresh_code),
+		cmocka_unit_test(a_function_with_inlined_code_is_marked),
+		cmocka_unit_test(nothing_is_reported_of_contradicting_objects),
+		cmocka_unit_test(circular_trees_and_bad_vectors_give_no_function),
+		cmocka_unit_test(a_changed_module_is_seen_at_the_next_request),
+		cmocka_unit_test(modules_beyond_those_remembered_are_read_again),
+		cmocka_unit_test(jump_table_slots_have_the_function_they_target),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, end);

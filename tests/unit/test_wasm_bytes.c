@@ -47,7 +47,7 @@ static const char *name_of(const struct wasm_bytes *w, uint32_t function)
 	return name;
 }
 
-static void test_names(void **state)
+static void functions_have_the_names_of_the_name_section(void **state)
 {
 	struct wasm_bytes w;
 
@@ -65,7 +65,7 @@ static void test_names(void **state)
 	wasm_bytes__fini(&w);
 }
 
-static void test_without_names(void **state)
+static void a_module_without_a_name_section_has_no_names(void **state)
 {
 	struct wasm_bytes w;
 
@@ -78,7 +78,7 @@ static void test_without_names(void **state)
 }
 
 /* Wherever it is cut, it is another module or none; and its size must be the right one. */
-static void test_cut(void **state)
+static void a_module_cut_within_a_section_is_an_error(void **state)
 {
 	struct wasm_bytes w;
 	size_t whole;
@@ -100,7 +100,7 @@ static void test_cut(void **state)
 }
 
 /* Whatever one byte of it is, reading ends. */
-static void test_changed(void **state)
+static void reading_a_module_with_a_changed_byte_ends(void **state)
 {
 	struct wasm_bytes w;
 	size_t whole;
@@ -141,7 +141,7 @@ static size_t begin_names(size_t part)
 }
 
 /* Many names: those between two marks as well, and those of functions that are not there. */
-static void test_many_names(void **state)
+static void names_between_two_marks_are_found(void **state)
 {
 	struct wasm_bytes w;
 	size_t at;
@@ -164,7 +164,7 @@ static void test_many_names(void **state)
 }
 
 /* Functions that do not ascend, counts and lengths that are larger than the section. */
-static void test_hostile_names(void **state)
+static void names_behind_a_damaged_one_are_left_out(void **state)
 {
 	struct wasm_bytes w;
 
@@ -195,7 +195,7 @@ static void test_hostile_names(void **state)
 }
 
 /* A million sections, and imports that are said to be more than there are: the limit of reads is kept. */
-static void test_limits(void **state)
+static void a_module_beyond_the_limits_is_an_error(void **state)
 {
 	struct target_memory m = memory();
 	struct wasm_bytes w;
@@ -216,10 +216,13 @@ static void test_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	   cmocka_unit_test(test_without_names),
-		cmocka_unit_test(test_cut),	   cmocka_unit_test(test_changed),
-		cmocka_unit_test(test_many_names), cmocka_unit_test(test_hostile_names),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(functions_have_the_names_of_the_name_section),
+		cmocka_unit_test(a_module_without_a_name_section_has_no_names),
+		cmocka_unit_test(a_module_cut_within_a_section_is_an_error),
+		cmocka_unit_test(reading_a_module_with_a_changed_byte_ends),
+		cmocka_unit_test(names_between_two_marks_are_found),
+		cmocka_unit_test(names_behind_a_damaged_one_are_left_out),
+		cmocka_unit_test(a_module_beyond_the_limits_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

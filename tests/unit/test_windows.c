@@ -244,7 +244,7 @@ static void check_three_windows(const struct scene *s)
 	}
 }
 
-static void windows_test(void **state)
+static void each_window_gets_its_samples_and_names(void **state)
 {
 	(void)state;
 	for (int threaded = 0; threaded < 2; threaded++) {
@@ -264,7 +264,7 @@ static void windows_test(void **state)
 }
 
 /* A reader without windows sees one. */
-static void one_window_test(void **state)
+static void without_splitting_there_is_one_window(void **state)
 {
 	const struct profile *p;
 	struct scene s;
@@ -280,7 +280,7 @@ static void one_window_test(void **state)
 }
 
 /* A window is not named before the events about its end can have come. */
-static void not_too_early_test(void **state)
+static void a_window_is_finished_only_after_a_delay(void **state)
 {
 	struct scene s;
 
@@ -301,7 +301,7 @@ static void not_too_early_test(void **state)
 }
 
 /* Whoever leaves early leaves nothing behind. */
-static void left_early_test(void **state)
+static void windows_may_be_freed_before_they_are_finished(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 50; i++) {
@@ -315,7 +315,7 @@ static void left_early_test(void **state)
 }
 
 /* The stream may end in the middle, and be damaged anywhere. */
-static void damaged_test(void **state)
+static void a_stream_with_damaged_events_is_cut_short(void **state)
 {
 	struct event_header bad = {.size = 8, .type = EVENT_SAMPLE};
 	const struct profile *last;
@@ -342,9 +342,11 @@ static void damaged_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows_test),	      cmocka_unit_test(one_window_test),
-		cmocka_unit_test(not_too_early_test), cmocka_unit_test(left_early_test),
-		cmocka_unit_test(damaged_test),
+		cmocka_unit_test(each_window_gets_its_samples_and_names),
+		cmocka_unit_test(without_splitting_there_is_one_window),
+		cmocka_unit_test(a_window_is_finished_only_after_a_delay),
+		cmocka_unit_test(windows_may_be_freed_before_they_are_finished),
+		cmocka_unit_test(a_stream_with_damaged_events_is_cut_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,7 +92,7 @@ static const struct example EXAMPLES[] = {
 	{"\x48\x94", 2, X86_LOSE_SP, ANY, 0, 1}, /* xchg %rsp,%rax */
 };
 
-static void examples_test(void **state)
+static void size_effect_and_writes_of_instructions_are_decoded(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(EXAMPLES) / sizeof(*EXAMPLES); i++) {
@@ -111,7 +111,7 @@ static void examples_test(void **state)
 	}
 }
 
-static void not_instructions_test(void **state)
+static void invalid_codes_and_endless_prefixes_are_not_decoded(void **state)
 {
 	static const char *const BAD[] = {"\x06", "\x0f\x04", "\x62\xf7\x00\x00\x00", "\x9a",
 					  "\xea"};
@@ -127,7 +127,7 @@ static void not_instructions_test(void **state)
 }
 
 /* Whatever it is, it ends within what there is, and within 15 bytes. */
-static void noise_test(void **state)
+static void a_decoded_instruction_ends_within_its_bytes(void **state)
 {
 	struct x86_instruction in;
 
@@ -151,9 +151,9 @@ static void noise_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(examples_test),
-		cmocka_unit_test(not_instructions_test),
-		cmocka_unit_test(noise_test),
+		cmocka_unit_test(size_effect_and_writes_of_instructions_are_decoded),
+		cmocka_unit_test(invalid_codes_and_endless_prefixes_are_not_decoded),
+		cmocka_unit_test(a_decoded_instruction_ends_within_its_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

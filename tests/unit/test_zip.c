@@ -37,7 +37,7 @@ static void forge(struct forged_zip *z, const char *comment)
 	zip_end(z, comment);
 }
 
-static void test_entries(void **state)
+static void an_offset_finds_the_stored_entry_that_contains_it(void **state)
 {
 	static const char *const comments[] = {"", "a comment",
 					       "PK\5\6 that looks like the end record"};
@@ -85,7 +85,7 @@ static void expect_error(struct forged_zip *z, uint64_t offset, int err)
 	close(z->fd);
 }
 
-static void test_lies(void **state)
+static void forged_headers_and_entries_are_errors(void **state)
 {
 	struct forged_zip z;
 	char name[300] = "";
@@ -131,7 +131,7 @@ static void test_lies(void **state)
 	expect_error(&z, 4096, -EFBIG);
 }
 
-static void test_cut_short(void **state)
+static void an_archive_cut_short_has_no_entries(void **state)
 {
 	struct zip_entry entry;
 	struct forged_zip z;
@@ -154,9 +154,9 @@ static void test_cut_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(an_offset_finds_the_stored_entry_that_contains_it),
+		cmocka_unit_test(forged_headers_and_entries_are_errors),
+		cmocka_unit_test(an_archive_cut_short_has_no_entries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
