@@ -26,7 +26,7 @@
 
 /* ---- by build-id ----------------------------------------------------------------------------- */
 
-static void test_by_build_id(void **state)
+static void a_debug_file_is_found_by_its_build_id(void **state)
 {
 	struct answer a;
 
@@ -42,7 +42,7 @@ static void test_by_build_id(void **state)
 	assert_found("id1", "/opt/app/prog", "");
 }
 
-static void test_wrong_build_id(void **state)
+static void a_file_without_the_right_build_id_is_refused(void **state)
 {
 	struct answer a;
 
@@ -62,7 +62,7 @@ static void test_wrong_build_id(void **state)
 }
 
 /* The record's build-id is enough, and it may be what an event could hold of a longer one. */
-static void test_build_id_of_request(void **state)
+static void a_whole_build_id_needs_no_module(void **state)
 {
 	uint8_t id[64];
 	size_t size = build_id_of("id1", id);
@@ -101,7 +101,7 @@ static void make_with_build_id(const char *name, unsigned int size)
 	    size, size, name);
 }
 
-static void test_odd_build_ids(void **state)
+static void too_long_or_short_build_ids_find_nothing(void **state)
 {
 	uint8_t id[255];
 
@@ -124,7 +124,7 @@ static void test_odd_build_ids(void **state)
 
 /* ---- by link --------------------------------------------------------------------------------- */
 
-static void test_by_link(void **state)
+static void a_linked_file_is_found_in_the_usual_places(void **state)
 {
 	static const char *const places[] = {
 		"root/opt/app/plain1.debug",
@@ -150,7 +150,7 @@ static void test_by_link(void **state)
 	assert_found("id1.linked", "/opt/app/prog", "root/opt/app/id1.debug");
 }
 
-static void test_wrong_link(void **state)
+static void linked_files_need_the_right_crc_or_build_id(void **state)
 {
 	struct answer a;
 
@@ -173,7 +173,7 @@ static void test_wrong_link(void **state)
 	assert_found("no-id", "/opt/app/prog", "root/opt/app/id1.debug");
 }
 
-static void test_link_to_itself(void **state)
+static void a_module_is_not_its_own_debug_file(void **state)
 {
 	struct answer a;
 
@@ -203,7 +203,7 @@ static void make_linked(const char *name, const char *link, const char *crc_of)
 	run("objcopy --add-section .gnu_debuglink=link plain1.stripped %s", name);
 }
 
-static void test_links_stay_inside(void **state)
+static void links_do_not_lead_out_of_the_root(void **state)
 {
 	char link[4200], path[256];
 
@@ -234,7 +234,7 @@ static void test_links_stay_inside(void **state)
 	assert_found("plain1.linked", "/opt/app/prog", "root/outside/secret.debug");
 }
 
-static void test_odd_links(void **state)
+static void malformed_links_and_special_files_find_nothing(void **state)
 {
 	static char section[70000];
 	char *longest = calloc(1, 4100);
@@ -267,7 +267,7 @@ static void test_odd_links(void **state)
 }
 
 /* What has been cut or changed is never taken by its CRC. */
-static void test_damaged(void **state)
+static void damaged_linked_files_are_never_used(void **state)
 {
 	size_t size, module_size;
 	unsigned char *debug = read_scratch("plain1.debug", &size);
@@ -312,7 +312,7 @@ static int count_progress(void *context, const char *what, uint64_t done, uint64
 	return ++*calls < 0;
 }
 
-static void test_progress(void **state)
+static void checking_a_crc_reports_progress_and_can_be_cancelled(void **state)
 {
 	int calls = 0;
 	struct debug_file_request request = {
@@ -330,7 +330,7 @@ static void test_progress(void **state)
 	close(request.root_fd);
 }
 
-static void test_no_descriptors(void **state)
+static void a_lack_of_descriptors_is_never_a_missing_file(void **state)
 {
 	struct debug_file_request request = {.path = "/opt/app/prog"};
 	struct rlimit limit, none;
@@ -353,7 +353,7 @@ static void test_no_descriptors(void **state)
 	close(request.root_fd);
 }
 
-static void test_identity(void **state)
+static void the_identity_changes_with_any_file_or_offset(void **state)
 {
 	int a = open_scratch("id1", O_RDONLY), b = open_scratch("id2", O_RDONLY);
 	uint64_t before = debug_file_identity(a, 0, -1, -1);
@@ -392,7 +392,7 @@ static void assert_alternate(const char *where)
 	assert_string_equal(a.alternate, where);
 }
 
-static void test_dwz(void **state)
+static void dwz_files_are_found_by_path_or_build_id(void **state)
 {
 	(void)state;
 	if (!has_tool("dwz")) {
@@ -431,7 +431,7 @@ static void test_dwz(void **state)
 }
 
 /* A module that has its own debug information but for dwz's part. */
-static void test_dwz_of_module(void **state)
+static void a_module_with_debug_information_gets_its_dwz_file(void **state)
 {
 	struct answer a;
 
@@ -449,21 +449,21 @@ static void test_dwz_of_module(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_by_build_id),
-		TEST(test_wrong_build_id),
-		TEST(test_build_id_of_request),
-		TEST(test_odd_build_ids),
-		TEST(test_by_link),
-		TEST(test_wrong_link),
-		TEST(test_link_to_itself),
-		TEST(test_links_stay_inside),
-		TEST(test_odd_links),
-		TEST(test_damaged),
-		TEST(test_progress),
-		TEST(test_no_descriptors),
-		TEST(test_identity),
-		TEST(test_dwz),
-		TEST(test_dwz_of_module),
+		TEST(a_debug_file_is_found_by_its_build_id),
+		TEST(a_file_without_the_right_build_id_is_refused),
+		TEST(a_whole_build_id_needs_no_module),
+		TEST(too_long_or_short_build_ids_find_nothing),
+		TEST(a_linked_file_is_found_in_the_usual_places),
+		TEST(linked_files_need_the_right_crc_or_build_id),
+		TEST(a_module_is_not_its_own_debug_file),
+		TEST(links_do_not_lead_out_of_the_root),
+		TEST(malformed_links_and_special_files_find_nothing),
+		TEST(damaged_linked_files_are_never_used),
+		TEST(checking_a_crc_reports_progress_and_can_be_cancelled),
+		TEST(a_lack_of_descriptors_is_never_a_missing_file),
+		TEST(the_identity_changes_with_any_file_or_offset),
+		TEST(dwz_files_are_found_by_path_or_build_id),
+		TEST(a_module_with_debug_information_gets_its_dwz_file),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -122,7 +122,7 @@ static void check_host(const uint8_t *id, size_t size)
 	_exit(0);
 }
 
-static void test_host(void **state)
+static void files_absent_from_the_root_come_from_the_host(void **state)
 {
 	uint8_t id[64];
 	size_t size = build_id_of("id1", id);
@@ -154,7 +154,7 @@ static void test_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_host),
+		TEST(files_absent_from_the_root_come_from_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

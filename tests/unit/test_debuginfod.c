@@ -217,7 +217,7 @@ static bool prepare_client(void)
 	return false;
 }
 
-static void test_server(void **state)
+static void only_missing_files_are_fetched_and_are_cached(void **state)
 {
 	struct answer a;
 
@@ -239,7 +239,7 @@ static void test_server(void **state)
 	assert_int_equal(a.counts.by_build_id, 1);
 }
 
-static void test_bad_servers(void **state)
+static void a_bad_server_gives_no_debug_file(void **state)
 {
 	struct answer a;
 
@@ -284,7 +284,7 @@ static struct answer query_impatiently(enum server_mode mode, int *patience)
 	return a;
 }
 
-static void test_impatience(void **state)
+static void a_cancelled_download_ends_without_a_file(void **state)
 {
 	struct answer a;
 	int patience = 1;
@@ -304,7 +304,7 @@ static void test_impatience(void **state)
 }
 
 /* A server that takes longer than a helper may be silent is waited for. */
-static void test_late_server(void **state)
+static void a_server_may_be_slower_than_the_silence_limit(void **state)
 {
 	const struct finder_limits limits = {
 		.silence_ns = 2 * SECOND, .user_ns = 60 * SECOND, .others_ns = 60 * SECOND};
@@ -338,7 +338,7 @@ static void test_late_server(void **state)
 }
 
 /* A server that is not there is given up. */
-static void test_no_server(void **state)
+static void servers_are_not_used_after_repeated_failures(void **state)
 {
 	struct answer a = {};
 	struct server server;
@@ -366,8 +366,11 @@ static void test_no_server(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_server),	TEST(test_bad_servers), TEST(test_impatience),
-		TEST(test_late_server), TEST(test_no_server),
+		TEST(only_missing_files_are_fetched_and_are_cached),
+		TEST(a_bad_server_gives_no_debug_file),
+		TEST(a_cancelled_download_ends_without_a_file),
+		TEST(a_server_may_be_slower_than_the_silence_limit),
+		TEST(servers_are_not_used_after_repeated_failures),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

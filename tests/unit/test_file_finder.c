@@ -67,7 +67,7 @@ static int request_finder(struct file_finder *f, struct question *q)
 	return file_finder__find(f, &q->request, &q->counts, &q->found);
 }
 
-static void test_finds(void **state)
+static void a_finder_finds_debug_files_and_packages(void **state)
 {
 	struct file_finder *f = finder(PATIENT);
 	struct question q;
@@ -104,7 +104,7 @@ static void test_finds(void **state)
 }
 
 /* A module is sought once, while it stays the same; its process is that of the next run, whose counts are its own. */
-static void test_recalls(void **state)
+static void a_search_is_recalled_only_if_nothing_has_changed(void **state)
 {
 	struct file_finder *f = finder(PATIENT);
 	struct found_files found;
@@ -156,7 +156,7 @@ static void test_recalls(void **state)
 	file_finder__free(f);
 }
 
-static void test_opens(void **state)
+static void only_regular_files_within_a_limit_are_opened(void **state)
 {
 	struct file_finder *f = finder(PATIENT);
 	_cleanup_close_ int root = open_scratch("root", O_PATH | O_DIRECTORY);
@@ -196,7 +196,7 @@ static uint64_t status_of(pid_t pid, const char *name)
 }
 
 /* It may read what it likes, and nothing else. */
-static void test_privileges(void **state)
+static void reading_is_the_only_privilege_of_the_process(void **state)
 {
 	const uint64_t reads = UINT64_C(1) << 2; /* CAP_DAC_READ_SEARCH */
 	struct file_finder *f = finder(PATIENT);
@@ -239,7 +239,7 @@ static void stop_child(struct file_finder *f)
 	assert_int_equal(kill(file_finder__child(f), SIGSTOP), 0);
 }
 
-static void test_hangs(void **state)
+static void files_of_a_user_stay_closed_after_a_hang(void **state)
 {
 	struct file_finder *f = finder(HASTY);
 	uint64_t begin, abandoned;
@@ -278,7 +278,7 @@ static void test_hangs(void **state)
 }
 
 /* A copy in memory is of the user whose file it is a copy of. */
-static void test_copy_hangs(void **state)
+static void a_hang_with_a_copy_counts_against_its_user(void **state)
 {
 	struct file_finder *f = finder(HASTY);
 	_cleanup_close_ int root = open_scratch("root", O_PATH | O_DIRECTORY);
@@ -303,7 +303,7 @@ static void test_copy_hangs(void **state)
 	file_finder__free(f);
 }
 
-static void test_dies(void **state)
+static void a_killed_process_is_replaced_by_the_next_request(void **state)
 {
 	struct file_finder *f = finder(PATIENT);
 	struct question q;
@@ -329,7 +329,7 @@ static int give_up(void *context, const char *what, uint64_t done, uint64_t tota
 }
 
 /* While it hangs the user cancels. */
-static void test_cancel(void **state)
+static void a_request_can_be_cancelled_during_a_hang(void **state)
 {
 	struct file_finder *f = finder(PATIENT);
 	struct question q;
@@ -347,7 +347,7 @@ static void test_cancel(void **state)
 	file_finder__free(f);
 }
 
-static void test_budget(void **state)
+static void requests_beyond_the_budget_of_a_user_are_refused(void **state)
 {
 	const struct finder_limits limits = {
 		.silence_ns = PATIENT, .user_ns = 1, .others_ns = PATIENT};
@@ -376,7 +376,7 @@ static bool is_stuck_until(struct liveness *l, pid_t pid, uint64_t from, uint64_
 }
 
 /* A child that runs, then one that is stopped, and one that sleeps. */
-static void test_liveness(void **state)
+static void only_a_sleeping_process_counts_as_stuck(void **state)
 {
 	struct liveness l = {}, other = {};
 	struct rusage usage;
@@ -418,9 +418,16 @@ static void test_liveness(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_finds),  TEST(test_recalls),	  TEST(test_opens), TEST(test_privileges),
-		TEST(test_hangs),  TEST(test_copy_hangs), TEST(test_dies),  TEST(test_cancel),
-		TEST(test_budget), TEST(test_liveness),
+		TEST(a_finder_finds_debug_files_and_packages),
+		TEST(a_search_is_recalled_only_if_nothing_has_changed),
+		TEST(only_regular_files_within_a_limit_are_opened),
+		TEST(reading_is_the_only_privilege_of_the_process),
+		TEST(files_of_a_user_stay_closed_after_a_hang),
+		TEST(a_hang_with_a_copy_counts_against_its_user),
+		TEST(a_killed_process_is_replaced_by_the_next_request),
+		TEST(a_request_can_be_cancelled_during_a_hang),
+		TEST(requests_beyond_the_budget_of_a_user_are_refused),
+		TEST(only_a_sleeping_process_counts_as_stuck),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

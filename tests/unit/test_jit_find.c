@@ -108,7 +108,7 @@ static void expect_map(const struct jit_owner *owner, enum jit_file_state state,
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void names_test(void **state)
+static void jitdumps_are_recognized_by_their_name(void **state)
 {
 	static const char *const dumps[] = {
 		"/tmp/jit-1.dump",
@@ -176,7 +176,7 @@ static void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void owner_test(void **state)
+static void a_process_has_an_owner_record_until_it_ends(void **state)
 {
 	struct jit_owner owner = {};
 	uint64_t began, ended;
@@ -208,7 +208,7 @@ static void owner_test(void **state)
 }
 
 /* Real and effective users are distinguished. */
-static void users_test(void **state)
+static void real_and_effective_users_are_distinguished(void **state)
 {
 	struct jit_owner owner;
 	int ready[2];
@@ -238,7 +238,7 @@ static void users_test(void **state)
 	end_child(pid);
 }
 
-static void clock_test(void **state)
+static void the_clock_offset_turns_monotonic_into_real_time(void **state)
 {
 	int64_t offset;
 	bool known = false;
@@ -253,7 +253,7 @@ static void clock_test(void **state)
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-static void regular_test(void **state)
+static void a_regular_map_of_the_process_is_followed(void **state)
 {
 	uint64_t began = monotonic_ns(), ended;
 	struct jit_found found;
@@ -271,7 +271,7 @@ static void regular_test(void **state)
 	expect_content(found.fd, "1000 10 f\n");
 }
 
-static void absent_test(void **state)
+static void a_missing_map_is_an_error(void **state)
 {
 	struct jit_owner owner = me;
 
@@ -283,7 +283,7 @@ static void absent_test(void **state)
 	assert_true(jit_find_map(&owner, &(struct jit_found){}) < 0);
 }
 
-static void link_test(void **state)
+static void symbolic_links_are_refused(void **state)
 {
 	(void)state;
 	write_text(target_path, "secret");
@@ -297,7 +297,7 @@ static void link_test(void **state)
 	expect_refusal(&me, JIT_FILE_STATE_LINK);
 }
 
-static void not_regular_test(void **state)
+static void fifos_directories_and_devices_are_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(mkfifo(map_path, 0666), 0);
@@ -324,7 +324,7 @@ static struct jit_owner as_user(uid_t uid, uid_t euid)
 }
 
 /* Of the process's user, real or effective. Root's files are root's. */
-static void foreign_test(void **state)
+static void foreign_or_world_writable_maps_are_refused(void **state)
 {
 	struct jit_owner owner = as_user(NOBODY - 1, NOBODY - 1);
 
@@ -352,7 +352,7 @@ static void foreign_test(void **state)
 }
 
 /* What the process may not read, we do not read for it, whoever we are. */
-static void unreadable_test(void **state)
+static void maps_that_their_process_may_not_read_are_refused(void **state)
 {
 	struct jit_owner owner = me;
 
@@ -387,7 +387,7 @@ static void unreadable_test(void **state)
 }
 
 /* In a mount namespace of its own, a process can have any file under any name. */
-static void mounted_test(void **state)
+static void a_file_mounted_over_a_map_is_refused(void **state)
 {
 	pid_t pid;
 	int status;
@@ -417,7 +417,7 @@ static void mounted_test(void **state)
 }
 
 /* Regular files, to look at. */
-static void no_data_test(void **state)
+static void files_of_procfs_are_refused(void **state)
 {
 	struct jit_found found = {};
 
@@ -448,7 +448,7 @@ static bool enter_namespace(uid_t uid, gid_t gid)
 }
 
 /* Whoever makes a user namespace answers for it, and for those in it. */
-static void namespace_test(void **state)
+static void the_creator_of_a_user_namespace_owns_its_processes(void **state)
 {
 	struct jit_owner owner;
 	int ready[2], status;
@@ -500,7 +500,7 @@ static void set_modified(uint64_t monotonic)
 }
 
 /* It was some earlier process's; the clocks may differ a little. */
-static void outdated_test(void **state)
+static void a_map_older_than_its_process_is_outdated(void **state)
 {
 	static const struct timespec EPOCH[2];
 	struct jit_owner owner = me;
@@ -522,7 +522,7 @@ static void outdated_test(void **state)
 }
 
 /* The number that it has for itself comes first. */
-static void own_number_test(void **state)
+static void a_map_of_the_inner_pid_comes_first(void **state)
 {
 	struct jit_owner owner = me;
 	struct jit_found found;
@@ -556,7 +556,7 @@ static struct jit_owner read_as(pid_t pid, pid_t number)
 }
 
 /* But not where another process has that number in the same /tmp, unless it has the file open. */
-static void others_number_test(void **state)
+static void a_map_named_after_another_process_must_be_open(void **state)
 {
 	pid_t number = start_child(), without = start_child(), with;
 	struct jit_owner owner;
@@ -589,7 +589,7 @@ static void others_number_test(void **state)
 }
 
 /* … which has more open files than are searched. */
-static void many_open_files_test(void **state)
+static void too_many_open_files_leave_a_map_unopened(void **state)
 {
 	enum { MANY = 4200 };
 	const struct rlimit files = {MANY + 100, MANY + 100};
@@ -639,7 +639,7 @@ static void *map_dump(size_t size)
 	return map;
 }
 
-static void dump_test(void **state)
+static void a_dump_is_opened_whether_mapped_or_not(void **state)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	struct jit_found found;
@@ -669,7 +669,7 @@ static void dump_test(void **state)
 	assert_int_equal(found.fd, -1);
 }
 
-static void deleted_dump_test(void **state)
+static void a_deleted_dump_is_opened_by_its_mapping(void **state)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	struct jit_found found;
@@ -699,13 +699,25 @@ static void deleted_dump_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(names_test),	  test(owner_test),	      test(users_test),
-		test(clock_test),	  test(regular_test),	      test(absent_test),
-		test(link_test),	  test(not_regular_test),     test(foreign_test),
-		test(unreadable_test),	  test(mounted_test),	      test(no_data_test),
-		test(namespace_test),	  test(outdated_test),	      test(own_number_test),
-		test(others_number_test), test(many_open_files_test), test(dump_test),
-		test(deleted_dump_test),
+		test(jitdumps_are_recognized_by_their_name),
+		test(a_process_has_an_owner_record_until_it_ends),
+		test(real_and_effective_users_are_distinguished),
+		test(the_clock_offset_turns_monotonic_into_real_time),
+		test(a_regular_map_of_the_process_is_followed),
+		test(a_missing_map_is_an_error),
+		test(symbolic_links_are_refused),
+		test(fifos_directories_and_devices_are_refused),
+		test(foreign_or_world_writable_maps_are_refused),
+		test(maps_that_their_process_may_not_read_are_refused),
+		test(a_file_mounted_over_a_map_is_refused),
+		test(files_of_procfs_are_refused),
+		test(the_creator_of_a_user_namespace_owns_its_processes),
+		test(a_map_older_than_its_process_is_outdated),
+		test(a_map_of_the_inner_pid_comes_first),
+		test(a_map_named_after_another_process_must_be_open),
+		test(too_many_open_files_leave_a_map_unopened),
+		test(a_dump_is_opened_whether_mapped_or_not),
+		test(a_deleted_dump_is_opened_by_its_mapping),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

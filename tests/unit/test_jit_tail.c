@@ -32,7 +32,7 @@ static char map_path[64];
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
-static void ring_test(void **state)
+static void a_channel_delivers_all_events_in_order(void **state)
 {
 	struct jit_channels *channels = jit_channels__new();
 	struct jit_channel *c = &channels->of[0];
@@ -65,7 +65,7 @@ static void ring_test(void **state)
 }
 
 /* The other side is not believed. */
-static void nonsense_test(void **state)
+static void invalid_sizes_in_a_channel_are_protocol_errors(void **state)
 {
 	struct jit_channels *channels = jit_channels__new();
 	struct jit_channel *c = &channels->of[0];
@@ -90,7 +90,7 @@ static void nonsense_test(void **state)
 }
 
 /* A watcher has its own channel and the sum of all, and no other channel. */
-static void keep_test(void **state)
+static void a_watcher_keeps_only_its_own_channel(void **state)
 {
 	struct jit_channels *channels = jit_channels__new();
 	struct jit_channel *own = jit_channels__keep(channels, 3);
@@ -151,7 +151,7 @@ static void refuse_touch(void *context, const struct jit_owner *owner)
 }
 
 /* No file of a user whose files hung a watcher is opened. */
-static void denied_test(void **state)
+static void files_of_a_denied_user_are_reported_as_hung(void **state)
 {
 	static struct quota bytes;
 	struct received h = {};
@@ -209,7 +209,7 @@ static pid_t start_user(uid_t uid, struct jit_owner *owner)
  * A process without a map becomes another user, who has as many already as a user may have: it is
  * reported, and the number of files of that user stays right.
  */
-static void changed_user_test(void **state)
+static void the_file_limit_applies_to_the_user_after_setuid(void **state)
 {
 	const uint64_t limit = quota_row(QUOTA_JIT_FILES)->user.limit;
 	static struct quota bytes;
@@ -275,7 +275,7 @@ static int remove_map(void **state)
 	return 0;
 }
 
-static void follow_test(void **state)
+static void lines_appended_to_a_map_are_received(void **state)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
@@ -299,7 +299,7 @@ static void follow_test(void **state)
 }
 
 /* Nothing is read in a pause, and nothing is lost by it; the end reads what there is, pause or not. */
-static void pause_test(void **state)
+static void a_pause_delays_lines_without_losing_them(void **state)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
@@ -351,7 +351,7 @@ static pid_t find_watcher(void)
 }
 
 /* The next one reads everything again, as a file of another number; after the last one it is said. */
-static void ended_test(void **state)
+static void killed_watchers_are_replaced_up_to_a_limit(void **state)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
@@ -395,7 +395,7 @@ static void follow_ourselves(void *tail)
 }
 
 /* The kernel has no memory to start a watcher with: it is started later. */
-static void no_memory_test(void **state)
+static void a_watcher_starts_later_after_a_lack_of_memory(void **state)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
@@ -460,7 +460,7 @@ static pid_t other_user(char *map, size_t size, uid_t uid)
 }
 
 /* What happens to one user's watcher is nothing to the other one's. */
-static void users_test(void **state)
+static void a_killed_watcher_does_not_affect_other_users(void **state)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
@@ -500,7 +500,7 @@ static void users_test(void **state)
  * A user beyond the number of lines gets the watcher of a user without processes, and another one
  * when that ends.
  */
-static void many_users_test(void **state)
+static void users_beyond_the_limit_take_over_idle_watchers(void **state)
 {
 	enum { USERS = JIT_LINES_MAX + 1, IDLE = 5 };
 	struct jit_tail *t = NULL;
@@ -566,7 +566,7 @@ static unsigned long memory_of(pid_t pid)
  * allocator has the program's setting: by default glibc keeps what lies at the end of the heap, where
  * blocks up to the size of the largest one that was freed are.
  */
-static void large_test(void **state)
+static void the_memory_for_a_large_map_is_released(void **state)
 {
 	enum { LINES = 24000, LINE = 1000 };
 	static char text[LINE + 1];
@@ -595,7 +595,7 @@ static void large_test(void **state)
 }
 
 /* More commands than there is room for at once; in the end none is left. */
-static void crowd_test(void **state)
+static void a_map_is_read_after_a_flood_of_commands(void **state)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
@@ -630,7 +630,7 @@ static void fill_long(char *path, size_t size, unsigned int number)
 }
 
 /* A process maps its dump again and again: one request, whose memory does not grow. */
-static void same_dump_test(void **state)
+static void repeated_mappings_of_a_dump_are_one_request(void **state)
 {
 	enum { TIMES = 20000, LONG = 1000 };
 	struct jit_tail *t = NULL;
@@ -655,7 +655,7 @@ static void same_dump_test(void **state)
 }
 
 /* Programs that end before their map is reported: nothing is kept of them. */
-static void brief_programs_test(void **state)
+static void ended_programs_leave_almost_no_memory_in_use(void **state)
 {
 	enum { PROGRAMS = 1000 };
 	struct jit_tail *t = NULL;
@@ -696,7 +696,7 @@ static uint64_t count_refused(struct outside_books *books)
  * A process maps one dump after the other: its user has a limit, what is beyond it is counted, and
  * the end of the process gives the room back. Another process that finds no room is reported, once.
  */
-static void many_dumps_test(void **state)
+static void dumps_beyond_the_limit_of_a_user_are_counted(void **state)
 {
 	enum { DUMPS = 2000 };
 	const uint64_t limit = quota_row(QUOTA_JIT_FILES)->user.limit;
@@ -741,12 +741,22 @@ static void many_dumps_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(ring_test),       test(keep_test),		  test(nonsense_test),
-		test(follow_test),     test(ended_test),	  test(denied_test),
-		test(users_test),      test(crowd_test),	  test(pause_test),
-		test(large_test),      test(many_users_test),	  test(changed_user_test),
-		test(no_memory_test),  test(brief_programs_test), test(same_dump_test),
-		test(many_dumps_test),
+		test(a_channel_delivers_all_events_in_order),
+		test(a_watcher_keeps_only_its_own_channel),
+		test(invalid_sizes_in_a_channel_are_protocol_errors),
+		test(lines_appended_to_a_map_are_received),
+		test(killed_watchers_are_replaced_up_to_a_limit),
+		test(files_of_a_denied_user_are_reported_as_hung),
+		test(a_killed_watcher_does_not_affect_other_users),
+		test(a_map_is_read_after_a_flood_of_commands),
+		test(a_pause_delays_lines_without_losing_them),
+		test(the_memory_for_a_large_map_is_released),
+		test(users_beyond_the_limit_take_over_idle_watchers),
+		test(the_file_limit_applies_to_the_user_after_setuid),
+		test(a_watcher_starts_later_after_a_lack_of_memory),
+		test(ended_programs_leave_almost_no_memory_in_use),
+		test(repeated_mappings_of_a_dump_are_one_request),
+		test(dumps_beyond_the_limit_of_a_user_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

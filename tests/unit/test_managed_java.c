@@ -76,7 +76,7 @@ static const char *full_name_of(const char *name)
 	return NULL;
 }
 
-static void test_java(void **state)
+static void java_frames_are_named_in_earlier_and_later_samples(void **state)
 {
 	(void)state;
 	begin();
@@ -104,7 +104,7 @@ static enum code_tier tier_of(const char *name)
 }
 
 /* Compiled and interpreted, a method is one function; code of HotSpot's own is distinguished by its tier. */
-static void test_java_functions(void **state)
+static void a_method_is_one_function_compiled_or_interpreted(void **state)
 {
 	const struct frame_note notes[] = {
 		{.frame = 0,
@@ -135,7 +135,7 @@ static void test_java_functions(void **state)
 }
 
 /* Other code by now, or no answer: never the name of what lies there. */
-static void test_java_that_was_replaced(void **state)
+static void replaced_code_does_not_get_the_new_name(void **state)
 {
 	(void)state;
 	begin();
@@ -151,7 +151,7 @@ static void test_java_that_was_replaced(void **state)
 }
 
 /* Events about code stay right after it is gone; its methods are those of that time. */
-static void test_java_that_is_gone(void **state)
+static void names_of_code_outlive_it_but_are_doubtful(void **state)
 {
 	(void)state;
 	begin();
@@ -170,7 +170,7 @@ static void test_java_that_is_gone(void **state)
  * Code without a note: what a stack copy was walked through, or from before the JVM was found. Pieces of code that last as long as
  * the process name it, the smallest first.
  */
-static void test_pieces_of_code(void **state)
+static void code_without_notes_is_named_by_its_smallest_piece(void **state)
 {
 	(void)state;
 	begin();
@@ -183,7 +183,7 @@ static void test_pieces_of_code(void **state)
 	assert_int_equal(ev.p->runtime_count, 0);
 }
 
-static void test_piece_around_another(void **state)
+static void beyond_a_small_piece_the_larger_one_names_code(void **state)
 {
 	(void)state;
 	begin();
@@ -211,7 +211,7 @@ static void follow_map(void)
 }
 
 /* A map has less than the notes of Java. */
-static void test_notes_beside_a_map(void **state)
+static void a_map_does_not_replace_notes_of_java(void **state)
 {
 	(void)state;
 	begin();
@@ -224,7 +224,7 @@ static void test_notes_beside_a_map(void **state)
 }
 
 /* Of others, notes from just before the map was found do not count; later ones name what the map does not. */
-static void test_notes_of_others_beside_a_map(void **state)
+static void a_new_map_suspends_the_notes_of_v8(void **state)
 {
 	const struct frame_note v8 = {.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501};
 
@@ -243,7 +243,7 @@ static void test_notes_of_others_beside_a_map(void **state)
 }
 
 /* A smaller one, compiled code, a method: none of them is the code at the address. */
-static void test_no_piece(void **state)
+static void methods_and_distant_pieces_do_not_name_code(void **state)
 {
 	(void)state;
 	begin();
@@ -256,7 +256,7 @@ static void test_no_piece(void **state)
 }
 
 /* Between two places that the compiler has described: of what is inlined at the next the outermost is sure. */
-static void test_java_between_places(void **state)
+static void inferred_inlined_functions_are_doubtful_unless_sure(void **state)
 {
 	for (reported_sure = 0; reported_sure < 5; reported_sure++) {
 		tear_down(state);
@@ -276,7 +276,7 @@ static void test_java_between_places(void **state)
 	reported_sure = 0;
 }
 
-static void test_java_that_is_in_doubt(void **state)
+static void a_sample_before_a_doubtful_reading_stays_in_doubt(void **state)
 {
 	(void)state;
 	begin();
@@ -294,7 +294,7 @@ static void test_java_that_is_in_doubt(void **state)
 }
 
 /* What was read when it may have been gone already vouches for nothing that comes later: it may be read so again. */
-static void test_java_that_stays_in_doubt(void **state)
+static void doubtful_readings_do_not_confirm_each_other(void **state)
 {
 	(void)state;
 	begin();
@@ -310,7 +310,7 @@ static void test_java_that_stays_in_doubt(void **state)
 }
 
 /* A name that is not in doubt stays so where it is read again later, and others have been unloaded since. */
-static void test_java_that_is_the_same(void **state)
+static void a_confirmed_name_survives_a_doubtful_reading(void **state)
 {
 	(void)state;
 	begin();
@@ -329,19 +329,19 @@ static void test_java_that_is_the_same(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(test_java),
-		STORY(test_java_functions),
-		STORY(test_pieces_of_code),
-		STORY(test_piece_around_another),
-		STORY(test_no_piece),
-		STORY(test_notes_beside_a_map),
-		STORY(test_notes_of_others_beside_a_map),
-		STORY(test_java_that_was_replaced),
-		STORY(test_java_that_is_gone),
-		STORY(test_java_between_places),
-		STORY(test_java_that_is_in_doubt),
-		STORY(test_java_that_stays_in_doubt),
-		STORY(test_java_that_is_the_same),
+		STORY(java_frames_are_named_in_earlier_and_later_samples),
+		STORY(a_method_is_one_function_compiled_or_interpreted),
+		STORY(code_without_notes_is_named_by_its_smallest_piece),
+		STORY(beyond_a_small_piece_the_larger_one_names_code),
+		STORY(methods_and_distant_pieces_do_not_name_code),
+		STORY(a_map_does_not_replace_notes_of_java),
+		STORY(a_new_map_suspends_the_notes_of_v8),
+		STORY(replaced_code_does_not_get_the_new_name),
+		STORY(names_of_code_outlive_it_but_are_doubtful),
+		STORY(inferred_inlined_functions_are_doubtful_unless_sure),
+		STORY(a_sample_before_a_doubtful_reading_stays_in_doubt),
+		STORY(doubtful_readings_do_not_confirm_each_other),
+		STORY(a_confirmed_name_survives_a_doubtful_reading),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

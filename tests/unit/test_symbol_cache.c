@@ -13,7 +13,7 @@
 
 /* ---- what comes out -------------------------------------------------------------------------- */
 
-static void test_round_trip(void **state)
+static void committed_answers_are_read_by_later_instances(void **state)
 {
 	uint64_t addresses[ADDRESSES], others[ADDRESSES];
 	struct symbol_cache *c = open_cache();
@@ -40,7 +40,7 @@ static void test_round_trip(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-static void test_sink_stops(void **state)
+static void an_error_of_the_sink_ends_reading(void **state)
 {
 	uint64_t addresses[10];
 	unsigned char known[10];
@@ -58,7 +58,7 @@ static void test_sink_stops(void **state)
 	symbol_cache__free(c);
 }
 
-static void test_merge(void **state)
+static void new_answers_are_merged_with_stored_ones(void **state)
 {
 	uint64_t first[ADDRESSES], second[ADDRESSES];
 
@@ -72,7 +72,7 @@ static void test_merge(void **state)
 }
 
 /* Put off, read all the same, and written in the end: the new before the old. */
-static void test_kept(void **state)
+static void deferred_answers_are_readable_before_they_are_written(void **state)
 {
 	uint64_t first[ADDRESSES], second[ADDRESSES];
 	struct symbol_cache *c;
@@ -97,7 +97,7 @@ static void test_kept(void **state)
 	assert_int_equal(read_fresh(&KEY, second, ADDRESSES, 2), ADDRESSES);
 }
 
-static void test_kept_limit(void **state)
+static void at_the_memory_limit_the_largest_module_is_written(void **state)
 {
 	const struct symbol_key other = {.identity = 7, .build_id_size = 20, .build_id = {9}};
 	uint64_t addresses[ADDRESSES];
@@ -124,7 +124,7 @@ static void test_kept_limit(void **state)
 	assert_int_equal(read_fresh(&other, addresses, ADDRESSES, 1), ADDRESSES / 10);
 }
 
-static void test_keys(void **state)
+static void answers_are_stored_by_identity_and_build_id(void **state)
 {
 	struct symbol_key other = KEY, shorter = KEY, none = KEY, symbols = KEY;
 	const struct symbol_key longest = {.build_id_size = 64, .build_id = {1, 2, 3}};
@@ -156,7 +156,7 @@ static void test_keys(void **state)
 }
 
 /* Answers that no file can have stay in memory. */
-static void test_memory_alone(void **state)
+static void answers_that_fit_no_file_stay_in_memory(void **state)
 {
 	struct symbol_key none = KEY, symbols = KEY, no_symbols = KEY;
 	uint64_t addresses[10];
@@ -186,7 +186,7 @@ static void test_memory_alone(void **state)
 }
 
 /* Modules whose addresses wait are forgotten before answers that are used. */
-static void test_many_put_off(void **state)
+static void modules_with_waiting_addresses_are_evicted_first(void **state)
 {
 	struct symbol_key waits = KEY, none = KEY;
 	uint64_t addresses[10];
@@ -208,7 +208,7 @@ static void test_many_put_off(void **state)
 }
 
 /* More than a file may hold is left out, and what is there can be read. */
-static void test_too_much(void **state)
+static void answers_beyond_the_file_limit_are_left_out(void **state)
 {
 	enum { COUNT = 1200, CHAIN = 20 };
 	static char names[CHAIN][3000];
@@ -251,7 +251,7 @@ static void test_too_much(void **state)
 
 /* ---- bad files ------------------------------------------------------------------------------- */
 
-static void test_damaged(void **state)
+static void damaged_files_are_deleted_and_replaced(void **state)
 {
 	uint64_t addresses[20];
 	_cleanup_free_ char *good = NULL, *bad = NULL;
@@ -286,7 +286,7 @@ static void test_damaged(void **state)
 }
 
 /* A file of an earlier version is deleted, and replaced. */
-static void test_other_version(void **state)
+static void files_of_another_version_are_not_read(void **state)
 {
 	uint64_t addresses[20];
 	_cleanup_free_ char *file = NULL;
@@ -311,7 +311,7 @@ static void test_other_version(void **state)
 }
 
 /* An attacker gets the checksum right. */
-static void test_forged(void **state)
+static void forged_files_are_refused_or_read_safely(void **state)
 {
 	uint64_t addresses[20], seed = 0x9e3779b97f4a7c15;
 	_cleanup_free_ char *good = NULL, *bad = NULL;
@@ -361,7 +361,7 @@ static void assert_thrown_away(const char *path, const uint64_t *addresses, cons
 }
 
 /* The content is right, the file is not. */
-static void test_foreign_files(void **state)
+static void unsafe_files_are_deleted_unread(void **state)
 {
 	uint64_t addresses[20];
 	_cleanup_free_ char *good = NULL;
@@ -398,7 +398,7 @@ static void test_foreign_files(void **state)
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
 }
 
-static void test_foreign_directories(void **state)
+static void linked_foreign_or_writable_directories_are_refused(void **state)
 {
 	char link[80];
 
@@ -480,7 +480,7 @@ static void check_homes(void)
 	CHILD_ASSERT(!system(made));
 }
 
-static void test_homes(void **state)
+static void the_cache_is_below_xdg_cache_home_or_home(void **state)
 {
 	(void)state;
 	if (geteuid() == 0)
@@ -515,7 +515,7 @@ static void path_of_key(uint8_t number, char *path, size_t size)
 	snprintf(path, size, "%s/%02x%02x%02x%02x-%016x.symbols", directory, n, n, n, n, n);
 }
 
-static void test_limit(void **state)
+static void the_limit_deletes_the_least_recently_used_files(void **state)
 {
 	uint64_t addresses[ADDRESSES];
 	char path[512], leftover[512], young[512];
@@ -579,7 +579,7 @@ static void write_often(unsigned int salt)
 }
 
 /* Whoever wins, from the first file on there is always a whole one. */
-static void test_writers_at_once(void **state)
+static void concurrent_writers_always_leave_a_whole_file(void **state)
 {
 	uint64_t addresses[ADDRESSES];
 	pid_t writers[3];
@@ -608,12 +608,23 @@ static void test_writers_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip),	  TEST(test_sink_stops),    TEST(test_merge),
-		TEST(test_keys),	  TEST(test_too_much),	    TEST(test_damaged),
-		TEST(test_forged),	  TEST(test_foreign_files), TEST(test_foreign_directories),
-		TEST(test_homes),	  TEST(test_limit),	    TEST(test_writers_at_once),
-		TEST(test_other_version), TEST(test_kept),	    TEST(test_kept_limit),
-		TEST(test_many_put_off),  TEST(test_memory_alone),
+		TEST(committed_answers_are_read_by_later_instances),
+		TEST(an_error_of_the_sink_ends_reading),
+		TEST(new_answers_are_merged_with_stored_ones),
+		TEST(answers_are_stored_by_identity_and_build_id),
+		TEST(answers_beyond_the_file_limit_are_left_out),
+		TEST(damaged_files_are_deleted_and_replaced),
+		TEST(forged_files_are_refused_or_read_safely),
+		TEST(unsafe_files_are_deleted_unread),
+		TEST(linked_foreign_or_writable_directories_are_refused),
+		TEST(the_cache_is_below_xdg_cache_home_or_home),
+		TEST(the_limit_deletes_the_least_recently_used_files),
+		TEST(concurrent_writers_always_leave_a_whole_file),
+		TEST(files_of_another_version_are_not_read),
+		TEST(deferred_answers_are_readable_before_they_are_written),
+		TEST(at_the_memory_limit_the_largest_module_is_written),
+		TEST(modules_with_waiting_addresses_are_evicted_first),
+		TEST(answers_that_fit_no_file_stay_in_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

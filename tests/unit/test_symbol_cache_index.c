@@ -44,7 +44,7 @@ static struct symbol_cache *open_keeping(size_t bytes)
 }
 
 /* An index that is whole takes the place of answers, in memory and on disk. */
-static void test_index(void **state)
+static void a_whole_index_replaces_the_answers(void **state)
 {
 	uint64_t addresses[ADDRESSES];
 	struct symbol_cache *c;
@@ -68,7 +68,7 @@ static void test_index(void **state)
 }
 
 /* One that is not leaves the answers, and others can be added. */
-static void test_index_of_a_part(void **state)
+static void partial_indexes_leave_answers_in_place(void **state)
 {
 	uint64_t addresses[ADDRESSES];
 	struct symbol_cache *c = open_keeping(1 << 20);
@@ -94,7 +94,7 @@ static bool wants_index(struct symbol_cache *c, uint64_t cost, uint64_t index_co
 }
 
 /* When a module has as many as it may have, the one that was not used for longest gives way. */
-static void test_index_gives_way(void **state)
+static void the_least_recently_used_index_is_evicted(void **state)
 {
 	struct symbol_index *first, *second, *third;
 	uint64_t addresses[ADDRESSES];
@@ -125,7 +125,7 @@ static void test_index_gives_way(void **state)
 }
 
 /* When debug information is not read any more, answers with lines serve beside those without. */
-static void test_lines_and_names(void **state)
+static void answers_with_lines_serve_requests_for_names(void **state)
 {
 	struct symbol_key symbols = KEY;
 	struct symbol_cache *c = open_keeping(1 << 20);
@@ -145,7 +145,7 @@ static void test_lines_and_names(void **state)
 }
 
 /* One is worth making when reading has cost as much; not if there can be none, or there is no room. */
-static void test_index_is_wanted(void **state)
+static void an_index_is_wanted_once_reading_costs_as_much(void **state)
 {
 	struct symbol_cache *c = open_keeping(1 << 20);
 	uint64_t addresses[ADDRESSES];
@@ -181,7 +181,7 @@ static void test_index_is_wanted(void **state)
 }
 
 /* What reading has cost stays with the answers, and so does that no index could be made. */
-static void test_index_is_wanted_later(void **state)
+static void the_cost_of_reading_is_stored_with_the_answers(void **state)
 {
 	struct symbol_cache *c = open_keeping(1 << 20);
 	uint64_t addresses[ADDRESSES];
@@ -215,7 +215,7 @@ static void test_index_is_wanted_later(void **state)
 }
 
 /* The indexes of one user's files take so much, and root's take no more room from them. */
-static void test_index_quota(void **state)
+static void the_indexes_of_one_user_have_a_limit(void **state)
 {
 	struct symbol_cache *c = open_keeping(64 << 20);
 	uint64_t addresses[ADDRESSES];
@@ -245,10 +245,13 @@ static void test_index_quota(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_index),	    TEST(test_index_of_a_part),
-		TEST(test_index_gives_way), TEST(test_lines_and_names),
-		TEST(test_index_is_wanted), TEST(test_index_is_wanted_later),
-		TEST(test_index_quota),
+		TEST(a_whole_index_replaces_the_answers),
+		TEST(partial_indexes_leave_answers_in_place),
+		TEST(the_least_recently_used_index_is_evicted),
+		TEST(answers_with_lines_serve_requests_for_names),
+		TEST(an_index_is_wanted_once_reading_costs_as_much),
+		TEST(the_cost_of_reading_is_stored_with_the_answers),
+		TEST(the_indexes_of_one_user_have_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

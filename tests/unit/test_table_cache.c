@@ -170,7 +170,7 @@ static int read_fresh(int fd, size_t limit, struct unwind_table_image *image)
 	return err;
 }
 
-static void test_round_trip(void **state)
+static void a_stored_table_is_read_back_unchanged(void **state)
 {
 	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image built, read;
@@ -197,7 +197,7 @@ static void test_round_trip(void **state)
 
 /* ---- what is not kept ------------------------------------------------------------------------ */
 
-static void test_not_kept(void **state)
+static void small_tables_and_changing_files_are_not_stored(void **state)
 {
 	_cleanup_close_ int fd = open_library(), own = open(copy, O_RDWR | O_CLOEXEC);
 	struct table_cache *c = open_cache();
@@ -230,7 +230,7 @@ static void test_not_kept(void **state)
 }
 
 /* 64 MB at once, of which 16 MB may wait; what is not written in the end is forgotten. */
-static void test_writing_is_bounded(void **state)
+static void writing_is_limited_in_bytes_and_rate(void **state)
 {
 	_cleanup_close_ int fd = open_library();
 	struct table_cache *c = open_cache();
@@ -267,7 +267,7 @@ static void assert_thrown_away(int fd, const char *path)
 	assert_int_equal(lstat(path, &st), -1);
 }
 
-static void test_bad_files(void **state)
+static void damaged_and_foreign_files_are_deleted(void **state)
 {
 	_cleanup_close_ int fd = open_library();
 	_cleanup_free_ char *good = NULL, *bad = NULL;
@@ -320,7 +320,7 @@ static void test_bad_files(void **state)
 	unwind_table_image__fini(&built);
 }
 
-static void test_foreign_directory(void **state)
+static void a_foreign_or_writable_directory_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(chmod(directory, 0777), 0);
@@ -385,7 +385,7 @@ static struct disk_cache *open_files(uint64_t maker)
 	return c;
 }
 
-static void test_every_bit(void **state)
+static void each_flipped_bit_and_each_cut_is_detected(void **state)
 {
 	struct disk_cache *c = open_files(7);
 	struct unwind_table_image image, read;
@@ -439,7 +439,7 @@ static void search(const struct unwind_table_image *image)
 }
 
 /* An attacker gets the checksum right. */
-static void test_forged(void **state)
+static void forged_tables_are_refused_or_searched_safely(void **state)
 {
 	size_t size, taken = 0, refused = 0;
 	uint64_t seed = 0x9e3779b97f4a7c15;
@@ -476,7 +476,7 @@ static void test_forged(void **state)
 /* ---- whose files these are --------------------------------------------------------------------- */
 
 /* The device and inode of a file without a device are another's tomorrow, or somebody's invention. */
-static void test_devices(void **state)
+static void tables_for_files_on_unstable_devices_are_ignored(void **state)
 {
 	const uint64_t disk = makedev(254, 0), none = makedev(0, 40);
 	struct unwind_table_image image, read;
@@ -542,7 +542,7 @@ static void fill_disk(int fd, const struct unwind_table_image *image)
 	_exit(0);
 }
 
-static void test_full_disk(void **state)
+static void a_full_disk_ends_writing_and_leaves_no_file(void **state)
 {
 	_cleanup_close_ int fd = open_library();
 	struct unwind_table_image image;
@@ -596,7 +596,7 @@ static int delete_copies(void **state)
  * The table of what a file was is not that of what it is, whatever time it pretends to have. A file
  * without a name is not kept, however old.
  */
-static void test_changed_file(void **state)
+static void the_table_of_a_changed_file_is_not_read(void **state)
 {
 	_cleanup_close_ int fd = open(copy, O_RDWR | O_CLOEXEC);
 	struct unwind_table_image built, read;
@@ -629,7 +629,7 @@ static void test_changed_file(void **state)
 }
 
 /* A file with the build-id of another, its size and its bytes: what was built of it is not the other's table. */
-static void test_same_build_id(void **state)
+static void files_with_equal_build_ids_do_not_share_tables(void **state)
 {
 	_cleanup_close_ int library = open_library(), other = open(copy, O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image built, read;
@@ -657,7 +657,7 @@ static void request(struct table_builder *b, int fd, enum table_effort effort,
 	assert_int_equal(built->id, 7);
 }
 
-static void test_builder(void **state)
+static void builders_store_tables_and_read_them_again(void **state)
 {
 	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct built_table first, second;
@@ -698,7 +698,7 @@ static void test_builder(void **state)
 	unwind_table_image__fini(&first.image);
 }
 
-static void test_refusals(void **state)
+static void tables_refused_for_their_rows_are_counted(void **state)
 {
 	_cleanup_close_ int fd = open_library();
 	struct table_refusals refusals;
@@ -726,19 +726,19 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip),
-		TEST(test_not_kept),
-		TEST(test_writing_is_bounded),
-		TEST(test_bad_files),
-		TEST(test_foreign_directory),
-		TEST(test_every_bit),
-		TEST(test_forged),
-		TEST(test_full_disk),
-		TEST(test_changed_file),
-		TEST(test_builder),
-		TEST(test_devices),
-		TEST(test_refusals),
-		TEST(test_same_build_id),
+		TEST(a_stored_table_is_read_back_unchanged),
+		TEST(small_tables_and_changing_files_are_not_stored),
+		TEST(writing_is_limited_in_bytes_and_rate),
+		TEST(damaged_and_foreign_files_are_deleted),
+		TEST(a_foreign_or_writable_directory_is_refused),
+		TEST(each_flipped_bit_and_each_cut_is_detected),
+		TEST(forged_tables_are_refused_or_searched_safely),
+		TEST(a_full_disk_ends_writing_and_leaves_no_file),
+		TEST(the_table_of_a_changed_file_is_not_read),
+		TEST(builders_store_tables_and_read_them_again),
+		TEST(tables_for_files_on_unstable_devices_are_ignored),
+		TEST(tables_refused_for_their_rows_are_counted),
+		TEST(files_with_equal_build_ids_do_not_share_tables),
 	};
 
 	return cmocka_run_group_tests(tests, make_copies, delete_copies);
