@@ -413,7 +413,6 @@ static void addresses_of_one_line_are_one_frame(void **state)
 	profile_builder__free(f.b);
 }
 
-/* Of the same labels and the same time one of two would be dropped. */
 /* A varint field of a message; 0: it has none. */
 static uint64_t number_in(const struct wire *message, uint32_t field)
 {
@@ -462,6 +461,7 @@ static void rows_of_one_file_and_function_names_stand_together(void **state)
 	profile_builder__free(f.b);
 }
 
+/* Of the same labels and the same time one of two would be dropped. */
 static void services_with_the_same_labels_have_different_times(void **state)
 {
 	struct made_window m;

@@ -489,10 +489,12 @@ static void a_truncated_section_has_no_descending_rows(void **state)
 	add_fde(&f, cie, CODE, 0x40, BODY, sizeof(BODY));
 	add_fde(&f, cie, CODE + 0x40, 0x40, BODY, sizeof(BODY));
 	for (size_t size = 0; size < f.size; size++) {
-		struct forge cut = {};
+		/* for ASan to guard: forge_bytes() would allocate twice the size */
+		struct forge cut = {.data = malloc(size ? size : 1), .size = size};
 		struct reported reported;
 
-		forge_bytes(&cut, f.data, size);
+		assert_non_null(cut.data);
+		memcpy(cut.data, f.data, size);
 		reported = read_forged(&cut);
 		for (size_t i = 1; i < reported.count; i++)
 			assert_true(reported.address[i - 1] <= reported.address[i]);

@@ -265,6 +265,7 @@ static void added_and_removed_functions_are_new_and_gone(void **state)
 	assert_int_equal(row_of(&t, "verify")->verdict, COMPARE_IS_NEW);
 	comparison__free(t.c);
 	t = compare(&more, &base, 1, &minute, &sampling_only);
+	assert_non_null(row_of(&t, "verify"));
 	assert_int_equal(row_of(&t, "verify")->verdict, COMPARE_IS_GONE);
 	comparison__free(t.c);
 }

@@ -5,11 +5,41 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/io.h"
 #include "capture/cpu_idle.h"
 
 #define UNKNOWN UINT64_MAX
+#define MS	1000000ull
+
+static uint64_t idle_of_cpu_0(void)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+
+	assert_int_equal(read_file_at(AT_FDCWD, "/proc/stat", 4u << 20, &text, &size), 0);
+	return cpu_idle_parse(text, 0);
+}
+
+/* Waits until CPU 0 was idle for `ns`. False: it was busy for 2 s. */
+static bool await_idle_time(uint64_t ns)
+{
+	uint64_t until = monotonic_ns() + 2000 * MS, end = idle_of_cpu_0() + ns;
+
+	while (idle_of_cpu_0() < end) {
+		if (monotonic_ns() > until) {
+			print_message("CPU 0 was busy for 2 s: its idle time is not tested\n");
+			return false;
+		}
+		usleep(10000);
+	}
+	return true;
+}
 
 static void times_that_a_cpu_line_lacks_are_unknown(void **state)
 {
@@ -66,6 +96,7 @@ static void splitting_keeps_the_sum_of_ticks_not_run(void **state)
 {
 	struct cpu_idle *idle = cpu_idle__new();
 	struct books_event books = {.period = 1}, no_clock = {};
+	bool was_idle;
 
 	(void)state;
 	assert_non_null(idle);
@@ -73,9 +104,11 @@ static void splitting_keeps_the_sum_of_ticks_not_run(void **state)
 	cpu_idle__split(idle, &books); /* nothing was read: nothing is known */
 	assert_int_equal(books.count[BOOK_NOT_RUN], 100);
 	cpu_idle__start(idle);
+	was_idle = await_idle_time(20 * MS);
 	cpu_idle__read(idle);
 	cpu_idle__split(idle, &books);
 	assert_int_equal(books.count[BOOK_NOT_RUN] + books.count[BOOK_IDLE_NOT_RUN], 100);
+	assert_true(!was_idle || books.count[BOOK_IDLE_NOT_RUN] == 100);
 	no_clock.count[BOOK_NOT_RUN] = 10;
 	cpu_idle__split(idle, &no_clock); /* not a clock event: it has no period */
 	assert_int_equal(no_clock.count[BOOK_NOT_RUN], 10);
@@ -89,9 +122,11 @@ static void idle_ticks_never_decrease_when_the_period_changes(void **state)
 	static const uint64_t PERIODS[] = {1000000, 10000000, 142857142, 1000000};
 	struct cpu_idle *idle = cpu_idle__new();
 	uint64_t moved = 0, least;
+	bool was_idle;
 
 	(void)state;
 	cpu_idle__start(idle);
+	was_idle = await_idle_time(20 * MS);
 	for (int i = 0; i < 24; i++) {
 		struct books_event books = {.period = PERIODS[i / 6]};
 
@@ -104,6 +139,7 @@ static void idle_ticks_never_decrease_when_the_period_changes(void **state)
 		least = moved;
 		assert_true(books.count[BOOK_IDLE_NOT_RUN] >= least);
 		moved = books.count[BOOK_IDLE_NOT_RUN];
+		assert_true(!was_idle || moved > 0);
 	}
 	/* a thousand a second at most, of a time that is no longer than this has run */
 	assert_true(moved <= 60000);
@@ -154,12 +190,14 @@ static void a_cpu_that_returns_keeps_its_idle_time(void **state)
 {
 	struct cpu_idle *idle = cpu_idle__new();
 	uint64_t before, after;
+	bool was_idle;
 
 	(void)state;
 	assert_non_null(idle);
 	cpu_idle__start(idle);
-	usleep(100000);
+	was_idle = await_idle_time(50 * MS);
 	before = moved_of(idle, 0);
+	assert_true(!was_idle || before > 0);
 	assert_int_equal(cpu_idle__came(idle, 0), 0);
 	after = moved_of(idle, 0);
 	assert_true(after >= before);

@@ -1102,21 +1102,23 @@ static void a_stack_that_leads_nowhere_is_an_error(void **state)
 	f = make_stack(s, 0);
 	f.general[SP] |= 4;
 	assert_int_equal(hotspot_walk__step(&s->code, NULL, &s->memory, &f, &seen), -ENODATA);
-	/* an interpreted frame that is its own caller, and others below it, far away, and askew */
+	/* an interpreted frame that is its own caller; one below the stack, far away, and askew */
 	for (int k = 0; k < 4; k++) {
-		static const uint64_t FPS[] = {0, 8, 1 << 21, 3};
+		static const int64_t FPS[] = {16, -8, 1 << 21, 19};
+		uint64_t at;
 
 		f = make_stack(s, 0);
 		f.ip = IMAGE_BASE + IMAGE_CODE + 0x180;
 		f.is_innermost = false;
-		f.general[FP] = f.general[SP] - 16 + FPS[k];
-		image_put(&s->image, f.general[FP] - IMAGE_BASE - 8, f.general[SP], 8);
-		image_put(&s->image, f.general[FP] - IMAGE_BASE, f.general[FP], 8);
-		image_put(&s->image, f.general[FP] - IMAGE_BASE + 8, f.ip, 8);
+		f.general[FP] = f.general[SP] + FPS[k];
+		at = f.general[FP] - IMAGE_BASE;
+		if (at < IMAGE_SIZE - 16) { /* the far one is outside of the image */
+			image_put(&s->image, at - 8, f.general[SP] + (k ? 64 : 0), 8);
+			image_put(&s->image, at, f.general[FP], 8);
+			image_put(&s->image, at + 8, f.ip, 8);
+		}
 		assert_int_equal(hotspot_walk__step(&s->code, NULL, &s->memory, &f, &seen),
 				 -ENODATA);
-		if (k == 1)
-			break;
 	}
 	f = make_stack(s, 0);
 	s->memory.reads_left = 1;

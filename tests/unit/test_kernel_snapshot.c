@@ -26,7 +26,7 @@ struct reported {
 	char *text;
 	size_t size;
 	unsigned int pieces;
-	char meta[32][64]; /* "key=value", cut */
+	char meta[32][256]; /* "key=value", cut: longer than any fact of a machine */
 	unsigned int meta_count;
 	size_t last_value;
 	int answer;

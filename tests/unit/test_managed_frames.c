@@ -469,6 +469,8 @@ static void names_outlive_a_window(void **state)
 	noted_sample(4, v8, 1);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] 0x50030 [prog] first:11");
+	nth_life = 1;
+	assert_string_equal(lines_of(0), "[prog] [unknown] [prog] [V8]");
 }
 
 static void events_with_invalid_frame_notes_are_refused(void **state)

@@ -64,6 +64,17 @@ static bool is_bad(const struct module_files *files, const uint64_t *addresses)
 		return answer_all(files, addresses, count, sink, context, report);                 \
 	}
 
+/* Makes the call, then answers as a good child does: it has crashed only if the call ended it. */
+#define CALLING_CHILD(name, call)                                                                  \
+	static int name(const struct module_files *files, const uint64_t *addresses, size_t count, \
+			symbol_sink_fn sink, void *context, struct module_report *report)          \
+	{                                                                                          \
+		if (is_bad(files, addresses)) {                                                    \
+			call;                                                                      \
+		}                                                                                  \
+		return answer_all(files, addresses, count, sink, context, report);                 \
+	}
+
 static void say_message(uint32_t flags, const void *data, size_t size)
 {
 	static struct message_buffer message;
@@ -242,11 +253,11 @@ BAD_CHILD(waits, wait_for_nothing())
 BAD_CHILD(burn, burn_cpu())
 BAD_CHILD(hog, eat_memory(); return -ENOMEM)
 BAD_CHILD(fails, return -EIO)
-BAD_CHILD(opens_socket, socket(AF_UNIX, SOCK_STREAM, 0))
-BAD_CHILD(executes, execl("/bin/true", "true", NULL))
-BAD_CHILD(forks, syscall(SYS_fork))
-BAD_CHILD(traces, ptrace(PTRACE_TRACEME, 0, NULL, NULL))
-BAD_CHILD(kills, kill(getppid(), 0))
+CALLING_CHILD(opens_socket, socket(AF_UNIX, SOCK_STREAM, 0))
+CALLING_CHILD(executes, execl("/no/such/program", "program", NULL))
+CALLING_CHILD(forks, if (!syscall(SYS_fork)) _exit(0))
+CALLING_CHILD(traces, ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+CALLING_CHILD(kills, kill(getppid(), 0))
 
 /* ---- what the parent makes of it ------------------------------------------------------------- */
 

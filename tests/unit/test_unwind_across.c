@@ -254,12 +254,15 @@ static void saved_registers_of_a_goroutine_lead_to_its_stack(void **state)
 		assert_whole(&w);
 		put(&w, DATA + 0x300 + UNWIND_GO_THREAD, DATA); /* another thread has it by now */
 		assert_int_equal(walk(&w), STACK_END_ROOT);
+		assert_int_equal(w.count, 2); /* a whole walk has 4 frames and the same end */
 		make_saved(&w, RULES[i]);
 		put(&w, DATA + 0x200 + 0xb8, 0); /* no stack is left */
 		assert_int_equal(walk(&w), STACK_END_ROOT);
+		assert_int_equal(w.count, 2);
 		make_saved(&w, RULES[i]);
 		put_call(&w, CALLER, START);
 		assert_int_equal(walk(&w), i ? STACK_END_ROOT : STACK_END_NO_CALLER);
+		assert_int_equal(w.count, 2);
 		make_saved(&w, RULES[i]);
 		w.space.thread_base = 0;
 		assert_int_equal(walk(&w), STACK_END_FAULT);

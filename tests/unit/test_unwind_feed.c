@@ -651,18 +651,23 @@ static void a_build_without_descriptors_leaves_no_table(void **state)
 	struct scene_maps space;
 	struct fed_process process;
 	struct scene w;
+	uint32_t number;
 
 	(void)state;
 	set_up(&w, 0);
 	process = process_with(&w, 10, maps_of(&w, "1", &space));
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	number = published(&w, 10, 1);
+	assert_true(number < UNWIND_TABLES);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	few = (struct rlimit){.rlim_cur = 3, .rlim_max = limit.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(unwind_feed__take(w.feed), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_false(unwind_feed__is_building(w.feed));
-	assert_false(is_there(&w, published(&w, 10, 1)));
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, 1), number); /* not UNWIND_BY_CODE */
+	assert_false(is_there(&w, number));
 	tear_down(&w);
 }
 
