@@ -301,7 +301,7 @@ check_guest() { # series, console file, kernel
 	local failed="" status program
 	status=$(sed -n 's/^@@exit \([0-9]*\)$/\1/p' "$2")
 	if [ -z "$status" ]; then
-		echo "the guest did not come to its end within $boot_limit s; its last lines:"
+		echo "the guest did not come to its end (it may take $boot_limit s); its last lines:"
 		tail -n 30 "$2" | sed 's/^/  | /'
 		return 1
 	fi
