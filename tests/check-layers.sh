@@ -20,12 +20,12 @@ tenants        : base tenants |  | what the users of this host may make the coll
 elf            : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86
 profile        : base tenants profile | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
 stream         : base tenants stream | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
-capture        : base stream capture | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
+live/capture   : base stream live/capture | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
 runtimes       : base tenants elf runtimes | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
 runtimes/ask   : base tenants stream live runtimes runtimes/ask | event.h event_handler.h made_frames.h runtime_info.h | requests about the memory of runtimes while they run, and the reader that answers them
 runtimes/place : base world runtimes runtimes/place | event.h profile.h profile_builder.h | what was answered, and where in a stack a function of a runtime belongs
 files          : base tenants elf stream files | event.h event_handler.h | mapped files: found, opened, kept open, looked up by their identity
-proc           : base tenants stream proc | event.h event_handler.h meta_keys.h | snapshots of `/proc`: processes and their mappings, facts, control groups; kallsyms
+live/proc      : base tenants stream live/proc | event.h event_handler.h meta_keys.h | snapshots of `/proc`: processes and their mappings, facts, control groups; kallsyms
 jit            : base jit | profile.h | formats of perf maps and jitdumps, code over time, names of JIT compilers
 jit/follow     : base tenants stream jit/follow | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow, by a watcher of each user; requests to JVMs
 jit/names      : base tenants stream jit runtimes world jit/names | event.h profile.h profile_builder.h | what a recording has of the JIT code of a process, and its names
@@ -36,19 +36,19 @@ formats/out    : base tenants profile formats/out | exporter.h profile.h | one f
 formats/in     : base formats/in | importer.h profile.h profile_builder.h | one reader per format of profiles
 compare        : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
 serve          : base tenants serve |  | the web server on the loopback interface, its routes
-live           : base tenants stream capture files proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
-session        : base tenants elf stream capture files proc unwind jit jit/follow jit/names world symbolize runtimes runtimes/ask live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
-agent          : base proc session formats/out formats/in serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
-cli            : base tenants elf stream capture proc jit session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
+live           : base tenants stream live/capture files live/proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
+session        : base tenants elf stream live/capture files live/proc unwind jit jit/follow jit/names world symbolize runtimes runtimes/ask live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
+agent          : base live/proc session formats/out formats/in serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
+cli            : base tenants elf stream live/capture live/proc jit session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
 bpf            :  | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
 sysprof        :  | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
 doors='
-bpf/libbpf  : userspace/capture/bpf_session_private.h userspace/capture/features.c
-bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/bpf_session_unwind.c userspace/capture/bpf_visits.c userspace/capture/features.c userspace/capture/tick_rings.c
-bpf/btf     : userspace/capture/features.c
+bpf/libbpf  : userspace/live/capture/bpf_session_private.h userspace/live/capture/features.c
+bpf/bpf.h   : userspace/live/capture/bpf_session.c userspace/live/capture/bpf_session_unwind.c userspace/live/capture/bpf_visits.c userspace/live/capture/features.c userspace/live/capture/tick_rings.c
+bpf/btf     : userspace/live/capture/features.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h
 elfutils/   : userspace/symbolize/dwarf_private.h
@@ -292,7 +292,7 @@ dual='/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */'
 
 make_good_tree() { # directory
 	mkdir -p "$1"/{bpf,include/sysprof}
-	for layer in base elf profile stream capture files jit/follow session world symbolize formats/out cli; do
+	for layer in base elf profile stream live/capture files jit/follow session world symbolize formats/out cli; do
 		mkdir -p "$1/userspace/$layer"
 		printf '%s\n#include "base/vec.h"\n' "$bsd" >"$1/userspace/$layer/good.c"
 	done
@@ -334,18 +334,18 @@ userspace/base      | #include "elf/elf_file.h"
 userspace/base      | #include <sysprof/event.h>
 userspace/elf       | #include "profile/profile.h"
 userspace/profile   | #include <sysprof/symbolizer.h>
-userspace/capture   | #include "formats/out/folded.h"
-userspace/capture   | #include "symbolize/symbolize.h"
-userspace/capture   | #include <sysprof/profile.h>
-userspace/capture   | #include "proc/proc_snapshot.h"
+userspace/live/capture | #include "formats/out/folded.h"
+userspace/live/capture | #include "symbolize/symbolize.h"
+userspace/live/capture | #include <sysprof/profile.h>
+userspace/live/capture | #include "live/proc/proc_snapshot.h"
 userspace/files     | #include "jit/follow/jit_find.h"
 userspace/session   | #include "runtimes/python/cpython.h"
 userspace/runtimes  | #include "runtimes/python/cpython.h"
 userspace/runtimes/v8 | #include "runtimes/python/cpython.h"
-userspace/jit/follow  | #include "capture/target.h"
+userspace/jit/follow  | #include "live/capture/target.h"
 userspace/stream    | #include "world/recorder.h"
 userspace/session   | #include "formats/out/folded.h"
-userspace/world     | #include "capture/cpu_visit.h"
+userspace/world     | #include "live/capture/cpu_visit.h"
 userspace/symbolize | #include "world/recorder.h"
 userspace/symbolize | #include "elf/elf_private.h"
 userspace/formats/out  | #include "stream/clock.h"
@@ -359,13 +359,13 @@ bpf                 | #include "base/vec.h"
 bpf                 | #include <sysprof/profile.h>
 bpf                 | #include <stdio.h>
 userspace/world     | #include <bpf/libbpf.h>
-userspace/capture   | #include "sampler.skel.h"
+userspace/live/capture | #include "sampler.skel.h"
 userspace/symbolize | #include <libelf.h>
 userspace/formats/out  | #include <zlib.h>
 userspace/formats/out  | #include <cjson/cJSON.h>
 userspace/cli       | #include <libiberty/demangle.h>
 userspace/formats/out  | void f(void) { printf("x"); }
-userspace/capture   | void f(void) { fprintf(stderr, "x"); }
+userspace/live/capture | void f(void) { fprintf(stderr, "x"); }
 userspace/base      | void f(void) { perror("x"); }
 userspace/cli       | void f(char *a, char *b) { strcpy (a, b); }
 userspace/cli       | int f(char *a) { return atoi(a); }

@@ -2,7 +2,7 @@
 /*
  * Events: the only wire format of the program.
  *
- * The eBPF program writes samples as events, capture/ converts everything else that is read from
+ * The eBPF program writes samples as events, live/ converts everything else that is read from
  * outside (perf side-band records, /proc, clocks, kallsyms) into events, and a recording file is a
  * sequence of them, byte for byte. Addresses and clocks are raw, reasons are codes.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The arrays of unwind_table.h in the collector: capture/ allocates them, unwind/ fills them. */
+/* The arrays of unwind_table.h in the collector: live/capture/ allocates them, unwind/ fills them. */
 #ifndef SYSPROF_UNWIND_MEMORY_H
 #define SYSPROF_UNWIND_MEMORY_H
 

@@ -22,11 +22,11 @@ $(BUILD)/counted/gen/sampler.skel.h: bpf/sampler.bpf.c tests/bench/counted_calls
 		$(BPFTOOL) gen object $(@D)/sampler.linked $(@D)/sampler.o && \
 		$(BPFTOOL) gen skeleton $(@D)/sampler.linked name sampler_bpf >$@
 
-$(BUILD)/counted/capture/%.o: userspace/capture/%.c $(BUILD)/counted/gen/sampler.skel.h $(BUILD)/libsysprof.a
+$(BUILD)/counted/live/capture/%.o: userspace/live/capture/%.c $(BUILD)/counted/gen/sampler.skel.h $(BUILD)/libsysprof.a
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -I$(BUILD)/counted/gen $(ALL_CFLAGS) -c -o $@ $<
 
-$(COUNTED): $(patsubst userspace/%.c,$(BUILD)/counted/%.o,$(wildcard userspace/capture/*.c)) $(CLI_OBJECTS) $(BUILD)/libsysprof.a
+$(COUNTED): $(patsubst userspace/%.c,$(BUILD)/counted/%.o,$(wildcard userspace/live/capture/*.c)) $(CLI_OBJECTS) $(BUILD)/libsysprof.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 

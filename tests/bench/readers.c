@@ -16,7 +16,7 @@
 
 #include "base/clocks.h"
 #include "files/file_search.h"
-#include "proc/proc_maps.h"
+#include "live/proc/proc_maps.h"
 #include "tenants/pool.h"
 
 #define PATIENCE  60000000000ull /* ns */

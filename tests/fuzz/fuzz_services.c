@@ -10,10 +10,10 @@
 #include "agent/label_set.h"
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "proc/command_line.h"
-#include "proc/environment.h"
-#include "proc/fact_reader.h"
-#include "proc/otel_context.h"
+#include "live/proc/command_line.h"
+#include "live/proc/environment.h"
+#include "live/proc/fact_reader.h"
+#include "live/proc/otel_context.h"
 
 static const char *const programs[] = {"python3", "node", "java", "bash", "perl", "php", "dotnet"};
 

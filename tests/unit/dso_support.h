@@ -26,7 +26,7 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "files/dso_opener.h"
-#include "proc/proc_snapshot.h"
+#include "live/proc/proc_snapshot.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define PROGRAM	     "/bin/sleep"

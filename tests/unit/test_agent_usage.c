@@ -19,7 +19,7 @@
 #include "agent/usage.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "proc/descendants.h"
+#include "live/proc/descendants.h"
 
 #define MS 1000000ull
 

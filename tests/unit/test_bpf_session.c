@@ -4,9 +4,9 @@
  * clocks, stacks of known depth. Needs root.
  */
 #include "base/clocks.h"
-#include "capture/bpf_session_cpus.h"
-#include "capture/bpf_session_private.h" /* before cmocka, which has a macro of the name fail */
-#include "capture/cpu_visit.h"
+#include "live/capture/bpf_session_cpus.h"
+#include "live/capture/bpf_session_private.h" /* before cmocka, which has a macro of the name fail */
+#include "live/capture/cpu_visit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

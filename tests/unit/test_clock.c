@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "capture/cpu_visit.h"
+#include "live/capture/cpu_visit.h"
 #include "stream/clock.h"
 
 #define S    1000000000ull

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "capture/cpu_idle.h"
+#include "live/capture/cpu_idle.h"
 
 #define UNKNOWN UINT64_MAX
 #define MS	1000000ull

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "proc/exec_name.h"
+#include "live/proc/exec_name.h"
 
 struct named {
 	const char *exe, *comm, *words; /* the words end with '|' */

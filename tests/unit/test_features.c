@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* features: the report about this machine, and about one where something is missing. */
-#include "capture/features.h" /* before cmocka, which has a macro of the name fail */
-#include "capture/target.h"
+#include "live/capture/features.h" /* before cmocka, which has a macro of the name fail */
+#include "live/capture/target.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "capture/target.h"
-#include "proc/group_paths.h"
+#include "live/capture/target.h"
+#include "live/proc/group_paths.h"
 
 static struct group_paths *paths_of(const char *root)
 {

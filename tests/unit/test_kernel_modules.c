@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proc/kernel_snapshot.h"
+#include "live/proc/kernel_snapshot.h"
 #include "stream/event_decode.h"
 
 #define S 1000000000ull

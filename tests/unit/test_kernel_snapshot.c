@@ -17,8 +17,8 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
-#include "proc/kernel_snapshot.h"
-#include "proc/process_facts.h"
+#include "live/proc/kernel_snapshot.h"
+#include "live/proc/process_facts.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 

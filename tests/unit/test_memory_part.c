@@ -18,7 +18,7 @@
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "live/parts/memory.h"
-#include "proc/process_facts.h"
+#include "live/proc/process_facts.h"
 
 #define S	     1000000000ull
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* perf_ring and perf_events: records that wrap, that lie about their size, and what they become. */
-#include "capture/perf_events.h" /* before cmocka, which has a macro of the name fail */
+#include "live/capture/perf_events.h" /* before cmocka, which has a macro of the name fail */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -29,8 +29,8 @@
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "live/parts/reread.h"
-#include "proc/proc_maps.h"
-#include "proc/proc_snapshot.h"
+#include "live/proc/proc_maps.h"
+#include "live/proc/proc_snapshot.h"
 #include "stream/event_decode.h"
 #include "tenants/pool.h"
 

@@ -15,11 +15,11 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "capture/tick_rings.h"
+#include "live/capture/tick_rings.h"
 #include "jit/follow/jit_file.h"
 #include "jit/follow/jit_follower.h"
 #include "live/live_private.h"
-#include "proc/group_paths.h"
+#include "live/proc/group_paths.h"
 #include "runtimes/ask/code_private.h"
 #include "runtimes/place/code_functions.h"
 #include "runtimes/place/managed_frames.h"

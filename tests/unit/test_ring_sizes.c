@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "capture/tick_rings.h"
+#include "live/capture/tick_rings.h"
 
 #define MB     (1024u * 1024)
 #define KB     1024u

@@ -9,7 +9,7 @@
 
 #include <sysprof/unwind_table.h>
 
-#include "capture/perf_ring.h"
+#include "live/capture/perf_ring.h"
 
 #define PAGE   ((uint64_t)STACK_PAGE)
 #define START  (UINT64_C(0x7ffc00001230))

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/tick_rings.h"
+#include "live/capture/tick_rings.h"
 
 #define RINGS	  3
 #define DATA_SIZE 4096u

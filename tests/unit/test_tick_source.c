@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "capture/pmu.h"
-#include "capture/tick_source.h"
+#include "live/capture/pmu.h"
+#include "live/capture/tick_source.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -23,7 +23,7 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
-#include "capture/bpf_visits.h"
+#include "live/capture/bpf_visits.h"
 #include "live/parts/wall.h"
 
 #include <cmocka.h> /* its fail() is another one */

@@ -18,7 +18,7 @@
 #include "base/parse.h"
 #include "base/proc_task.h"
 #include "base/vec.h"
-#include "proc/descendants.h"
+#include "live/proc/descendants.h"
 #include "session/session.h"
 
 #define STATISTICS_FOR 1000000000ull /* ns of an interval in which programs are measured */

@@ -4,7 +4,7 @@
  * and its programs in the kernel.
  *
  *   threads    /proc/self/task: by their names
- *   children   proc/descendants.h; ours that ended are in our rusage, others in the CPU time that
+ *   children   live/proc/descendants.h; ours that ended are in our rusage, others in the CPU time that
  *              their parent has waited for. Ours that live for less than an interval are the
  *              sandboxed readers
  *   programs   run time, counted in one second of ten, because counting costs some 20 ns a run

@@ -20,7 +20,7 @@
 #include "agent/sink_list.h"
 #include "agent/service_unit.h"
 #include "base/clocks.h"
-#include "capture/features.h"
+#include "live/capture/features.h"
 #include "cli/commands.h"
 #include "cli/summary.h"
 

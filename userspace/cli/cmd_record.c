@@ -28,7 +28,7 @@
 #include "cli/record_options.h"
 #include "cli/serving.h"
 #include "cli/summary.h"
-#include "proc/descendants.h"
+#include "live/proc/descendants.h"
 #include "session/session.h"
 #include "stream/recording_file.h"
 

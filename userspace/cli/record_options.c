@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "capture/tick_source.h"
+#include "live/capture/tick_source.h"
 #include "cli/commands.h"
 #include "formats/out/describe.h"
 

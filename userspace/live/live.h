@@ -23,7 +23,7 @@
 #include <sysprof/event_handler.h>
 
 #include "base/log.h"
-#include "capture/bpf_session.h"
+#include "live/capture/bpf_session.h"
 #include "files/dso_opener.h"
 #include "live/parts/groups.h"
 #include "stream/event_queue.h"

@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "capture/bpf_session_cpus.h"
-#include "capture/cpu_idle.h"
-#include "capture/cpu_visit.h"
+#include "live/capture/bpf_session_cpus.h"
+#include "live/capture/cpu_idle.h"
+#include "live/capture/cpu_visit.h"
 #include "live/live_private.h"
 #include "live/pace.h"
 #include "live/parts/facts.h"
@@ -24,8 +24,8 @@
 #include "live/targets.h"
 #include "live/thread_targets.h"
 #include "live/windows.h"
-#include "proc/kernel_snapshot.h"
-#include "proc/process_facts.h"
+#include "live/proc/kernel_snapshot.h"
+#include "live/proc/process_facts.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 

@@ -28,7 +28,7 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "capture/bpf_session_cpus.h"
+#include "live/capture/bpf_session_cpus.h"
 #include "jit/follow/jit_tail.h"
 #include "live/live_private.h"
 

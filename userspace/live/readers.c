@@ -2,8 +2,8 @@
 #include "live/readers.h"
 
 #include "files/file_search.h"
-#include "proc/fact_reader.h"
-#include "proc/proc_maps.h"
+#include "live/proc/fact_reader.h"
+#include "live/proc/proc_maps.h"
 #include "runtimes/ask/runtime_reader.h"
 
 int session_readers__new(struct outside_books *books, struct helper_pool **pool)

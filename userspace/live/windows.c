@@ -6,9 +6,9 @@
 
 #include "base/clocks.h"
 #include "base/log.h"
-#include "capture/bpf_session_cpus.h"
-#include "capture/bpf_session_hotplug.h"
-#include "capture/cpu_idle.h"
+#include "live/capture/bpf_session_cpus.h"
+#include "live/capture/bpf_session_hotplug.h"
+#include "live/capture/cpu_idle.h"
 #include "live/live_private.h"
 #include "live/parts/wall.h"
 #include "stream/meta.h"

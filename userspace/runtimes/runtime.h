@@ -6,7 +6,7 @@
  * table.c lists all runtimes. One that is only recognized has a row there. One whose memory is read
  * has a folder, and nothing outside of it names that runtime, except bpf/, the numbers in sample.h
  * and runtime_info.h, the grammar of its perf map (jit/jit_name), its command line
- * (proc/command_line), the JVM's attach protocol and Python's GIL. See CONTRIBUTING.md.
+ * (live/proc/command_line), the JVM's attach protocol and Python's GIL. See CONTRIBUTING.md.
  *
  * Memory is read in a reader, where runtimes/answers.h calls the functions of `struct
  * runtime_memory`. The collector sends requests: `struct note_ops` has when, and what the words of

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clocks.h"
-#include "capture/bpf_session_cpus.h"
-#include "capture/bpf_session_unwind.h"
+#include "live/capture/bpf_session_cpus.h"
+#include "live/capture/bpf_session_unwind.h"
 #include "live/open.h"
 #include "live/pace.h"
 #include "live/targets.h"

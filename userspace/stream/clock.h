@@ -10,7 +10,7 @@
  * An anchor that departs from that line by more than 1000 ppm, or where the TSC ran backwards
  * (suspend, VM migration), starts a new epoch: no line is drawn across it.
  *
- * This is arithmetic alone; capture/cpu_visit reads the clocks.
+ * This is arithmetic alone; live/capture/cpu_visit reads the clocks.
  */
 #ifndef STREAM_CLOCK_H
 #define STREAM_CLOCK_H

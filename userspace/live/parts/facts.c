@@ -16,9 +16,9 @@
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "live/parts/memory.h"
-#include "proc/environment.h"
-#include "proc/fact_reader.h"
-#include "proc/process_facts.h"
+#include "live/proc/environment.h"
+#include "live/proc/fact_reader.h"
+#include "live/proc/process_facts.h"
 #include "tenants/quota.h"
 
 #define S 1000000000ull

@@ -12,8 +12,8 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/vec.h"
-#include "capture/target.h"
-#include "proc/group_paths.h"
+#include "live/capture/target.h"
+#include "live/proc/group_paths.h"
 
 #define ENTERED_MAX 65536u /* that wait until all rings are read; more do not wait */
 

@@ -14,9 +14,9 @@
 
 #include <sysprof/event.h>
 
-#include "capture/bpf_session.h"
+#include "live/capture/bpf_session.h"
 #include "live/part.h"
-#include "proc/proc_snapshot.h"
+#include "live/proc/proc_snapshot.h"
 #include "stream/event_queue.h"
 
 /* Are samples in the group of this path wanted? */

@@ -9,7 +9,7 @@
 
 #include "base/order.h"
 #include "base/vec.h"
-#include "proc/process_facts.h"
+#include "live/proc/process_facts.h"
 
 struct memory {
 	struct memory_options options;

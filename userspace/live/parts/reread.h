@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 #include "live/part.h"
-#include "proc/proc_snapshot.h"
+#include "live/proc/proc_snapshot.h"
 #include "stream/event_queue.h"
 
 struct reread_options {

@@ -23,7 +23,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/thread.h"
-#include "capture/bpf_visits.h"
+#include "live/capture/bpf_visits.h"
 #include "tenants/child.h"
 #include "tenants/message.h"
 #include "tenants/watch.h"

@@ -11,7 +11,7 @@
 #ifndef LIVE_PARTS_WALL_H
 #define LIVE_PARTS_WALL_H
 
-#include "capture/bpf_session.h"
+#include "live/capture/bpf_session.h"
 #include "live/part.h"
 #include "stream/event_queue.h"
 

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "live/proc/exec_name.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/suffix.h"
+
+#define WORDS_OF_EXEC 3 /* a script's path follows its interpreter and at most one argument */
+#define CMDLINE_MAX   4096
+
+struct words {
+	const char *at, *end;
+};
+
+/* The next word, or NULL: there is none, or it is cut off. */
+static const char *next_word(struct words *w)
+{
+	const char *word = w->at;
+	const char *zero = w->at < w->end ? memchr(w->at, '\0', w->end - w->at) : NULL;
+
+	if (!zero)
+		return NULL;
+	w->at = zero + 1;
+	return word;
+}
+
+/* As the kernel names a process that executes this file. */
+static void set_name(char name[PROC_COMM_SIZE], const char *path)
+{
+	const char *base = path_base(path);
+
+	snprintf(name, PROC_COMM_SIZE, "%.*s", (int)mapping_path_length(base), base);
+}
+
+static bool has_name(const char *path, const char *comm)
+{
+	char name[PROC_COMM_SIZE];
+
+	set_name(name, path);
+	return !strcmp(name, comm);
+}
+
+static bool comes_from_exec(const char *exe, const char *comm, struct words words)
+{
+	const char *word;
+
+	if (has_name(exe, comm))
+		return true;
+	for (int i = 0; i < WORDS_OF_EXEC && (word = next_word(&words)); i++)
+		if (has_name(word, comm))
+			return true;
+	return false;
+}
+
+/* The program of "ld-linux-x86-64.so.2 [--OPTION [VALUE]]… PROGRAM", or NULL. */
+static const char *program_of_loader(struct words words)
+{
+	static const char with_value[] =
+		" --library-path --inhibit-rpath --audit --preload --argv0 "
+		"--glibc-hwcaps-prepend --glibc-hwcaps-mask ";
+	const char *word = next_word(&words);
+	char key[64];
+
+	while ((word = next_word(&words)) && *word == '-') {
+		snprintf(key, sizeof(key), " %s ", word);
+		if (strstr(with_value, key))
+			next_word(&words);
+	}
+	return word;
+}
+
+void exec_name__choose(const char *exe, const char *comm, const char *cmdline, size_t size,
+		       char name[PROC_COMM_SIZE])
+{
+	struct words words = {cmdline, cmdline + size};
+	const char *program = is_loader_path(exe) ? program_of_loader(words) : NULL;
+
+	if (program && *program)
+		set_name(name, program);
+	else if (!*exe || comes_from_exec(exe, comm, words))
+		snprintf(name, PROC_COMM_SIZE, "%s", comm);
+	else
+		set_name(name, exe);
+}
+
+void exec_name__read(int dir, char name[PROC_COMM_SIZE])
+{
+	char exe[PATH_MAX + 1], comm[PROC_COMM_SIZE], cmdline[CMDLINE_MAX];
+	struct proc_stat stat;
+	ssize_t length = readlinkat(dir, "exe", exe, sizeof(exe) - 1);
+	ssize_t size;
+
+	*name = '\0';
+	if (length <= 0 || proc_read_stat(dir, "stat", &stat))
+		return;
+	exe[length] = '\0';
+	proc_stat__comm(&stat, comm);
+	size = proc_read_small(dir, "cmdline", cmdline, sizeof(cmdline));
+	exec_name__choose(exe, comm, cmdline, size > 0 ? size : 0, name);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes, threads and mappings from before the recording, read from /proc, as events.
+ *
+ * Everything may vanish at any time. A process that is gone causes no events, or those of the part
+ * that was read. Errors are -ENOMEM, what `push` returned, and a missing /proc. Events carry
+ * EVENT_FROM_PROC and the CLOCK_MONOTONIC time of just before their process was read.
+ */
+#ifndef LIVE_PROC_PROC_SNAPSHOT_H
+#define LIVE_PROC_PROC_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "stream/event_queue.h"
+
+struct proc_snapshot;
+struct helper_pool;
+
+/* 0, -ENOMEM, or why /proc cannot be opened. */
+int proc_snapshot__new(struct proc_snapshot **snapshot);
+void proc_snapshot__free(struct proc_snapshot *s);
+
+/*
+ * From now on these processes read mappings, with proc_maps__serve as this service of theirs: a
+ * process can block its reader. Events come later, when the pool's owner takes its answers. The
+ * pool must end (helper_pool__end()) before the snapshot is freed.
+ */
+void proc_snapshot__use_readers(struct proc_snapshot *s, struct helper_pool *readers,
+				unsigned int service);
+/* The time of the oldest mappings being read, or UINT64_MAX. Later events must wait for them. */
+uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s);
+/* The error of `push`, or -ENOMEM, since the last call. */
+int proc_snapshot__error(struct proc_snapshot *s);
+
+/*
+ * EVENT_PROCESS, _CGROUP, _THREADs, _MMAPs, EVENT_COMM with the name of the program,
+ * EVENT_MAPS_READ; the last three not of kernel threads.
+ */
+int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, event_push_fn push,
+			   void *context);
+
+/* Every process of the system, kernel threads included. */
+int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context);
+
+/* EVENT_THREAD_CPU for every living thread of a process; time is that of each reading. */
+int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn push,
+			      void *context);
+/* The same for every process of the system. */
+int proc_snapshot__thread_cpu_all(struct proc_snapshot *s, event_push_fn push, void *context);
+
+/*
+ * All living descendants of `roots`, without the roots themselves, parents before children. Caller
+ * frees *pids. A fork during the call may be missed: have the kernel follow forks first.
+ */
+int proc_snapshot__descendants(struct proc_snapshot *s, const pid_t *roots, size_t root_count,
+			       pid_t **pids, size_t *count);
+
+#endif
