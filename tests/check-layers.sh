@@ -37,7 +37,8 @@ formats/in     : base formats/in | importer.h profile.h profile_builder.h | one 
 compare        : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
 serve          : base tenants serve |  | the web server on the loopback interface, its routes
 live           : base tenants stream live/capture files live/proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
-session        : base tenants elf stream live/capture files live/proc unwind jit jit/follow jit/names world symbolize runtimes runtimes/ask live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
+window         : base files jit/names stream world window | profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
+session        : base tenants elf stream live/capture files live/proc unwind jit jit/follow world symbolize runtimes runtimes/ask live window session | event.h profile.h symbolizer.h unwind_memory.h | a live recording, from open to finished profile; what `check -p` finds in a process
 agent          : base live/proc session formats/out formats/in serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
 cli            : base tenants elf stream live/capture live/proc jit session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
 bpf            :  | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
@@ -74,11 +75,11 @@ event_queue__set_stage : live
 live__set_stage        : session
 windows__set_forgetting : session
 dso_opener__see        : live
-dso_opener__request    : session
-dso_opener__request_by_identity : session
+dso_opener__request    : session window
+dso_opener__request_by_identity : window
 runtime_reader__request    : session
 unwind_feed__new       : session
-finisher__new          : session
+finisher__new          : window
 jit_tail__new          : live session
 recording_read         : session
 '
@@ -207,7 +208,9 @@ function owner_of(name) {
 		return "runtimes/ask"
 	if (name ~ /^jit_tail__/)
 		return "jit/follow"
-	return name ~ /^unwind_feed__/ ? "unwind" : "session"
+	if (name ~ /^unwind_feed__/)
+		return "unwind"
+	return name ~ /^(windows|finisher)__/ ? "window" : "session"
 }
 
 # "runtimes/python/" of "runtimes/python/cpython.h"
@@ -292,7 +295,7 @@ dual='/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */'
 
 make_good_tree() { # directory
 	mkdir -p "$1"/{bpf,include/sysprof}
-	for layer in base elf profile stream live/capture files jit/follow session world symbolize formats/out cli; do
+	for layer in base elf profile stream live/capture files jit/follow window session world symbolize formats/out cli; do
 		mkdir -p "$1/userspace/$layer"
 		printf '%s\n#include "base/vec.h"\n' "$bsd" >"$1/userspace/$layer/good.c"
 	done

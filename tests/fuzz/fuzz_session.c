@@ -19,7 +19,7 @@
 #include "formats/out/report.h"
 #include "fuzz.h"
 #include "models/profile_dump.h"
-#include "session/windows.h"
+#include "window/windows.h"
 #include "stream/event_decode.h"
 #include "stream/recording_file.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "session/windows.h"
+#include "window/windows.h"
 #include "stream/meta.h"
 
 #define S	  1000000000ull

@@ -3,7 +3,7 @@
  * Continuous profiling of a host: one session with windows, and what becomes of each of them.
  *
  *   collector (the caller of agent__*())   session, clock of the windows, budget, metrics
- *   finisher (session/finisher.h)          names a closed window and hands it to agent/publisher.h
+ *   finisher (window/finisher.h)          names a closed window and hands it to agent/publisher.h
  *   a thread a sink (agent/sink.h)         sends
  *   endpoint (agent/endpoint.h)            answers requests for metrics, health or a profile
  */

@@ -17,7 +17,7 @@
 #include "session/image_gate.h"
 #include "session/settling.h"
 #include "session/unwinding.h"
-#include "session/windows.h"
+#include "window/windows.h"
 #include "unwind/build.h"
 #include "unwind/unwind_feed_files.h"
 #include "world/image_table.h"

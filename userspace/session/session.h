@@ -17,7 +17,7 @@
  *
  *   collector         the thread that calls session__*(): sources (live/), queue, world, the open
  *                     window, the recording file, mapped files, unwind tables and their cache
- *   finisher          session/finisher: closed windows, the contents of JIT files, the symbolizer;
+ *   finisher          window/finisher: closed windows, the contents of JIT files, the symbolizer;
  *                     calls options.finished
  *   children          helpers (tenants/classes.h): readers, builders, JIT watchers, readers of ELF
  *                     and DWARF; COMMAND is the caller's
@@ -36,7 +36,7 @@
 
 #include "base/log.h"
 #include "live/live.h"
-#include "session/finisher.h"
+#include "window/finisher.h"
 #include "stream/recording_file.h"
 #include "unwind/unwind_feed.h"
 
@@ -51,7 +51,7 @@ struct session_options {
 	struct symbolizer_options symbols; /* of these */
 	bool full_names;		   /* as in finisher_options */
 	uint64_t jit_memory; /* bytes of JIT files in memory, half for one user; 0: default */
-	window_finished_fn finished; /* called by the finisher, see session/finisher.h */
+	window_finished_fn finished; /* called by the finisher, see window/finisher.h */
 	void *context;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/window.h"
+#include "window/window.h"
 
 #include <errno.h>
 #include <fcntl.h>

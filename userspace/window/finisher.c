@@ -7,7 +7,7 @@
  * The collector never waits. If the copies take PENDING_MAX, further bytes of JIT files are
  * dropped, and earlier entries of the file are in doubt.
  */
-#include "session/finisher.h"
+#include "window/finisher.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -22,8 +22,8 @@
 #include "base/thread.h"
 #include "jit/names/jit_names.h"
 #include "jit/names/jit_sources.h"
-#include "session/symbols.h"
-#include "session/window.h"
+#include "window/symbols.h"
+#include "window/window.h"
 #include "stream/event_decode.h"
 #include "world/wall_states.h"
 

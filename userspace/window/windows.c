@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/windows.h"
+#include "window/windows.h"
 
 #include <errno.h>
 #include <stdio.h>

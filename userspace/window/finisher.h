@@ -5,15 +5,15 @@
  *
  * It gets closed windows and copies of events. The collector calls all functions, unless noted.
  */
-#ifndef SESSION_FINISHER_H
-#define SESSION_FINISHER_H
+#ifndef WINDOW_FINISHER_H
+#define WINDOW_FINISHER_H
 
 #include <stdbool.h>
 
 #include <sysprof/symbolizer.h>
 
 #include "base/log.h"
-#include "session/window.h"
+#include "window/window.h"
 #include "stream/event_queue.h"
 
 struct finisher;

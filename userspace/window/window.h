@@ -3,8 +3,8 @@
  * A closed window: its builder has all samples, but no symbols yet. It owns all that symbolizing
  * needs, so another thread can finish it while the next window is filled.
  */
-#ifndef SESSION_WINDOW_H
-#define SESSION_WINDOW_H
+#ifndef WINDOW_WINDOW_H
+#define WINDOW_WINDOW_H
 
 #include <sys/stat.h>
 

@@ -3,10 +3,10 @@
  * Distributes the ordered stream to the recording file, the world, the open window's recorder, and
  * the finisher of closed windows; live and in a replay.
  */
-#ifndef SESSION_WINDOWS_H
-#define SESSION_WINDOWS_H
+#ifndef WINDOW_WINDOWS_H
+#define WINDOW_WINDOWS_H
 
-#include "session/finisher.h"
+#include "window/finisher.h"
 #include "stream/recording_file.h"
 
 struct windows;

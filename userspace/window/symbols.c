@@ -3,7 +3,7 @@
  * Results are encoded as events of a recording, and the profile is filled from these. The encoding
  * truncates long strings and chains, so live session and replay give the same profile.
  */
-#include "session/symbols.h"
+#include "window/symbols.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/order.h"
-#include "session/window.h"
+#include "window/window.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 #include "stream/symbol_blob.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef SESSION_SYMBOLS_H
-#define SESSION_SYMBOLS_H
+#ifndef WINDOW_SYMBOLS_H
+#define WINDOW_SYMBOLS_H
 
 #include "stream/event_queue.h"
 
