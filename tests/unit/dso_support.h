@@ -3,11 +3,6 @@
 #ifndef TESTS_UNIT_DSO_SUPPORT_H
 #define TESTS_UNIT_DSO_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"

@@ -4,14 +4,10 @@
 #define TESTS_UNIT_EXPORT_SUPPORT_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <cjson/cJSON.h>
 
+#include "unit.h"
 #include "formats/out/exporters.h"
 #include "golden/profiles.h"
 

@@ -3,11 +3,6 @@
 #ifndef TESTS_UNIT_OUTPUT_SUPPORT_H
 #define TESTS_UNIT_OUTPUT_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +21,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/gzip.h"
 #include "base/io.h"

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What each answer means that a backend was seen to give. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
+#include "unit.h"
 #include "agent/retry.h"
 #include "agent/sink_format.h"
 
@@ -142,9 +138,8 @@ static enum sink_verdict judge(const char *format, const struct sink_answer *ans
 	return sink_format__judge(sink_format__find(format), answer);
 }
 
-static void recorded_answers_of_backends_get_their_verdicts(void **state)
+TEST(recorded_answers_of_backends_get_their_verdicts)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		const struct seen *s = &table[i];
 		const struct sink_answer answer = {.status = s->status,
@@ -161,7 +156,7 @@ static void recorded_answers_of_backends_get_their_verdicts(void **state)
 }
 
 /* A collector's ordinary answer has a 0 in it. */
-static void partial_success_without_rejections_is_accepted(void **state)
+TEST(partial_success_without_rejections_is_accepted)
 {
 	static const char body[] = {0x0a, 0x00}, none[] = {0x0a, 0x02, 0x08, 0x00};
 	const struct sink_answer answer = {
@@ -169,19 +164,17 @@ static void partial_success_without_rejections_is_accepted(void **state)
 	const struct sink_answer zero = {
 		.status = 200, .sent = true, .type = OTLP, .body = none, .size = sizeof(none)};
 
-	(void)state;
 	assert_int_equal(judge("otlp", &answer), SINK_ACCEPTED);
 	assert_int_equal(judge("otlp", &zero), SINK_ACCEPTED);
 }
 
 /* Parca answers 429 if a request is too large; with Retry-After it is to be repeated. */
-static void status_429_with_retry_after_is_retried(void **state)
+TEST(status_429_with_retry_after_is_retried)
 {
 	static const char body[] = "{\"code\":8,\"message\":\"x\"}";
 	struct sink_answer answer = {
 		.status = 429, .sent = true, .type = JSON, .body = body, .size = sizeof(body) - 1};
 
-	(void)state;
 	assert_int_equal(judge("parca", &answer), SINK_TOO_BIG);
 	answer.retry_after = 7000000000;
 	assert_int_equal(judge("parca", &answer), SINK_RETRY);
@@ -189,11 +182,10 @@ static void status_429_with_retry_after_is_retried(void **state)
 	assert_int_equal(judge("otlp", &answer), SINK_RETRY);
 }
 
-static void no_answer_is_ambiguous_if_the_request_was_sent(void **state)
+TEST(no_answer_is_ambiguous_if_the_request_was_sent)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		const struct sink_answer refused = {.type = ""}, lost = {.type = "", .sent = true};
 
@@ -203,12 +195,11 @@ static void no_answer_is_ambiguous_if_the_request_was_sent(void **state)
 }
 
 /* Whatever the status and the bytes: a verdict, and nothing but each backend's own word is success. */
-static void garbage_is_no_success_at_any_status(void **state)
+TEST(garbage_is_no_success_at_any_status)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	char body[64];
 
-	(void)state;
 	for (long status = 100; status < 1000; status++) {
 		for (size_t i = 0; i < sizeof(body); i++)
 			body[i] = (char)(status * 31 + (long)i * 7);
@@ -228,13 +219,5 @@ static void garbage_is_no_success_at_any_status(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recorded_answers_of_backends_get_their_verdicts),
-		cmocka_unit_test(partial_success_without_rejections_is_accepted),
-		cmocka_unit_test(status_429_with_retry_after_is_retried),
-		cmocka_unit_test(no_answer_is_ambiguous_if_the_request_was_sent),
-		cmocka_unit_test(garbage_is_no_success_at_any_status),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The controller against simulated loads: the part that is over its share sheds first, it does not flap, and comes back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "agent/budget.h"
 
 #define TICK 10000000000ull
@@ -122,7 +118,7 @@ static void expect_steps(const struct load *load, const enum budget_step *steps,
 		     sizeof((const enum budget_step[]){__VA_ARGS__}) / sizeof(enum budget_step))
 
 /* What costs goes first, the rate last, and not to 7 Hz for what is not its fault. */
-static void only_steps_of_the_costliest_part_are_taken(void **unused)
+TEST(only_steps_of_the_costliest_part_are_taken)
 {
 	const struct load symbols = {.by_step = {[BUDGET_STEP_NEW_FILES] = 0.002,
 						 [BUDGET_STEP_DEBUG_INFO] = 0.002,
@@ -140,11 +136,10 @@ static void only_steps_of_the_costliest_part_are_taken(void **unused)
 	EXPECT_STEPS(&symbols, BUDGET_STEP_NEW_FILES, BUDGET_STEP_DEBUG_INFO,
 		     BUDGET_STEP_RARE_NAMES);
 	EXPECT_STEPS(&runtimes, BUDGET_STEP_JIT_HISTORIES);
-	(void)unused;
 }
 
 /* Visits become fewer before the rate does, and only where there are any. */
-static void visits_are_reduced_to_one_before_the_rate(void **unused)
+TEST(visits_are_reduced_to_one_before_the_rate)
 {
 	for (unsigned int visits = 0; visits <= 20; visits += 10) {
 		const struct budget_options options = {.cpu = 0.005, .hz = 97, .visits = visits};
@@ -169,11 +164,10 @@ static void visits_are_reduced_to_one_before_the_rate(void **unused)
 		assert_int_equal(state_of(&run).levels - state_of(&run).level > 0, 1);
 		budget__free(run.budget);
 	}
-	(void)unused;
 }
 
 /* Over the budget for what no step can save: the rate is lowered to 19 Hz, and not further. */
-static void collector_cost_lowers_the_rate_only_to_19_hz(void **unused)
+TEST(collector_cost_lowers_the_rate_only_to_19_hz)
 {
 	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
@@ -193,11 +187,10 @@ static void collector_cost_lowers_the_rate_only_to_19_hz(void **unused)
 	assert_true(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
 	assert_true(state_of(&run).allowed[BUDGET_STEP_JIT_HISTORIES]);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* Whatever it costs: there are always 7 samples a second, and every further excess is counted. */
-static void the_rate_never_falls_below_the_floor(void **unused)
+TEST(the_rate_never_falls_below_the_floor)
 {
 	static const unsigned int RATES[] = {7, 8, 19, 20, 97, 98, 999};
 	struct budget_stats stats;
@@ -216,11 +209,10 @@ static void the_rate_never_falls_below_the_floor(void **unused)
 		assert_int_equal(stats.over, 500);
 		budget__free(run.budget);
 	}
-	(void)unused;
 }
 
 /* Less than 7 was requested: that is kept. */
-static void a_requested_rate_below_the_floor_is_kept(void **unused)
+TEST(a_requested_rate_below_the_floor_is_kept)
 {
 	struct run run = start(0.005, 0, 5);
 
@@ -229,7 +221,6 @@ static void a_requested_rate_below_the_floor_is_kept(void **unused)
 	assert_int_equal(state_of(&run).hz, 5);
 	assert_int_equal(run.downs, 0);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* All of it is names and lines. */
@@ -242,7 +233,7 @@ static enum budget_change measure_symbols(struct run *run, double cpu)
 	return take(run, &usage, &step);
 }
 
-static void a_single_peak_counts_only_above_twice_the_budget(void **unused)
+TEST(a_single_peak_counts_only_above_twice_the_budget)
 {
 	struct run run = start(0.005, 0, 97);
 
@@ -254,11 +245,10 @@ static void a_single_peak_counts_only_above_twice_the_budget(void **unused)
 	assert_int_equal(measure_symbols(&run, 1), BUDGET_SAME);
 	assert_int_equal(measure_symbols(&run, 1), BUDGET_DOWN);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* Names of new programs, twice a minute and far over the budget: the rate has no part in that. */
-static void peaks_of_symbol_cost_do_not_lower_the_rate(void **unused)
+TEST(peaks_of_symbol_cost_do_not_lower_the_rate)
 {
 	struct run run = start(0.005, 0, 97);
 
@@ -267,11 +257,10 @@ static void peaks_of_symbol_cost_do_not_lower_the_rate(void **unused)
 	assert_false(state_of(&run).allowed[BUDGET_STEP_NEW_FILES]);
 	assert_int_equal(run.least_hz, 97);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* The first minute costs ten times what follows, in all parts: the rate is what it was. */
-static void a_costly_first_minute_leaves_the_rate(void **unused)
+TEST(a_costly_first_minute_leaves_the_rate)
 {
 	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
@@ -291,10 +280,9 @@ static void a_costly_first_minute_leaves_the_rate(void **unused)
 	}
 	assert_int_equal(run.least_hz, 97);
 	budget__free(run.budget);
-	(void)unused;
 }
 
-static void steps_are_undone_singly_once_the_load_is_light(void **unused)
+TEST(steps_are_undone_singly_once_the_load_is_light)
 {
 	const struct load heavy = {.by_hz = 0.05}, light = {.by_hz = 0.0005};
 	struct run run = start(0.005, 0, 97);
@@ -320,11 +308,10 @@ static void steps_are_undone_singly_once_the_load_is_light(void **unused)
 	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
 		assert_int_equal(stats.down[i], stats.back[i]);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* Most of the collector's cost is of processes that come and go: the rate comes back if the rest of it fits. */
-static void the_rate_is_raised_only_as_the_budget_permits(void **unused)
+TEST(the_rate_is_raised_only_as_the_budget_permits)
 {
 	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
@@ -354,11 +341,10 @@ static void the_rate_is_raised_only_as_the_budget_permits(void **unused)
 		assert_int_equal(state_of(&run).hz, i < 30 ? state_of(&run).hz : 47);
 	}
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* Names are put off after the rate was lowered, and save enough for it: it does not wait for them to come back. */
-static void the_rate_is_raised_while_names_stay_deferred(void **unused)
+TEST(the_rate_is_raised_while_names_stay_deferred)
 {
 	struct run run = start(0.005, 0, 97);
 
@@ -383,11 +369,10 @@ static void the_rate_is_raised_while_names_stay_deferred(void **unused)
 	assert_false(state_of(&run).allowed[BUDGET_STEP_NEW_FILES]);
 	assert_int_equal(state_of(&run).hz, 47);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* It was too much several times: a higher rate waits for five minutes then, not for an hour. */
-static void a_rate_lowered_often_is_raised_within_ten_minutes(void **unused)
+TEST(a_rate_lowered_often_is_raised_within_ten_minutes)
 {
 	const struct load heavy = {.by_hz = 0.02}, light = {.by_hz = 0.0005};
 	struct run run = start(0.005, 0, 97);
@@ -405,14 +390,11 @@ static void a_rate_lowered_often_is_raised_within_ten_minutes(void **unused)
 	}
 	assert_true(low <= 2 * 300);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* A load that fits at 19 Hz and not at 47: it stays there. */
-static void changes_are_rare_under_a_steady_load(void **unused)
+TEST(changes_are_rare_under_a_steady_load)
 {
-	struct budget_state state;
-
 	for (double by_hz = 0.0005; by_hz < 0.2; by_hz *= 1.1) {
 		const struct load load = {.fixed = 0.0005,
 					  .by_hz = by_hz,
@@ -425,17 +407,15 @@ static void changes_are_rare_under_a_steady_load(void **unused)
 		live_with(&run, &load, 24 * 3600);
 		/* the one that costs nothing it may try again, seldomer and seldomer */
 		assert_true(run.changes - settled <= 2 * 27);
-		state = state_of(&run);
 		if (cost(&run, &load).cpu > 0.005)
-			assert_int_equal(state.hz, 7);
+			assert_int_equal(state_of(&run).hz, 7);
 		assert_true(run.least_hz >= 7);
 		budget__free(run.budget);
 	}
-	(void)unused;
 }
 
 /* What is shed was all that cost: each time it is taken up it is too much again. */
-static void retries_of_a_costly_step_become_hourly(void **unused)
+TEST(retries_of_a_costly_step_become_hourly)
 {
 	const struct load load = {.fixed = 0.0001, .by_step = {[BUDGET_STEP_NEW_FILES] = 0.02}};
 	struct run run = start(0.005, 0, 97);
@@ -446,10 +426,9 @@ static void retries_of_a_costly_step_become_hourly(void **unused)
 	live_with(&run, &load, 24 * 3600);
 	assert_in_range(run.backs, 20, 25); /* once an hour */
 	budget__free(run.budget);
-	(void)unused;
 }
 
-static void a_long_calm_resets_the_wait_of_a_step(void **unused)
+TEST(a_long_calm_resets_the_wait_of_a_step)
 {
 	const struct load heavy = {.by_step = {[BUDGET_STEP_NEW_FILES] = 0.02}},
 			  light = {.fixed = 0.0001};
@@ -463,10 +442,9 @@ static void a_long_calm_resets_the_wait_of_a_step(void **unused)
 	}
 	assert_int_equal(run.backs, 20);
 	budget__free(run.budget);
-	(void)unused;
 }
 
-static void memory_over_its_limit_takes_a_step(void **unused)
+TEST(memory_over_its_limit_takes_a_step)
 {
 	struct run run = start(0, 100u << 20, 97);
 
@@ -481,11 +459,10 @@ static void memory_over_its_limit_takes_a_step(void **unused)
 		measure(&run, 5, 70u << 20);
 	assert_int_equal(state_of(&run).level, 0);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* What saves no memory has nothing to do with it. */
-static void memory_use_neither_lowers_nor_holds_back_the_rate(void **unused)
+TEST(memory_use_neither_lowers_nor_holds_back_the_rate)
 {
 	struct load load = {.by_hz = 0.008, .memory = 85u << 20};
 	struct run run = start(0.005, 100u << 20, 97);
@@ -512,11 +489,10 @@ static void memory_use_neither_lowers_nor_holds_back_the_rate(void **unused)
 	assert_int_equal(state_of(&run).hz, 97);
 	assert_int_equal(state_of(&run).level, 5);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* Steps for memory are taken where none is left for the CPU, too, and do not hold back the others. */
-static void steps_for_memory_and_cpu_are_independent(void **unused)
+TEST(steps_for_memory_and_cpu_are_independent)
 {
 	struct load load = {
 		.by_hz = 0.1, .memory = 120u << 20, .by_step = {[BUDGET_STEP_NEW_FILES] = 0.004}};
@@ -534,11 +510,10 @@ static void steps_for_memory_and_cpu_are_independent(void **unused)
 	live_with(&run, &load, 3600);
 	assert_int_equal(state_of(&run).level, 0);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 /* A rate that has to wait holds no step for memory back, and no step is missing meanwhile. */
-static void memory_steps_are_taken_while_the_rate_waits(void **unused)
+TEST(memory_steps_are_taken_while_the_rate_waits)
 {
 	struct run run = start(0.005, 100u << 20, 97);
 	struct budget_stats stats;
@@ -554,20 +529,18 @@ static void memory_steps_are_taken_while_the_rate_waits(void **unused)
 	assert_int_equal(measure(&run, 0.008, 90u << 20), BUDGET_DOWN);
 	assert_int_equal(state_of(&run).hz, 47);
 	budget__free(run.budget);
-	(void)unused;
 }
 
-static void without_limits_no_step_is_taken(void **unused)
+TEST(without_limits_no_step_is_taken)
 {
 	struct run run = start(0, 0, 97);
 
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(measure(&run, 64, 1ull << 40), BUDGET_SAME);
 	budget__free(run.budget);
-	(void)unused;
 }
 
-static void changed_limits_do_not_raise_a_lowered_rate(void **unused)
+TEST(changed_limits_do_not_raise_a_lowered_rate)
 {
 	const struct budget_options more = {.cpu = 0.05, .hz = 19},
 				    less = {.cpu = 0.001, .hz = 199, .visits = 10};
@@ -586,34 +559,9 @@ static void changed_limits_do_not_raise_a_lowered_rate(void **unused)
 	assert_int_equal(state_of(&run).hz, 199);
 	assert_int_equal(state_of(&run).levels, BUDGET_STEP_COUNT);
 	budget__free(run.budget);
-	(void)unused;
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_steps_of_the_costliest_part_are_taken),
-		cmocka_unit_test(visits_are_reduced_to_one_before_the_rate),
-		cmocka_unit_test(collector_cost_lowers_the_rate_only_to_19_hz),
-		cmocka_unit_test(the_rate_never_falls_below_the_floor),
-		cmocka_unit_test(a_requested_rate_below_the_floor_is_kept),
-		cmocka_unit_test(a_single_peak_counts_only_above_twice_the_budget),
-		cmocka_unit_test(peaks_of_symbol_cost_do_not_lower_the_rate),
-		cmocka_unit_test(a_costly_first_minute_leaves_the_rate),
-		cmocka_unit_test(steps_are_undone_singly_once_the_load_is_light),
-		cmocka_unit_test(the_rate_is_raised_only_as_the_budget_permits),
-		cmocka_unit_test(the_rate_is_raised_while_names_stay_deferred),
-		cmocka_unit_test(a_rate_lowered_often_is_raised_within_ten_minutes),
-		cmocka_unit_test(changes_are_rare_under_a_steady_load),
-		cmocka_unit_test(retries_of_a_costly_step_become_hourly),
-		cmocka_unit_test(a_long_calm_resets_the_wait_of_a_step),
-		cmocka_unit_test(memory_over_its_limit_takes_a_step),
-		cmocka_unit_test(memory_use_neither_lowers_nor_holds_back_the_rate),
-		cmocka_unit_test(steps_for_memory_and_cpu_are_independent),
-		cmocka_unit_test(memory_steps_are_taken_while_the_rate_waits),
-		cmocka_unit_test(without_limits_no_step_is_taken),
-		cmocka_unit_test(changed_limits_do_not_raise_a_lowered_rate),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

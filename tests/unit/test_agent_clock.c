@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When the agent's windows end; how it starts after it has failed; what it reports to its manager. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "agent/service_unit.h"
 #include "agent/window_clock.h"
 
@@ -49,13 +45,12 @@ static uint64_t wait_for_end(struct window_clock *c, struct machine *m)
 	return 0;
 }
 
-static void windows_end_at_equal_intervals_without_drift(void **state)
+TEST(windows_end_at_equal_intervals_without_drift)
 {
 	struct machine m = new_machine();
 	struct window_clock c;
 	uint64_t first;
 
-	(void)state;
 	window_clock__init(&c, LENGTH, "0123", &m.now);
 	first = wait_for_end(&c, &m);
 	assert_true(first >= LENGTH / 2 && first <= LENGTH * 3 / 2 + SECOND / 10);
@@ -74,11 +69,10 @@ static void windows_end_at_equal_intervals_without_drift(void **state)
 }
 
 /* A fleet that was started in one moment spreads its windows' ends over their length. */
-static void window_ends_of_a_fleet_spread_over_the_length(void **state)
+TEST(window_ends_of_a_fleet_spread_over_the_length)
 {
 	unsigned int parts[10] = {};
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		struct machine m = new_machine();
 		struct window_clock c;
@@ -92,12 +86,11 @@ static void window_ends_of_a_fleet_spread_over_the_length(void **state)
 		assert_in_range(parts[i], 50, 200);
 }
 
-static void large_clock_steps_and_suspends_end_a_window(void **state)
+TEST(large_clock_steps_and_suspends_end_a_window)
 {
 	struct machine m = new_machine();
 	struct window_clock c;
 
-	(void)state;
 	window_clock__init(&c, LENGTH, "", &m.now);
 	wait_for_end(&c, &m);
 	pass(&m, SECOND);
@@ -144,12 +137,11 @@ static bool is_safe(uint64_t now)
 	return safe;
 }
 
-static void starts_after_repeated_failures_are_safe_ones(void **state)
+TEST(starts_after_repeated_failures_are_safe_ones)
 {
 	uint64_t now = 1700000000 * SECOND;
 	bool safe;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_false(is_safe(now + i * SECOND));
 	assert_true(is_safe(now + 3 * SECOND));
@@ -167,12 +159,11 @@ static void starts_after_repeated_failures_are_safe_ones(void **state)
 	assert_int_equal(start_log__begin("/nonexistent", now, &safe), -ENOENT);
 }
 
-static void a_damaged_start_log_counts_as_empty(void **state)
+TEST(a_damaged_start_log_counts_as_empty)
 {
 	char path[64];
 	FILE *f;
 
-	(void)state;
 	assert_int_equal(start_log__end(directory), 0);
 	snprintf(path, sizeof(path), "%s/starts", directory);
 	f = fopen(path, "w");
@@ -189,14 +180,13 @@ static void a_damaged_start_log_counts_as_empty(void **state)
 
 /* ---- the manager ----------------------------------------------------------------------------- */
 
-static void notifications_reach_the_manager_and_never_block(void **state)
+TEST(notifications_reach_the_manager_and_never_block)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "\0sysprof-test-notify"};
 	char name[64] = "@sysprof-test-notify", text[64];
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	ssize_t size;
 
-	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&address,
 			      offsetof(struct sockaddr_un, sun_path) + strlen(name)),
 			 0);
@@ -227,14 +217,5 @@ static void notifications_reach_the_manager_and_never_block(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows_end_at_equal_intervals_without_drift),
-		cmocka_unit_test(window_ends_of_a_fleet_spread_over_the_length),
-		cmocka_unit_test(large_clock_steps_and_suspends_end_a_window),
-		cmocka_unit_test(starts_after_repeated_failures_are_safe_ones),
-		cmocka_unit_test(a_damaged_start_log_counts_as_empty),
-		cmocka_unit_test(notifications_reach_the_manager_and_never_block),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return run_unit_tests(make_directory, remove_directory);
 }

@@ -6,10 +6,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <stdatomic.h>
@@ -20,12 +16,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "agent/endpoint.h"
 #include "agent/publisher.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
-
-#include <cmocka.h> /* its fail() is another one */
 
 #define PATIENCE_MS 60000
 #define METRICS	    "# HELP a b\n# TYPE a gauge\na 1\n"
@@ -116,12 +111,11 @@ static void publish(struct endpoint *e, const char *illness)
 
 /* ---- what is published ------------------------------------------------------------------------ */
 
-static void metrics_and_health_are_those_published_last(void **state)
+TEST(metrics_and_health_are_those_published_last)
 {
 	struct endpoint *e = start();
 	char buffer[4096];
 
-	(void)state;
 	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 503);
 	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
 	publish(e, NULL);
@@ -139,12 +133,11 @@ static void metrics_and_health_are_those_published_last(void **state)
 	endpoint__free(NULL);
 }
 
-static void health_fails_if_the_collector_is_stuck(void **state)
+TEST(health_fails_if_the_collector_is_stuck)
 {
 	struct endpoint *e = start_with((struct endpoint_options){.stuck_after = 300000000});
 	char buffer[4096];
 
-	(void)state;
 	usleep(500000);
 	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 503);
 	assert_non_null(strstr(buffer, "the collector is stuck"));
@@ -167,14 +160,13 @@ static void count_error(const char *text)
 }
 
 /* The server's poll() fails for a while: that is logged once, and then the endpoint goes on. */
-static void a_poll_error_is_logged_once_and_serving_continues(void **state)
+TEST(a_poll_error_is_logged_once_and_serving_continues)
 {
 	struct endpoint *e = start_with((struct endpoint_options){.say = count_error});
 	struct rlimit before, few;
 	char buffer[4096];
 	int fd = connect_to(e);
 
-	(void)state;
 	publish(e, NULL);
 	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -191,11 +183,10 @@ static void a_poll_error_is_logged_once_and_serving_continues(void **state)
 	close(fd);
 }
 
-static void health_fails_after_three_windows_that_reached_no_sink(void **state)
+TEST(health_fails_after_three_windows_that_reached_no_sink)
 {
 	struct health h = {};
 
-	(void)state;
 	assert_true(health__is_well(&h));
 	health__window(&h, 100, 0, 1);
 	health__window(&h, 100, 0, 1);
@@ -232,14 +223,13 @@ static struct endpoint_request await_request(struct endpoint *e)
 	return request;
 }
 
-static void profile_requests_are_served_one_at_a_time(void **state)
+TEST(profile_requests_are_served_one_at_a_time)
 {
 	struct endpoint *e = start();
 	struct endpoint_request request, none;
 	char buffer[4096];
 	int fd;
 
-	(void)state;
 	assert_false(endpoint__take_request(e, &none));
 	fd = begin(e, "/debug/pprof/profile?seconds=7&pid=4711");
 	request = await_request(e);
@@ -269,7 +259,7 @@ static void profile_requests_are_served_one_at_a_time(void **state)
 	endpoint__free(e);
 }
 
-static void an_invalid_profile_query_is_a_bad_request(void **state)
+TEST(an_invalid_profile_query_is_a_bad_request)
 {
 	static const char *const QUERIES[] = {
 		"seconds=0",	  "seconds=-1",	     "seconds=1e9",
@@ -282,7 +272,6 @@ static void an_invalid_profile_query_is_a_bad_request(void **state)
 	struct endpoint_request request;
 	char buffer[4096], path[6000], name[3000];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(QUERIES) / sizeof(*QUERIES); i++) {
 		snprintf(path, sizeof(path), "/debug/pprof/profile?%s", QUERIES[i]);
 		if (get(e, path, buffer, sizeof(buffer)) != 400)
@@ -297,7 +286,7 @@ static void an_invalid_profile_query_is_a_bad_request(void **state)
 }
 
 /* A client that closes frees the place for the next one; its answer is dropped. */
-static void a_client_that_disconnects_frees_the_profile_slot(void **state)
+TEST(a_client_that_disconnects_frees_the_profile_slot)
 {
 	struct endpoint *e = start();
 	struct endpoint_request request;
@@ -305,7 +294,6 @@ static void a_client_that_disconnects_frees_the_profile_slot(void **state)
 	uint64_t until = monotonic_ns() + PATIENCE_MS * 1000000ull;
 	int fd;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		fd = begin(e, "/debug/pprof/profile?seconds=500");
 		request = await_request(e);
@@ -329,7 +317,7 @@ static void a_client_that_disconnects_frees_the_profile_slot(void **state)
 
 /* ---- nonsense and crowds --------------------------------------------------------------------- */
 
-static void malformed_and_foreign_requests_get_no_metrics(void **state)
+TEST(malformed_and_foreign_requests_get_no_metrics)
 {
 	static char huge[256 * 1024];
 	static const char *const NONSENSE[] = {
@@ -346,7 +334,6 @@ static void malformed_and_foreign_requests_get_no_metrics(void **state)
 	struct endpoint *e = start();
 	char buffer[4096];
 
-	(void)state;
 	publish(e, NULL);
 	memset(huge, 'A', sizeof(huge) - 1);
 	for (int round = 0; round < 10; round++) {
@@ -380,13 +367,12 @@ static void malformed_and_foreign_requests_get_no_metrics(void **state)
 }
 
 /* A client that does not finish its request is dropped, and delays no other one. */
-static void an_unfinished_request_is_dropped_and_delays_no_other(void **state)
+TEST(an_unfinished_request_is_dropped_and_delays_no_other)
 {
 	struct endpoint *e = start();
 	char buffer[4096];
 	int empty = connect_to(e), half = connect_to(e);
 
-	(void)state;
 	publish(e, NULL);
 	say(empty, "\r\n\r\n");
 	say(half, "GET /metrics HTTP/1.1\r\nHo");
@@ -397,7 +383,7 @@ static void an_unfinished_request_is_dropped_and_delays_no_other(void **state)
 }
 
 /* Ten thousand clients come, each silent or slow; requests are answered all the same. */
-static void requests_are_answered_among_a_crowd_of_silent_clients(void **state)
+TEST(requests_are_answered_among_a_crowd_of_silent_clients)
 {
 	enum { CROWD = 10000, HELD = 300 };
 	static int held[HELD];
@@ -406,7 +392,6 @@ static void requests_are_answered_among_a_crowd_of_silent_clients(void **state)
 	char buffer[4096];
 	int waiting;
 
-	(void)state;
 	publish(e, NULL);
 	waiting = begin(e, "/debug/pprof/profile?seconds=600");
 	request = await_request(e);
@@ -431,7 +416,7 @@ static void requests_are_answered_among_a_crowd_of_silent_clients(void **state)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static void only_a_dead_unix_socket_is_replaced(void **state)
+TEST(only_a_dead_unix_socket_is_replaced)
 {
 	char directory[] = "/tmp/endpoint-XXXXXX", path[64], address[80];
 	struct endpoint_options options = {.address = address};
@@ -441,7 +426,6 @@ static void only_a_dead_unix_socket_is_replaced(void **state)
 	char buffer[4096];
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/agent.sock", directory);
 	snprintf(address, sizeof(address), "unix:%s", path);
@@ -479,7 +463,7 @@ static void only_a_dead_unix_socket_is_replaced(void **state)
 	rmdir(directory);
 }
 
-static void malformed_addresses_are_refused_with_a_remedy(void **state)
+TEST(malformed_addresses_are_refused_with_a_remedy)
 {
 	static const char *const WRONG[] = {
 		"",
@@ -501,7 +485,6 @@ static void malformed_addresses_are_refused_with_a_remedy(void **state)
 	char buffer[4096];
 	int fd;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
 		const struct endpoint_options options = {.address = WRONG[i]};
 		struct failure failure = {};
@@ -520,20 +503,5 @@ static void malformed_addresses_are_refused_with_a_remedy(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(metrics_and_health_are_those_published_last),
-		cmocka_unit_test(health_fails_if_the_collector_is_stuck),
-		cmocka_unit_test(a_poll_error_is_logged_once_and_serving_continues),
-		cmocka_unit_test(health_fails_after_three_windows_that_reached_no_sink),
-		cmocka_unit_test(profile_requests_are_served_one_at_a_time),
-		cmocka_unit_test(an_invalid_profile_query_is_a_bad_request),
-		cmocka_unit_test(a_client_that_disconnects_frees_the_profile_slot),
-		cmocka_unit_test(malformed_and_foreign_requests_get_no_metrics),
-		cmocka_unit_test(an_unfinished_request_is_dropped_and_delays_no_other),
-		cmocka_unit_test(requests_are_answered_among_a_crowd_of_silent_clients),
-		cmocka_unit_test(only_a_dead_unix_socket_is_replaced),
-		cmocka_unit_test(malformed_addresses_are_refused_with_a_remedy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The text for Prometheus: judged by promtool, and by what promtool does not see. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "agent/metrics.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-
-#include <cmocka.h> /* its fail() is another one */
 
 static struct metrics_sink sinks[METRICS_SINKS_MAX + 4];
 
@@ -147,11 +142,10 @@ static void check(const struct agent_metrics *m)
 	assert_int_equal(run_promtool(text, strlen(text)), 0);
 }
 
-static void text_of_full_and_empty_metrics_passes_promtool(void **state)
+TEST(text_of_full_and_empty_metrics_passes_promtool)
 {
 	struct agent_metrics m = full(3);
 
-	(void)state;
 	sinks[0].name = "pyroscope:http://a:4040";
 	sinks[1].name = "otlp:http://b:4318";
 	sinks[2].name = "dir:/var/lib/windows";
@@ -163,17 +157,16 @@ static void text_of_full_and_empty_metrics_passes_promtool(void **state)
 }
 
 /* The judge is awake: what is wrong it finds. */
-static void promtool_rejects_faulty_text(void **state)
+TEST(promtool_rejects_faulty_text)
 {
 	static const char NO_TOTAL[] = "# HELP a b\n# TYPE a counter\na 1\n";
 	static const char NO_NEWLINE[] = "# HELP a b\n# TYPE a gauge\na 1";
 
-	(void)state;
 	assert_int_equal(run_promtool(NO_TOTAL, sizeof(NO_TOTAL) - 1), 3);
 	assert_int_equal(run_promtool(NO_NEWLINE, sizeof(NO_NEWLINE) - 1), 1);
 }
 
-static void hostile_sink_names_cannot_forge_series(void **state)
+TEST(hostile_sink_names_cannot_forge_series)
 {
 	static char huge[100000], invalid[] = "x\xff\xc0\x80";
 	static const char *const NAMES[] = {
@@ -196,7 +189,6 @@ static void hostile_sink_names_cannot_forge_series(void **state)
 	struct agent_metrics m = full(count);
 	_cleanup_free_ char *text = NULL;
 
-	(void)state;
 	memset(huge, 'h', sizeof(huge) - 1);
 	for (size_t i = 0; i < count; i++)
 		sinks[i].name = NAMES[i];
@@ -209,12 +201,11 @@ static void hostile_sink_names_cannot_forge_series(void **state)
 	assert_null(strstr(text, "secret"));
 }
 
-static void sinks_beyond_the_limit_are_left_out(void **state)
+TEST(sinks_beyond_the_limit_are_left_out)
 {
 	struct agent_metrics few = full(METRICS_SINKS_MAX), many = full(METRICS_SINKS_MAX + 4);
 	_cleanup_free_ char *a = NULL, *b = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < METRICS_SINKS_MAX + 4; i++)
 		sinks[i].name = "sink";
 	check(&many);
@@ -224,13 +215,12 @@ static void sinks_beyond_the_limit_are_left_out(void **state)
 }
 
 /* The same series whatever the figures are: nothing that runs on the machine becomes a label. */
-static void series_do_not_depend_on_the_figures(void **state)
+TEST(series_do_not_depend_on_the_figures)
 {
 	struct agent_metrics small = {.sinks = sinks, .sink_count = 2}, large = full(2);
 	_cleanup_free_ char *a = NULL, *b = NULL;
 	const char *x, *y;
 
-	(void)state;
 	sinks[0].name = "one";
 	sinks[1].name = "two";
 	large.services = large.services_other = UINT64_MAX;
@@ -260,13 +250,12 @@ static double value_of(const char *text, const char *series)
 	return strtod(found + strlen(line), NULL);
 }
 
-static void figures_are_written_to_their_series(void **state)
+TEST(figures_are_written_to_their_series)
 {
 	struct agent_metrics m = full(1);
 	_cleanup_free_ char *text = NULL;
 	uint64_t sum = 0;
 
-	(void)state;
 	sinks[0].name = "s";
 	for (int i = 0; i < BOOK_COUNT; i++)
 		sum += m.figures[FIGURE_BOOKS + i];
@@ -298,12 +287,11 @@ static void figures_are_written_to_their_series(void **state)
 }
 
 /* NaN is never written. */
-static void infinite_and_undefined_ratios_are_written_as_zero(void **state)
+TEST(infinite_and_undefined_ratios_are_written_as_zero)
 {
 	struct agent_metrics m = full(0);
 	_cleanup_free_ char *text = NULL;
 
-	(void)state;
 	m.usage.cpu = 0.0 / 0.0;
 	m.cpu_limit = 1 / 0.0;
 	text = text_of(&m);
@@ -314,15 +302,5 @@ static void infinite_and_undefined_ratios_are_written_as_zero(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_of_full_and_empty_metrics_passes_promtool),
-		cmocka_unit_test(promtool_rejects_faulty_text),
-		cmocka_unit_test(hostile_sink_names_cannot_forge_series),
-		cmocka_unit_test(sinks_beyond_the_limit_are_left_out),
-		cmocka_unit_test(series_do_not_depend_on_the_figures),
-		cmocka_unit_test(figures_are_written_to_their_series),
-		cmocka_unit_test(infinite_and_undefined_ratios_are_written_as_zero),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

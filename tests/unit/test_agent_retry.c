@@ -6,11 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "agent/credentials.h"
 #include "agent/http.h"
 #include "agent/retry.h"
 #include "agent/secret_memory.h"
-
-#include <cmocka.h> /* its fail is a macro, that of base/log.h a function */
 
 #include "unit/tools.h"
 
@@ -33,9 +28,8 @@
 
 /* ---- Retry-After ----------------------------------------------------------------------------- */
 
-static void retry_after_seconds_are_capped_and_malformed_ones_ignored(void **state)
+TEST(retry_after_seconds_are_capped_and_malformed_ones_ignored)
 {
-	(void)state;
 	assert_int_equal(SECONDS(retry_after("0", NULL, NOW)), 0);
 	assert_int_equal(SECONDS(retry_after("7", NULL, NOW)), 7);
 	assert_int_equal(SECONDS(retry_after("120", NULL, NOW)), 120);
@@ -47,11 +41,10 @@ static void retry_after_seconds_are_capped_and_malformed_ones_ignored(void **sta
 	assert_int_equal(retry_after("soon", NULL, NOW), 0);
 }
 
-static void a_retry_after_date_is_relative_to_backend_time(void **state)
+TEST(a_retry_after_date_is_relative_to_backend_time)
 {
 	const char *in_30 = "Sun, 06 Nov 1994 08:50:07 GMT";
 
-	(void)state;
 	assert_int_equal(SECONDS(retry_after(in_30, NULL, NOW)), 30);
 	assert_int_equal(retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NULL, NOW), 0);
 	assert_int_equal(retry_after("Sun, 06 Nov 1994 08:49:30 GMT", NULL, NOW), 0);
@@ -62,7 +55,7 @@ static void a_retry_after_date_is_relative_to_backend_time(void **state)
 	assert_int_equal(SECONDS(retry_after(in_30, "yesterday", NOW)), 30);
 }
 
-static void http_dates_other_than_imf_fixdate_are_invalid(void **state)
+TEST(http_dates_other_than_imf_fixdate_are_invalid)
 {
 	static const char *const BAD[] = {
 		"",
@@ -84,7 +77,6 @@ static void http_dates_other_than_imf_fixdate_are_invalid(void **state)
 	};
 	int64_t seconds = -1;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++)
 		assert_int_equal(parse_http_date(BAD[i], &seconds), -EINVAL);
 	assert_int_equal(seconds, -1);
@@ -98,12 +90,11 @@ static void http_dates_other_than_imf_fixdate_are_invalid(void **state)
 
 /* ---- back-off -------------------------------------------------------------------------------- */
 
-static void back_off_is_spread_and_doubles_to_a_limit(void **state)
+TEST(back_off_is_spread_and_doubles_to_a_limit)
 {
 	const struct retry_pace pace = {.least = 500, .most = 60000};
 	uint64_t most = 0;
 
-	(void)state;
 	for (unsigned int failures = 1; failures < 40; failures++) {
 		uint64_t limit = failures > 7 ? 60000 : 500u << (failures - 1), largest = 0;
 		uint64_t sum = 0;
@@ -168,12 +159,11 @@ static void refuse(const struct credential_files *files, int wanted, const char 
 	credentials__fini(&c);
 }
 
-static void credential_files_become_request_headers(void **state)
+TEST(credential_files_become_request_headers)
 {
 	struct credential_files bearer = {.bearer = file_of("tok-123\n", 8)};
 	struct credential_files basic = {.basic = path}, header = {.header = path};
 
-	(void)state;
 	expect_headers(&bearer, "Authorization: Bearer tok-123", NULL);
 	file_of("a:b", 3);
 	expect_headers(&basic, "Authorization: Basic YTpi", NULL);
@@ -185,13 +175,12 @@ static void credential_files_become_request_headers(void **state)
 	expect_headers(&header, "X-Key: secret 1", "X_Other: b");
 }
 
-static void an_unusable_credential_is_refused_without_showing_it(void **state)
+TEST(an_unusable_credential_is_refused_without_showing_it)
 {
 	struct credential_files bearer = {.bearer = file_of("", 0)};
 	struct credential_files basic = {.basic = path}, header = {.header = path};
 	char long_text[9000];
 
-	(void)state;
 	refuse(&bearer, -ENODATA, "zzz");
 	file_of("sesame\r\nX-Evil: 1", 17);
 	refuse(&bearer, -EINVAL, "sesame");
@@ -219,12 +208,11 @@ static void an_unusable_credential_is_refused_without_showing_it(void **state)
 	refuse(&bearer, -ENOENT, "sesame");
 }
 
-static void cut_or_escaped_secrets_are_found_in_a_text(void **state)
+TEST(cut_or_escaped_secrets_are_found_in_a_text)
 {
 	struct credential_files basic = {.basic = file_of("user:correct-horse", 18)};
 	struct credentials c;
 
-	(void)state;
 	assert_int_equal(credentials__read(&basic, &c, NULL), 0);
 	assert_true(credentials__are_in(&c, "so correct-horse it is", 22));
 	assert_true(credentials__are_in(&c, "correct-", 8));	     /* cut */
@@ -327,7 +315,7 @@ static void write_secret(const char *secret)
 	close(fd);
 }
 
-static void no_dump_has_a_secret(void **state)
+TEST(no_dump_has_a_secret)
 {
 	struct credential_files bearer = {.bearer = file_of("x", 1)};
 	const struct http_options options = {
@@ -340,7 +328,6 @@ static void no_dump_has_a_secret(void **state)
 	struct failure failure = {};
 	struct credentials c;
 
-	(void)state;
 	make_secret(secret);
 	assert_false(dump_has(secret));
 	plain = strdup(secret); /* the search finds what is there */
@@ -363,11 +350,10 @@ static void no_dump_has_a_secret(void **state)
 	assert_false(dump_has(secret));
 }
 
-static void secret_memory_keeps_contents_and_is_cleared_when_freed(void **state)
+TEST(secret_memory_keeps_contents_and_is_cleared_when_freed)
 {
 	char *blocks[200], *p;
 
-	(void)state;
 	for (size_t i = 0; i < 200; i++) {
 		blocks[i] = secret_alloc(i * i * 7);
 		assert_non_null(blocks[i]);
@@ -400,7 +386,7 @@ static void secret_memory_keeps_contents_and_is_cleared_when_freed(void **state)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static void malformed_urls_and_bad_options_are_refused(void **state)
+TEST(malformed_urls_and_bad_options_are_refused)
 {
 	static const char *const BAD[] = {
 		"",
@@ -418,7 +404,6 @@ static void malformed_urls_and_bad_options_are_refused(void **state)
 	struct http_options options = {.timeout = NS_PER_SECOND};
 	struct http_client *client;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
 		struct failure failure = {};
 
@@ -454,18 +439,5 @@ static int remove_place(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(retry_after_seconds_are_capped_and_malformed_ones_ignored),
-		cmocka_unit_test(a_retry_after_date_is_relative_to_backend_time),
-		cmocka_unit_test(http_dates_other_than_imf_fixdate_are_invalid),
-		cmocka_unit_test(back_off_is_spread_and_doubles_to_a_limit),
-		cmocka_unit_test(credential_files_become_request_headers),
-		cmocka_unit_test(an_unusable_credential_is_refused_without_showing_it),
-		cmocka_unit_test(cut_or_escaped_secrets_are_found_in_a_text),
-		cmocka_unit_test(no_dump_has_a_secret),
-		cmocka_unit_test(secret_memory_keeps_contents_and_is_cleared_when_freed),
-		cmocka_unit_test(malformed_urls_and_bad_options_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, make_place, remove_place);
+	return run_unit_tests(make_place, remove_place);
 }

@@ -2,11 +2,7 @@
 /* What the agent measures of itself: threads by name, children that live, have ended, and have children of their own. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,8 +10,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "agent/usage.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
@@ -69,7 +65,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void cpu_time_of_threads_is_counted_by_their_names(void **state)
+TEST(cpu_time_of_threads_is_counted_by_their_names)
 {
 	struct worker workers[] = {
 		{.name = "sysprof-finish"}, {.name = "sysprof-sender"}, {.name = "any"}};
@@ -78,7 +74,6 @@ static void cpu_time_of_threads_is_counted_by_their_names(void **state)
 	struct usage_report first = report_at(u, 1000 * MS), second, third;
 	char byte = 0;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(pipe(workers[i].ready) | pipe(workers[i].end), 0);
 		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -140,7 +135,7 @@ static uint64_t ended_ns(void)
 	return ns_of(usage.ru_utime) + ns_of(usage.ru_stime);
 }
 
-static void cpu_time_of_live_and_ended_children_is_counted(void **state)
+TEST(cpu_time_of_live_and_ended_children_is_counted)
 {
 	struct usage *u = usage__new();
 	struct usage_report first = report_at(u, 1000 * MS), second, third;
@@ -149,7 +144,6 @@ static void cpu_time_of_live_and_ended_children_is_counted(void **state)
 	int ready[2];
 	char bytes[4];
 
-	(void)state;
 	assert_int_equal(first.processes, 0);
 	assert_int_equal(pipe(ready), 0);
 	reader = fork_worker("sysprof-reader", 80 * MS, ready[1], "sysprof-reader");
@@ -189,7 +183,7 @@ static void cpu_time_of_live_and_ended_children_is_counted(void **state)
 }
 
 /* A keeper's helper that lives for less than an interval: its CPU time is in the keeper's part. */
-static void a_keeper_has_the_cpu_time_of_ended_helpers(void **state)
+TEST(a_keeper_has_the_cpu_time_of_ended_helpers)
 {
 	struct usage *u = usage__new();
 	struct usage_report first = report_at(u, 1000 * MS), second;
@@ -198,7 +192,6 @@ static void a_keeper_has_the_cpu_time_of_ended_helpers(void **state)
 	int burned[2], ready[2], status;
 	char byte;
 
-	(void)state;
 	assert_int_equal(pipe(burned) | pipe(ready), 0);
 	keeper = fork();
 	assert_true(keeper >= 0);
@@ -223,14 +216,13 @@ static void a_keeper_has_the_cpu_time_of_ended_helpers(void **state)
 	usage__free(u);
 }
 
-static void touched_pages_are_in_the_memory_of_the_process(void **state)
+TEST(touched_pages_are_in_the_memory_of_the_process)
 {
 	const size_t size = 64u << 20;
 	struct usage *u = usage__new();
 	struct usage_report first = report_at(u, 1000 * MS), second;
 	char *block;
 
-	(void)state;
 	assert_true(first.memory > 100000);
 	assert_true(first.memory_by[USAGE_MEMORY_PROCESS] > 100000);
 	assert_int_equal(first.memory_by[USAGE_MEMORY_KERNEL], 0);
@@ -255,14 +247,13 @@ const char *__asan_default_options(void)
 }
 
 /* Between two looks at all pages it is followed, up and down. */
-static void memory_rises_and_falls_with_each_report(void **state)
+TEST(memory_rises_and_falls_with_each_report)
 {
 	const size_t size = 32u << 20;
 	struct usage *u = usage__new();
 	char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t first, now;
 
-	(void)state;
 	assert_ptr_not_equal(block, MAP_FAILED);
 	memset(block, 1, size); /* what the sanitizers keep of it is there from now on */
 	madvise(block, size, MADV_DONTNEED);
@@ -281,13 +272,5 @@ static void memory_rises_and_falls_with_each_report(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpu_time_of_threads_is_counted_by_their_names),
-		cmocka_unit_test(cpu_time_of_live_and_ended_children_is_counted),
-		cmocka_unit_test(a_keeper_has_the_cpu_time_of_ended_helpers),
-		cmocka_unit_test(touched_pages_are_in_the_memory_of_the_process),
-		cmocka_unit_test(memory_rises_and_falls_with_each_report),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

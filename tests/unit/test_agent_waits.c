@@ -166,11 +166,10 @@ static void check_worker(const struct series_part *part)
 }
 
 /* Of each service CPU time, if it has any, and then all time; no two at one time. */
-static void a_series_of_all_time_follows_cpu_time(void **state)
+TEST(a_series_of_all_time_follows_cpu_time)
 {
 	struct waits w;
 
-	(void)state;
 	waits__init(&w);
 	for (int counts = 0; counts < 2; counts++) {
 		const struct series_part *part = series.data;
@@ -192,14 +191,13 @@ static void a_series_of_all_time_follows_cpu_time(void **state)
 }
 
 /* Without the setting: what a profile without visits gives, byte for byte. */
-static void without_the_setting_requests_are_those_without_waits(void **state)
+TEST(without_the_setting_requests_are_those_without_waits)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	struct made_window without;
 	struct fixture f;
 	struct waits w;
 
-	(void)state;
 	waits__init(&w);
 	w.m.window.parked = NULL;
 	made_window__init(&without, build_server(&f, false), SERVICES);
@@ -240,12 +238,11 @@ static int take_profile(void *context, const void *pprof, size_t size)
 }
 
 /* Sums of all formats; what reads spools for CPU time passes over waits. */
-static void readers_of_cpu_profiles_skip_the_series_of_waits(void **state)
+TEST(readers_of_cpu_profiles_skip_the_series_of_waits)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	struct waits w;
 
-	(void)state;
 	waits__init(&w);
 	for (size_t i = 0; i < 3; i++) {
 		struct sealed_window sealed = seal(formats[i], &w.m.window, true);
@@ -271,7 +268,7 @@ static void readers_of_cpu_profiles_skip_the_series_of_waits(void **state)
 	waits__fini(&w);
 }
 
-static void in_files_the_state_of_waits_is_a_label(void **state)
+TEST(in_files_the_state_of_waits_is_a_label)
 {
 	struct sealed_window sealed;
 	struct waits w;
@@ -279,7 +276,6 @@ static void in_files_the_state_of_waits_is_a_label(void **state)
 	cJSON *json;
 	size_t size;
 
-	(void)state;
 	waits__init(&w);
 	sealed = seal("dir", &w.m.window, true);
 	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
@@ -300,14 +296,13 @@ static void in_files_the_state_of_waits_is_a_label(void **state)
 }
 
 /* A leaf more: the stack is cut one frame earlier. */
-static void leaves_of_waits_count_towards_the_depth_limit(void **state)
+TEST(leaves_of_waits_count_towards_the_depth_limit)
 {
 	struct location_id functions[2];
 	struct stack_id stack = {0};
 	struct thread_id thread;
 	struct waits w;
 
-	(void)state;
 	fixture__init(&w.f, 200);
 	profile_builder__session(w.f.b)->visits.hz = HZ;
 	w.f.process = add_process(&w.f, 10, "deep", 0, 0);
@@ -333,13 +328,5 @@ static void leaves_of_waits_count_towards_the_depth_limit(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_series_of_all_time_follows_cpu_time),
-		cmocka_unit_test(without_the_setting_requests_are_those_without_waits),
-		cmocka_unit_test(readers_of_cpu_profiles_skip_the_series_of_waits),
-		cmocka_unit_test(in_files_the_state_of_waits_is_a_label),
-		cmocka_unit_test(leaves_of_waits_count_towards_the_depth_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -6,12 +6,11 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void reads_whole_files(void **state)
+TEST_WITH(reads_whole_files, enter_directory, leave_directory)
 {
 	char *data = NULL;
 	size_t size = 4711;
 
-	(void)state;
 	write_text("f", "0123456789");
 	assert_int_equal(read_file_at(AT_FDCWD, "f", 10, &data, &size), 0);
 	assert_int_equal(size, 10);
@@ -34,12 +33,11 @@ static void reads_whole_files(void **state)
 	free(data);
 }
 
-static void reads_large_files(void **state)
+TEST_WITH(reads_large_files, enter_directory, leave_directory)
 {
 	size_t size = 0, sizes[] = {4095, 4096, 4097, 8191, 100000};
 	char *data, *content = malloc(100001);
 
-	(void)state;
 	assert_non_null(content);
 	for (int i = 0; i < 5; i++) {
 		memset(content, 'a' + i, sizes[i]);
@@ -54,11 +52,10 @@ static void reads_large_files(void **state)
 	free(content);
 }
 
-static void reads_lines(void **state)
+TEST_WITH(reads_lines, enter_directory, leave_directory)
 {
 	char buffer[6] = "-----";
 
-	(void)state;
 	write_text("f", "12345\nmore");
 	assert_int_equal(read_line("f", buffer, 5), -EFBIG);
 	assert_int_equal(read_line("f", buffer, 6), 0);
@@ -72,12 +69,11 @@ static void reads_lines(void **state)
 	assert_int_equal(read_line("none", buffer, 6), -ENOENT);
 }
 
-static void preads_up_to_the_end(void **state)
+TEST_WITH(preads_up_to_the_end, enter_directory, leave_directory)
 {
 	char buffer[16];
 	int fd;
 
-	(void)state;
 	write_text("f", "0123456789");
 	fd = open("f", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(pread_full(fd, buffer, 4, 2), 4);
@@ -104,7 +100,7 @@ static void *drain_slowly(void *arg)
 	return (void *)total;
 }
 
-static void writes_through_a_nonblocking_pipe(void **state)
+TEST(writes_through_a_nonblocking_pipe)
 {
 	size_t size = 1 << 20;
 	char *data = calloc(1, size);
@@ -112,7 +108,6 @@ static void writes_through_a_nonblocking_pipe(void **state)
 	void *total;
 	int fds[2];
 
-	(void)state;
 	assert_non_null(data);
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
@@ -125,11 +120,10 @@ static void writes_through_a_nonblocking_pipe(void **state)
 	free(data);
 }
 
-static void clocks_run(void **state)
+TEST(clocks_run)
 {
 	uint64_t monotonic = monotonic_ns(), real = realtime_ns();
 
-	(void)state;
 	assert_true(monotonic > 0 && real > UINT64_C(1500000000) * 1000000000);
 	usleep(1000);
 	assert_true(monotonic_ns() >= monotonic + 1000000);
@@ -137,13 +131,12 @@ static void clocks_run(void **state)
 
 /* ---- result files ---------------------------------------------------------------------------- */
 
-static void output_appears_whole(void **state)
+TEST_WITH(output_appears_whole, enter_directory, leave_directory)
 {
 	struct output_file *f;
 	struct stat st;
 	mode_t mask = umask(0777);
 
-	(void)state;
 	write_text("seen", "");
 	unlink("seen");
 	assert_int_equal(output_file__open("new", &f), 0);
@@ -159,12 +152,11 @@ static void output_appears_whole(void **state)
 	assert_int_equal(count_entries("."), 1);
 }
 
-static void output_replaces(void **state)
+TEST_WITH(output_replaces, enter_directory, leave_directory)
 {
 	struct output_file *f;
 	struct stat before, after;
 
-	(void)state;
 	write_text("f", "old");
 	chmod("f", 0644);
 	stat("f", &before);
@@ -179,11 +171,10 @@ static void output_replaces(void **state)
 	assert_int_equal(count_entries("."), 1);
 }
 
-static void output_abort_leaves_nothing(void **state)
+TEST_WITH(output_abort_leaves_nothing, enter_directory, leave_directory)
 {
 	struct output_file *f;
 
-	(void)state;
 	write_text("f", "old");
 	assert_int_equal(output_file__open("f", &f), 0);
 	fputs("new", output_file__stream(f));
@@ -193,11 +184,10 @@ static void output_abort_leaves_nothing(void **state)
 	output_file__abort(NULL);
 }
 
-static void output_follows_links(void **state)
+TEST_WITH(output_follows_links, enter_directory, leave_directory)
 {
 	struct stat st;
 
-	(void)state;
 	mkdir("d", 0700);
 	write_text("d/target", "old");
 	assert_int_equal(symlink("d/target", "link"), 0);
@@ -212,12 +202,11 @@ static void output_follows_links(void **state)
 	assert_int_equal(count_entries("."), 3);
 }
 
-static void output_follows_dangling_links(void **state)
+TEST_WITH(output_follows_dangling_links, enter_directory, leave_directory)
 {
 	struct output_file *f;
 	struct stat st;
 
-	(void)state;
 	mkdir("d", 0700);
 	assert_int_equal(symlink("d/target", "link"), 0);
 	assert_int_equal(output_file__open("link", &f), 0);
@@ -246,13 +235,12 @@ static void *read_fifo(void *arg)
 	return text;
 }
 
-static void output_to_a_fifo(void **state)
+TEST_WITH(output_to_a_fifo, enter_directory, leave_directory)
 {
 	pthread_t thread;
 	struct stat st;
 	void *text;
 
-	(void)state;
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	assert_int_equal(pthread_create(&thread, NULL, read_fifo, "fifo"), 0);
 	put("fifo", "through");
@@ -263,12 +251,11 @@ static void output_to_a_fifo(void **state)
 	assert_int_equal(count_entries("."), 1);
 }
 
-static void output_to_devices(void **state)
+TEST_WITH(output_to_devices, enter_directory, leave_directory)
 {
 	struct output_file *f;
 	struct stat st;
 
-	(void)state;
 	put("/dev/null", "gone");
 	assert_int_equal(stat("/dev/null", &st), 0);
 	assert_true(S_ISCHR(st.st_mode));
@@ -283,11 +270,10 @@ static void output_to_devices(void **state)
 	assert_int_equal(output_file__commit(f), -ENOSPC);
 }
 
-static void output_to_stdout(void **state)
+TEST_WITH(output_to_stdout, enter_directory, leave_directory)
 {
 	int saved = dup(STDOUT_FILENO), fd = open("captured", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-	(void)state;
 	assert_true(saved >= 0 && fd >= 0);
 	fflush(stdout);
 	dup2(fd, STDOUT_FILENO);
@@ -302,14 +288,13 @@ static void output_to_stdout(void **state)
 	assert_int_equal(count_entries("."), 1);
 }
 
-static void output_refuses(void **state)
+TEST_WITH(output_refuses, enter_directory, leave_directory)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "socket"};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct output_file *f = NULL;
 	char name[NAME_MAX + 2];
 
-	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(output_file__open("socket", &f), -ENXIO);
 	close(fd);
@@ -327,11 +312,10 @@ static void output_refuses(void **state)
 	assert_int_equal(count_entries("."), 1);
 }
 
-static void output_with_the_longest_name(void **state)
+TEST_WITH(output_with_the_longest_name, enter_directory, leave_directory)
 {
 	char name[NAME_MAX + 1];
 
-	(void)state;
 	memset(name, 'n', NAME_MAX);
 	name[NAME_MAX] = '\0';
 	put(name, "text");
@@ -340,11 +324,10 @@ static void output_with_the_longest_name(void **state)
 	assert_int_equal(count_entries("."), 1);
 }
 
-static void output_when_the_directory_vanishes(void **state)
+TEST_WITH(output_when_the_directory_vanishes, enter_directory, leave_directory)
 {
 	struct output_file *f;
 
-	(void)state;
 	mkdir("d", 0700);
 	assert_int_equal(output_file__open("d/f", &f), 0);
 	fputs("text", output_file__stream(f));
@@ -373,13 +356,12 @@ static void output_when_the_directory_vanishes(void **state)
 }
 
 /* A published file is watched as well: commit reports that it is gone, and puts it nowhere else. */
-static void output_published_and_taken_away(void **state)
+TEST_WITH(output_published_and_taken_away, enter_directory, leave_directory)
 {
 	static const char *const ways[] = {"rm f", "mv f moved", "rm f && touch f", "rm -rf ../d",
 					   "mv ../d ../moved"};
 	struct output_file *f;
 
-	(void)state;
 	mkdir("d", 0700);
 	assert_int_equal(output_file__open("d/f", &f), 0);
 	assert_int_equal(output_file__publish(f), 0);
@@ -397,13 +379,12 @@ static void output_published_and_taken_away(void **state)
 	}
 }
 
-static void output_beyond_the_file_size_limit(void **state)
+TEST_WITH(output_beyond_the_file_size_limit, enter_directory, leave_directory)
 {
 	struct rlimit saved, limit;
 	struct output_file *f;
 	int err;
 
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &saved);
 	limit = saved;
@@ -418,11 +399,10 @@ static void output_beyond_the_file_size_limit(void **state)
 	assert_int_equal(count_entries("."), 0);
 }
 
-static void output_on_a_full_disk(void **state)
+TEST_WITH(output_on_a_full_disk, enter_directory, leave_directory)
 {
 	struct output_file *f;
 
-	(void)state;
 	mkdir("disk", 0700);
 	if (mount("none", "disk", "tmpfs", 0, "size=64k")) {
 		print_message("mount: %s (needs CAP_SYS_ADMIN)\n", strerror(errno));
@@ -439,13 +419,12 @@ static void output_on_a_full_disk(void **state)
 	assert_int_equal(umount("disk"), 0);
 }
 
-static void output_belongs_to_the_sudo_user(void **state)
+TEST_WITH(output_belongs_to_the_sudo_user, enter_directory, leave_directory)
 {
 	static const char *const bad[] = {"", "-1", "4294967295", "12x", " 12"};
 	struct stat st;
 	int fd;
 
-	(void)state;
 	if (geteuid()) {
 		print_message("only root can give files away\n");
 		skip();
@@ -514,14 +493,13 @@ static void expect_inflated(const char *compressed, size_t compressed_size, cons
 	free(back);
 }
 
-static void gzip_round_trip(void **state)
+TEST(gzip_round_trip)
 {
 	static const size_t sizes[] = {0, 1, 100, 65536, 3000000};
 	static const size_t pieces[] = {100003, 4096, 7};
 	char *data = malloc(3000000);
 	uint32_t random = 1;
 
-	(void)state;
 	assert_non_null(data);
 	for (size_t i = 0; i < 3000000; i++) {
 		random = random * 1103515245 + 12345;
@@ -553,12 +531,11 @@ static void gzip_round_trip(void **state)
 	free(data);
 }
 
-static void gzip_of_bytes(void **state)
+TEST(gzip_of_bytes)
 {
 	static const size_t sizes[] = {0, 1, 100, 65536, 300000};
 	uint8_t *data = malloc(300000);
 
-	(void)state;
 	assert_non_null(data);
 	for (size_t i = 0; i < 300000; i++)
 		data[i] = (uint8_t)(i * i >> 7);
@@ -579,7 +556,7 @@ static void gzip_of_bytes(void **state)
 }
 
 /* Blocks end at the given offsets; offsets that are none, or behind the end, are left out. */
-static void gzip_of_pieces(void **state)
+TEST(gzip_of_pieces)
 {
 	static const size_t cuts[] = {0,      1,      1,      5000,   4000,
 				      100000, 149999, 150000, 150001, SIZE_MAX};
@@ -587,7 +564,6 @@ static void gzip_of_pieces(void **state)
 	size_t size, whole_size, many[15000];
 	uint32_t random = 1;
 
-	(void)state;
 	assert_non_null(data);
 	for (size_t i = 0; i < 150000; i++) { /* two kinds of bytes, in turns */
 		random = random * 1103515245 + 12345;
@@ -612,11 +588,10 @@ static void gzip_of_pieces(void **state)
 	free(data);
 }
 
-static void gzip_reports_errors(void **state)
+TEST(gzip_reports_errors)
 {
 	FILE *out = fopen("/dev/full", "we"), *gz = gzip_writer(out, NULL);
 
-	(void)state;
 	assert_non_null(gz);
 	fputs("little, so that only the last flush meets the error", gz);
 	assert_int_equal(fclose(gz), EOF);
@@ -632,14 +607,13 @@ static void gzip_reports_errors(void **state)
 	fclose(out);
 }
 
-static void gzip_into_an_output_file(void **state)
+TEST_WITH(gzip_into_an_output_file, enter_directory, leave_directory)
 {
 	struct output_file *f;
 	char *data;
 	size_t size;
 	FILE *gz;
 
-	(void)state;
 	assert_int_equal(output_file__open("f.gz", &f), 0);
 	gz = gzip_writer(output_file__stream(f), NULL);
 	fputs("content", gz);
@@ -651,7 +625,7 @@ static void gzip_into_an_output_file(void **state)
 }
 
 /* Users choose the root, the mount point and, for FUSE, the source of their mounts. */
-static void devices_of_mounts(void **state)
+TEST(devices_of_mounts)
 {
 	static const char mounts[] =
 		"22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/root rw\n"
@@ -660,7 +634,6 @@ static void devices_of_mounts(void **state)
 		"32 22 0:53 / /home/u/ 0:56 rw shared:9 - fuse.x  0:57  rw 0:58\n"
 		"33 22 10:60 /a\\01234\\04022\\0400:59 / rw - tmpfs 0:59 rw";
 
-	(void)state;
 	assert_true(mountinfo__has_device(mounts, 259, 1));
 	assert_true(mountinfo__has_device(mounts, 0, 51));
 	assert_true(mountinfo__has_device(mounts, 0, 54));
@@ -672,9 +645,8 @@ static void devices_of_mounts(void **state)
 	assert_false(mountinfo__has_device("", 0, 0));
 }
 
-static void crc_is_the_usual_one(void **state)
+TEST(crc_is_the_usual_one)
 {
-	(void)state;
 	assert_int_equal(crc32_update(0, "123456789", 9), 0xcbf43926);
 	assert_int_equal(crc32_update(crc32_update(0, "1234", 4), "56789", 5), 0xcbf43926);
 	assert_int_equal(crc32_update(0, "", 0), 0);
@@ -682,38 +654,7 @@ static void crc_is_the_usual_one(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		in_directory(reads_whole_files),
-		in_directory(reads_large_files),
-		in_directory(reads_lines),
-		in_directory(preads_up_to_the_end),
-		cmocka_unit_test(writes_through_a_nonblocking_pipe),
-		cmocka_unit_test(clocks_run),
-		in_directory(output_appears_whole),
-		in_directory(output_replaces),
-		in_directory(output_abort_leaves_nothing),
-		in_directory(output_follows_links),
-		in_directory(output_follows_dangling_links),
-		in_directory(output_to_a_fifo),
-		in_directory(output_to_devices),
-		in_directory(output_to_stdout),
-		in_directory(output_refuses),
-		in_directory(output_with_the_longest_name),
-		in_directory(output_when_the_directory_vanishes),
-		in_directory(output_published_and_taken_away),
-		in_directory(output_beyond_the_file_size_limit),
-		in_directory(output_on_a_full_disk),
-		in_directory(output_belongs_to_the_sudo_user),
-		cmocka_unit_test(gzip_round_trip),
-		cmocka_unit_test(gzip_of_bytes),
-		cmocka_unit_test(gzip_of_pieces),
-		cmocka_unit_test(gzip_reports_errors),
-		in_directory(gzip_into_an_output_file),
-		cmocka_unit_test(crc_is_the_usual_one),
-		cmocka_unit_test(devices_of_mounts),
-	};
-
 	unsetenv("SUDO_UID"); /* the tests themselves may run under sudo */
 	unsetenv("SUDO_GID");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* vec, hashmap and strtab. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "base/hashmap.h"
 #include "base/strtab.h"
 #include "base/vec.h"
@@ -24,11 +20,10 @@ static uint64_t next_random(void)
 	return random_state;
 }
 
-static void vec_grows_and_keeps(void **state)
+TEST(vec_grows_and_keeps)
 {
 	VEC(int) v = {};
 
-	(void)state;
 	for (int i = 0; i < 10000; i++)
 		assert_int_equal(vec_push(&v, i), 0);
 	assert_int_equal(v.count, 10000);
@@ -40,12 +35,11 @@ static void vec_grows_and_keeps(void **state)
 	assert_int_equal(v.capacity, 0);
 }
 
-static void vec_refuses_overflow(void **state)
+TEST(vec_refuses_overflow)
 {
 	VEC(uint64_t) v = {};
 	uint64_t *before;
 
-	(void)state;
 	assert_int_equal(vec_push(&v, 7), 0);
 	before = v.data;
 	assert_int_equal(vec_reserve(&v, SIZE_MAX), -ENOMEM);
@@ -56,11 +50,10 @@ static void vec_refuses_overflow(void **state)
 	vec_free(&v);
 }
 
-static void vec_reserves_exactly_large(void **state)
+TEST(vec_reserves_exactly_large)
 {
 	VEC(char) v = {};
 
-	(void)state;
 	assert_int_equal(vec_reserve(&v, 12345), 0);
 	assert_true(v.capacity >= 12345);
 	assert_int_equal(v.count, 0);
@@ -136,24 +129,21 @@ static void run_against_model(uint64_t hash_mask)
 	free(m);
 }
 
-static void hashmap_agrees_with_model(void **state)
+TEST(hashmap_agrees_with_model)
 {
-	(void)state;
 	run_against_model(UINT64_MAX);
 }
 
-static void hashmap_survives_collisions(void **state)
+TEST(hashmap_survives_collisions)
 {
-	(void)state;
 	run_against_model(0x3f);
 }
 
-static void hashmap_empty(void **state)
+TEST(hashmap_empty)
 {
 	const struct model m = {};
 	struct hashmap map = {};
 
-	(void)state;
 	assert_int_equal(find_key(&map, &m, 1), HASHMAP_NONE);
 	hashmap__clear(&map);
 	assert_int_equal(hashmap__add(&map, 0, HASHMAP_NONE), -ENOMEM);
@@ -162,11 +152,10 @@ static void hashmap_empty(void **state)
 	hashmap__fini(&map);
 }
 
-static void hashmap_reuses_tombstones(void **state)
+TEST(hashmap_reuses_tombstones)
 {
 	struct hashmap map = {};
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(hashmap__add(&map, 99, 0), 0);
 		assert_int_equal(map.tombstones, 0);
@@ -177,11 +166,10 @@ static void hashmap_reuses_tombstones(void **state)
 	hashmap__fini(&map);
 }
 
-static void hashes_depend_on_everything(void **state)
+TEST(hashes_depend_on_everything)
 {
 	static const char text[] = "0123456789abcdef0";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(text); i++) {
 		for (size_t j = 0; j < i; j++)
 			assert_true(hash_bytes(text, i) != hash_bytes(text, j));
@@ -200,12 +188,11 @@ static void hashes_depend_on_everything(void **state)
 
 /* ---- strtab ---------------------------------------------------------------------------------- */
 
-static void strtab_interns(void **state)
+TEST(strtab_interns)
 {
 	struct strtab *t = strtab__new();
 	const char *first;
 
-	(void)state;
 	assert_non_null(t);
 	assert_int_equal(strtab__count(t), 1);
 	assert_string_equal(strtab__get(t, 0), "");
@@ -230,14 +217,13 @@ static void strtab_interns(void **state)
 	strtab__free(NULL);
 }
 
-static void strtab_takes_large_strings(void **state)
+TEST(strtab_takes_large_strings)
 {
 	struct strtab *t = strtab__new();
 	size_t sizes[] = {8190, 8191, 8192, 65534, 65535, 65536, 65537, 1 << 20};
 	char *text = malloc((1 << 20) + 1);
 	int64_t numbers[8];
 
-	(void)state;
 	assert_non_null(t);
 	assert_non_null(text);
 	for (int i = 0; i < 8; i++) {
@@ -262,18 +248,5 @@ static void strtab_takes_large_strings(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vec_grows_and_keeps),
-		cmocka_unit_test(vec_refuses_overflow),
-		cmocka_unit_test(vec_reserves_exactly_large),
-		cmocka_unit_test(hashmap_agrees_with_model),
-		cmocka_unit_test(hashmap_survives_collisions),
-		cmocka_unit_test(hashmap_empty),
-		cmocka_unit_test(hashmap_reuses_tombstones),
-		cmocka_unit_test(hashes_depend_on_everything),
-		cmocka_unit_test(strtab_interns),
-		cmocka_unit_test(strtab_takes_large_strings),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* tenant_open: names that try to lead elsewhere, and things that are no files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "tenants/tenant_open.h"
 
 #define LIMIT 4096
@@ -79,12 +75,11 @@ static void expect_content(int fd, const char *text)
 	close(fd);
 }
 
-static void opens_below_the_root(void **state)
+TEST(opens_below_the_root)
 {
 	struct stat st;
 	int fd;
 
-	(void)state;
 	expect_content(try_open("etc/passwd", 0), "inside");
 	expect_content(try_open("/etc/passwd", 0), "inside");
 	expect_content(try_open("//etc/./../etc/passwd", 0), "inside");
@@ -93,9 +88,8 @@ static void opens_below_the_root(void **state)
 	expect_content(fd, "inside");
 }
 
-static void stays_inside(void **state)
+TEST(stays_inside)
 {
-	(void)state;
 	expect_content(try_open("../../../etc/passwd", 0), "inside");
 	assert_int_equal(try_open("../outside", 0), -ENOENT);
 	assert_int_equal(symlink("../../../etc/passwd", "lib/up"), 0);
@@ -110,32 +104,29 @@ static void stays_inside(void **state)
 	assert_int_equal(try_open("self", 0), -ELOOP);
 }
 
-static void refuses_links_on_request(void **state)
+TEST(refuses_links_on_request)
 {
-	(void)state;
 	assert_int_equal(symlink("etc/passwd", "link"), 0);
 	expect_content(try_open("link", 0), "inside");
 	assert_int_equal(try_open("link", O_NOFOLLOW), -ELOOP);
 	assert_int_equal(try_open("etc/passwd/", 0), -ENOTDIR);
 }
 
-static void refuses_magic_links(void **state)
+TEST(refuses_magic_links)
 {
 	int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(tenant_open(proc, "self/exe", 0, UINT64_MAX, &st), -ELOOP);
 	assert_int_equal(tenant_open(proc, "self/root/etc/passwd", 0, UINT64_MAX, &st), -ELOOP);
 	close(proc);
 }
 
-static void refuses_what_is_no_file(void **state)
+TEST(refuses_what_is_no_file)
 {
 	int dev = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	alarm(10); /* an open that blocks ends the test */
 	assert_int_equal(try_open("fifo", 0), -ENOTSUP);
@@ -150,11 +141,10 @@ static void refuses_what_is_no_file(void **state)
 	close(dev);
 }
 
-static void refuses_what_is_too_big(void **state)
+TEST(refuses_what_is_too_big)
 {
 	int fd;
 
-	(void)state;
 	write_text("sized", "");
 	assert_int_equal(truncate("sized", LIMIT + 1), 0);
 	assert_int_equal(try_open("sized", 0), -EFBIG);
@@ -164,11 +154,10 @@ static void refuses_what_is_too_big(void **state)
 	close(fd);
 }
 
-static void does_not_wait_for_a_lease(void **state)
+TEST(does_not_wait_for_a_lease)
 {
 	int fd;
 
-	(void)state;
 	write_text("leased", "x");
 	fd = open("leased", O_RDWR | O_CLOEXEC);
 	signal(SIGIO, SIG_IGN);
@@ -179,12 +168,11 @@ static void does_not_wait_for_a_lease(void **state)
 	close(fd);
 }
 
-static void finds_the_root_of_a_process(void **state)
+TEST(finds_the_root_of_a_process)
 {
 	struct stat mine, root;
 	int fd = tenant_root(getpid());
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &root), 0);
 	assert_int_equal(stat("/", &mine), 0);
@@ -195,14 +183,13 @@ static void finds_the_root_of_a_process(void **state)
 }
 
 /* A child in a root of its own: its paths mean what they mean there. */
-static void resolves_inside_a_chroot(void **state)
+TEST(resolves_inside_a_chroot)
 {
 	struct stat st;
 	int ready[2], fd;
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	if (geteuid()) {
 		print_message("chroot needs root\n");
 		skip();
@@ -227,7 +214,7 @@ static void resolves_inside_a_chroot(void **state)
 	close(fd);
 }
 
-static void opens_a_deleted_mapping(void **state)
+TEST(opens_a_deleted_mapping)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	uint64_t start;
@@ -235,7 +222,6 @@ static void opens_a_deleted_mapping(void **state)
 	void *map;
 	int fd;
 
-	(void)state;
 	write_text("mapped", "mapped text");
 	fd = open("mapped", O_RDONLY | O_CLOEXEC);
 	map = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -258,18 +244,5 @@ static void opens_a_deleted_mapping(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opens_below_the_root),
-		cmocka_unit_test(stays_inside),
-		cmocka_unit_test(refuses_links_on_request),
-		cmocka_unit_test(refuses_magic_links),
-		cmocka_unit_test(refuses_what_is_no_file),
-		cmocka_unit_test(refuses_what_is_too_big),
-		cmocka_unit_test(does_not_wait_for_a_lease),
-		cmocka_unit_test(finds_the_root_of_a_process),
-		cmocka_unit_test(resolves_inside_a_chroot),
-		cmocka_unit_test(opens_a_deleted_mapping),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, remove_tree);
+	return run_unit_tests(make_tree, remove_tree);
 }

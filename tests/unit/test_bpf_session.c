@@ -3,16 +3,6 @@
  * bpf_session against the running kernel: books that balance, exact CPU time, children, both
  * clocks, stacks of known depth. Needs root.
  */
-#include "base/clocks.h"
-#include "live/capture/bpf_session_cpus.h"
-#include "live/capture/bpf_session_private.h" /* before cmocka, which has a macro of the name fail */
-#include "live/capture/cpu_visit.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +10,12 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "unit.h"
+#include "base/clocks.h"
+#include "live/capture/bpf_session_cpus.h"
+#include "live/capture/bpf_session_private.h"
+#include "live/capture/cpu_visit.h"
 
 #define HZ	  997
 #define DEPTH	  30
@@ -217,24 +213,22 @@ static void a_spinner_is_seen_exactly(struct recording *r)
 	assert_true(deep * 10 > r->count * 7);
 }
 
-static void exact_with_the_tsc(void **state)
+TEST(exact_with_the_tsc)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r = open_recording(&options);
 
-	(void)state;
 	a_spinner_is_seen_exactly(r);
 	for (size_t i = 0; i < r->count; i++)
 		assert_int_equal(r->samples[i].tsc != 0, bpf_session__info(r->session)->tsc);
 	close_recording(r);
 }
 
-static void exact_with_the_monotonic_clock(void **state)
+TEST(exact_with_the_monotonic_clock)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r;
 
-	(void)state;
 	options.clock = CLOCK_CHOICE_MONOTONIC;
 	r = open_recording(&options);
 	assert_false(bpf_session__info(r->session)->tsc);
@@ -246,7 +240,7 @@ static void exact_with_the_monotonic_clock(void **state)
 }
 
 /* Of both clocks: the samples lie between the start and the stop as we see them. */
-static void times_are_ours(void **state)
+TEST(times_are_ours)
 {
 	for (int choice = CLOCK_CHOICE_AUTO; choice <= CLOCK_CHOICE_MONOTONIC; choice += 2) {
 		struct bpf_session_options options = defaults();
@@ -273,13 +267,12 @@ static void times_are_ours(void **state)
 	}
 }
 
-static void depth_is_limited(void **state)
+TEST(depth_is_limited)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r;
 	size_t cut = 0;
 
-	(void)state;
 	options.max_depth = 5;
 	options.kernel_stacks = false;
 	r = open_recording(&options);
@@ -333,14 +326,13 @@ static uint64_t children_cpu(void)
 	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ull;
 }
 
-static void short_children_are_seen(void **state)
+TEST(short_children_are_seen)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r = open_recording(&options);
 	uint64_t expected, variance, used = children_cpu();
 	size_t of_children = 0;
 
-	(void)state;
 	bpf_session__add_target(r->session, getpid());
 	start(r);
 	make_children(200, 500000);
@@ -363,13 +355,12 @@ static void short_children_are_seen(void **state)
 }
 
 /* On one CPU, in the smallest ring, which is not drained meanwhile. */
-static void losses_are_counted(void **state)
+TEST(losses_are_counted)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r;
 	cpu_set_t *home;
 
-	(void)state;
 	options.ring_bytes = 1;
 	r = open_recording(&options);
 	bpf_session__add_target(r->session, getpid());
@@ -391,12 +382,11 @@ static void losses_are_counted(void **state)
 	close_recording(r);
 }
 
-static void children_are_not_followed_by_default(void **state)
+TEST(children_are_not_followed_by_default)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r;
 
-	(void)state;
 	options.target.inherit = false;
 	r = open_recording(&options);
 	bpf_session__add_target(r->session, getpid());
@@ -411,14 +401,13 @@ static void children_are_not_followed_by_default(void **state)
 	close_recording(r);
 }
 
-static void the_whole_system_but_us(void **state)
+TEST(the_whole_system_but_us)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r;
 	size_t of_child = 0;
 	pid_t pid;
 
-	(void)state;
 	options.target.mode = TARGET_ALL;
 	options.target.exclude_self = true;
 	r = open_recording(&options);
@@ -445,13 +434,12 @@ static void the_whole_system_but_us(void **state)
 /*
  * More comes in than the ring holds while it is not read: what is lost is in the books (see stop()).
  */
-static void a_full_ring_is_counted(void **state)
+TEST(a_full_ring_is_counted)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r;
 	uint64_t full = 0;
 
-	(void)state;
 	options.hz = 20000; /* of 2 KB, into 8 MB */
 	r = open_recording(&options);
 	bpf_session__add_target(r->session, getpid());
@@ -469,14 +457,13 @@ static void a_full_ring_is_counted(void **state)
 	close_recording(r);
 }
 
-static void failures_have_words(void **state)
+TEST(failures_have_words)
 {
 	struct bpf_session_options options = defaults();
 	struct bpf_session *session = NULL;
 	struct failure failure = {};
 	uint32_t no_cpu = 8000;
 
-	(void)state;
 	options.event = "no-such-event";
 	assert_int_equal(bpf_session__open(&options, &session, &failure), -ENOENT);
 	assert_non_null(strstr(failure.remedy, "cpu-clock"));
@@ -489,14 +476,13 @@ static void failures_have_words(void **state)
 	bpf_session__free(NULL);
 }
 
-static void programs_are_small(void **state)
+TEST(programs_are_small)
 {
 	struct bpf_session_options options = defaults();
 	struct bpf_program_info programs[16];
 	struct recording *r;
 	size_t count;
 
-	(void)state;
 	options.max_depth = SAMPLE_USER_DEPTH_MAX;
 	r = open_recording(&options);
 	count = bpf_session__programs(r->session, programs, 16);
@@ -521,14 +507,13 @@ static uint64_t slot_of(const struct recording *r, uint32_t tgid)
 }
 
 /* A process that shares its slot with one that has a runtime is looked up; the others are not. */
-static void runtimes_are_counted(void **state)
+TEST(runtimes_are_counted)
 {
 	const struct runtime_info info = {.has = RUNTIME_PYTHON};
 	struct bpf_session_options options = defaults();
 	const uint32_t tgid = 77, other = tgid + RUNTIME_SLOTS;
 	struct recording *r;
 
-	(void)state;
 	r = open_recording(&options);
 	assert_int_equal(bpf_session__set_runtime(r->session, tgid, NULL), 0);
 	assert_int_equal(slot_of(r, tgid), 0);
@@ -549,20 +534,5 @@ static void runtimes_are_counted(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exact_with_the_tsc),
-		cmocka_unit_test(exact_with_the_monotonic_clock),
-		cmocka_unit_test(times_are_ours),
-		cmocka_unit_test(depth_is_limited),
-		cmocka_unit_test(short_children_are_seen),
-		cmocka_unit_test(losses_are_counted),
-		cmocka_unit_test(children_are_not_followed_by_default),
-		cmocka_unit_test(the_whole_system_but_us),
-		cmocka_unit_test(a_full_ring_is_counted),
-		cmocka_unit_test(failures_have_words),
-		cmocka_unit_test(programs_are_small),
-		cmocka_unit_test(runtimes_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which processes began and ended between two readings, in any order of the rings, and passed nothing on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "live/brief_lives.h"
 
 #define SHELL 10u
@@ -36,11 +31,10 @@ static void exits(struct brief_lives *b, uint64_t time, uint32_t pid)
 	note(b, EVENT_EXIT, time, pid, pid, SHELL);
 }
 
-static void brief_lives_are_dropped_from_fork_to_exit(void **state)
+TEST(brief_lives_are_dropped_from_fork_to_exit)
 {
 	struct brief_lives b = {};
 
-	(void)state;
 	exits(&b, 130, CHILD); /* its ring is read first */
 	forks(&b, 110, SHELL, CHILD);
 	assert_false(brief_lives__drop(&b, CHILD, 110, 130)); /* a sample may still come */
@@ -57,11 +51,10 @@ static void brief_lives_are_dropped_from_fork_to_exit(void **state)
 }
 
 /* What has children, threads, no beginning or no end in view may have passed its mappings on, or lives. */
-static void lives_with_children_threads_or_no_end_are_kept(void **state)
+TEST(lives_with_children_threads_or_no_end_are_kept)
 {
 	struct brief_lives b = {};
 
-	(void)state;
 	forks(&b, 110, SHELL, CHILD);
 	assert_false(brief_lives__drop(&b, CHILD, 110, 200));
 	exits(&b, 130, CHILD);
@@ -91,11 +84,10 @@ static void lives_with_children_threads_or_no_end_are_kept(void **state)
 }
 
 /* The fork was passed on before the end came: so are the other records. */
-static void a_process_whose_fork_was_kept_keeps_its_records(void **state)
+TEST(a_process_whose_fork_was_kept_keeps_its_records)
 {
 	struct brief_lives b = {};
 
-	(void)state;
 	forks(&b, 110, SHELL, CHILD);
 	assert_false(brief_lives__drop(&b, CHILD, 110, 115));
 	exits(&b, 130, CHILD);
@@ -105,11 +97,10 @@ static void a_process_whose_fork_was_kept_keeps_its_records(void **state)
 }
 
 /* A fork that was read with the records before, and not passed on yet, counts. */
-static void only_records_before_the_given_time_are_forgotten(void **state)
+TEST(only_records_before_the_given_time_are_forgotten)
 {
 	struct brief_lives b = {};
 
-	(void)state;
 	forks(&b, 121, CHILD, CHILD + 1);
 	brief_lives__forget(&b, 121);
 	forks(&b, 110, SHELL, CHILD);
@@ -120,11 +111,10 @@ static void only_records_before_the_given_time_are_forgotten(void **state)
 	brief_lives__fini(&b);
 }
 
-static void missed_records_and_a_full_list_prevent_drops(void **state)
+TEST(missed_records_and_a_full_list_prevent_drops)
 {
 	struct brief_lives b = {};
 
-	(void)state;
 	forks(&b, 110, SHELL, CHILD);
 	exits(&b, 130, CHILD);
 	brief_lives__miss(&b, 110);
@@ -147,13 +137,5 @@ static void missed_records_and_a_full_list_prevent_drops(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(brief_lives_are_dropped_from_fork_to_exit),
-		cmocka_unit_test(lives_with_children_threads_or_no_end_are_kept),
-		cmocka_unit_test(a_process_whose_fork_was_kept_keeps_its_records),
-		cmocka_unit_test(only_records_before_the_given_time_are_forgotten),
-		cmocka_unit_test(missed_records_and_a_full_list_prevent_drops),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* runs: waiting */
 /* Builders of unwind tables that do what they shall, and some that were taken over by what they read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -22,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
@@ -125,7 +121,7 @@ static void build_here(int fd, struct unwind_table_image *image)
 	elf_file__free(file);
 }
 
-static void a_builder_makes_the_same_table_as_this_process(void **state)
+TEST(a_builder_makes_the_same_table_as_this_process)
 {
 	_cleanup_close_ int library = open_library(),
 			    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -133,7 +129,6 @@ static void a_builder_makes_the_same_table_as_this_process(void **state)
 	struct helper_pool *s;
 	struct built result;
 
-	(void)state;
 	build_here(library, &own);
 	s = start_builders();
 	for (int i = 0; i < 5; i++) {
@@ -159,7 +154,7 @@ static void a_builder_makes_the_same_table_as_this_process(void **state)
 }
 
 /* A section that is longer than the file, and parts of a record behind the last section. */
-static void forged_and_empty_pieces_are_errors(void **state)
+TEST(forged_and_empty_pieces_are_errors)
 {
 	static const uint64_t FORGED[][5] = {
 		{0x1000, 0x2000, 0, 1ull << 32 | 100}, {1ull << 60}, {0x1000, 0x2000}};
@@ -169,7 +164,6 @@ static void forged_and_empty_pieces_are_errors(void **state)
 	struct built result;
 	struct helper_pool *s;
 
-	(void)state;
 	s = start_builders();
 	for (size_t i = 0; i < 4; i++) {
 		fd = i < 3 ? memfd_create("pieces", MFD_CLOEXEC) : build_pieces__write(&piece, 1);
@@ -420,7 +414,7 @@ static void assert_next_is_good(struct helper_pool *s)
 	unwind_table_image__fini(&result.image);
 }
 
-static void a_dying_or_forging_builder_fails_only_its_request(void **state)
+TEST(a_dying_or_forging_builder_fails_only_its_request)
 {
 	static const struct {
 		enum trick trick;
@@ -446,7 +440,6 @@ static void a_dying_or_forging_builder_fails_only_its_request(void **state)
 	};
 	struct helper_pool *s = start_tricks();
 
-	(void)state;
 	assert_next_is_good(s);
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct built result = do_trick(s, CASES[i].trick, OWNER);
@@ -460,13 +453,12 @@ static void a_dying_or_forging_builder_fails_only_its_request(void **state)
 }
 
 /* Fork and signals end it, other calls fail. */
-static void forbidden_calls_fail_or_kill_the_builder(void **state)
+TEST(forbidden_calls_fail_or_kill_the_builder)
 {
 	static const enum trick DEADLY[] = {FORK, SIGNAL, SOCKET},
 				REFUSED[] = {GROWN, OPEN_FILE, MORE_MEMORY, WHO};
 	struct helper_pool *s = start_tricks();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(DEADLY) / sizeof(DEADLY[0]); i++)
 		assert_int_equal(do_trick(s, DEADLY[i], OWNER).why, HELPER_DIED);
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
@@ -480,13 +472,12 @@ static void forbidden_calls_fail_or_kill_the_builder(void **state)
 }
 
 /* One that does nothing, or never ends; a user with several of them waits in vain, others do not. */
-static void hung_builders_ban_their_user_but_not_the_administrator(void **state)
+TEST(hung_builders_ban_their_user_but_not_the_administrator)
 {
 	struct helper_pool *s = start_tricks();
 	struct built result;
 	uint64_t begin = monotonic_ns();
 
-	(void)state;
 	result = do_trick(s, SPIN, OWNER);
 	assert_int_equal(result.why, HELPER_HUNG);
 	assert_true(result.cpu_ns > SECOND / 100); /* what it took is known all the same */
@@ -526,7 +517,7 @@ static enum table_refusal request_table(struct table_builder *b, int fd)
 }
 
 /* A user whose files hang builders gets tables of the system's files alone. */
-static void a_banned_user_still_gets_tables_of_system_files(void **state)
+TEST(a_banned_user_still_gets_tables_of_system_files)
 {
 	_cleanup_close_ int library = open_library(), bad = trick_file(SLEEP),
 			    good = trick_file(HONEST);
@@ -534,7 +525,6 @@ static void a_banned_user_still_gets_tables_of_system_files(void **state)
 	struct table_builder *b;
 	struct stat st;
 
-	(void)state;
 	if (fstat(library, &st) || st.st_uid || st.st_mode & (S_IWGRP | S_IWOTH))
 		fail_msg("the C library is not the administrator's");
 	assert_int_equal(table_builder__new(LIMIT, s, NULL, &b), 0);
@@ -559,7 +549,7 @@ static int hand_over(struct table_builder *b, int fd)
 }
 
 /* A builder of a large file counts until its table is there, or is not wanted any more. */
-static void large_files_are_counted_while_their_build_is_pending(void **state)
+TEST(large_files_are_counted_while_their_build_is_pending)
 {
 	_cleanup_close_ int small = trick_file(SLEEP), big = trick_file(SLEEP);
 	struct helper_pool *s = start_tricks();
@@ -568,7 +558,6 @@ static void large_files_are_counted_while_their_build_is_pending(void **state)
 	const char byte = SLEEP;
 	struct built_table built;
 
-	(void)state;
 	assert_int_equal(pwrite(big, &byte, 1, (off_t)QUOTA_LARGE_FILE - 1), 1);
 	assert_int_equal(table_builder__new(LIMIT, s, NULL, &b), 0);
 	table_builder__count_large(b, &large);
@@ -622,12 +611,11 @@ static void wait_until(bool done)
 }
 
 /* The one that waits for its file is killed: the next request does not notice. */
-static void a_killed_idle_builder_fails_no_request(void **state)
+TEST(a_killed_idle_builder_fails_no_request)
 {
 	struct helper_pool *s;
 	pid_t keeper;
 
-	(void)state;
 	assert_int_equal(first_child(getpid()), 0);
 	s = start_tricks();
 	keeper = first_child(getpid());
@@ -656,16 +644,5 @@ static void a_killed_idle_builder_fails_no_request(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_builder_makes_the_same_table_as_this_process),
-		cmocka_unit_test(forged_and_empty_pieces_are_errors),
-		cmocka_unit_test(a_dying_or_forging_builder_fails_only_its_request),
-		cmocka_unit_test(forbidden_calls_fail_or_kill_the_builder),
-		cmocka_unit_test(hung_builders_ban_their_user_but_not_the_administrator),
-		cmocka_unit_test(a_killed_idle_builder_fails_no_request),
-		cmocka_unit_test(a_banned_user_still_gets_tables_of_system_files),
-		cmocka_unit_test(large_files_are_counted_while_their_build_is_pending),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What building a table may take: each limit ends it before it is exceeded, and says that it was that. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "unit/forge_dwarf.h"
@@ -75,14 +71,13 @@ static void assert_refused(int fd, struct build_limits limits, enum table_refusa
 	assert_true(*table_refusal_text(refusal));
 }
 
-static void input_rows_and_time_have_limits_of_their_own(void **state)
+TEST(input_rows_and_time_have_limits_of_their_own)
 {
 	struct build_limits limits = BUILD_LIMITS;
 	enum table_refusal refusal = TABLE_REFUSAL_TIME;
 	size_t size, rows = 2 * FUNCTIONS + 1;
 	_cleanup_close_ int fd = forge_functions(false, &size);
 
-	(void)state;
 	assert_int_equal(build(fd, &limits, &refusal), 0);
 	assert_int_equal(refusal, TABLE_REFUSAL_NONE);
 	limits.input = size - 1;
@@ -97,7 +92,7 @@ static void input_rows_and_time_have_limits_of_their_own(void **state)
 }
 
 /* The section, 24 bytes a function and 12 a row; sorting takes the functions a second time. */
-static void the_memory_limit_counts_section_functions_and_rows(void **state)
+TEST(the_memory_limit_counts_section_functions_and_rows)
 {
 	for (int descending = 0; descending < 2; descending++) {
 		size_t size, least;
@@ -121,7 +116,7 @@ static void the_memory_limit_counts_section_functions_and_rows(void **state)
 	}
 }
 
-static void a_table_larger_than_its_limit_is_refused(void **state)
+TEST(a_table_larger_than_its_limit_is_refused)
 {
 	size_t size;
 	_cleanup_close_ int fd = forge_functions(false, &size);
@@ -129,7 +124,6 @@ static void a_table_larger_than_its_limit_is_refused(void **state)
 	enum table_refusal refusal;
 	struct elf_file *file;
 
-	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(unwind_table__build_within(file, 84000, &BUILD_LIMITS, &image, &refusal),
 			 -EFBIG);
@@ -138,7 +132,7 @@ static void a_table_larger_than_its_limit_is_refused(void **state)
 }
 
 /* More functions in the unwind information of one piece of JIT code than are kept of all of them. */
-static void a_piece_with_too_many_functions_is_refused(void **state)
+TEST(a_piece_with_too_many_functions_is_refused)
 {
 	enum { PIECE_FUNCTIONS = 5000000, SIZE = 28 };
 	static const uint8_t CIE[] = "\x10\0\0\0\0\0\0\0\1\0\1\x78\x10\x0c\7\x08\x90\1\0\0";
@@ -151,7 +145,6 @@ static void a_piece_with_too_many_functions_is_refused(void **state)
 		.section = {.data = data, .size = size, .is_eh_frame = true},
 	};
 
-	(void)state;
 	assert_non_null(data);
 	memcpy(data, CIE, sizeof(CIE) - 1);
 	for (uint32_t i = 0; i < PIECE_FUNCTIONS; i++) {
@@ -171,7 +164,7 @@ static void a_piece_with_too_many_functions_is_refused(void **state)
 }
 
 /* Code that is not followed is counted; the table has all the rest. The program's start has no CFI. */
-static void code_that_is_not_followed_is_counted_as_left(void **state)
+TEST(code_that_is_not_followed_is_counted_as_left)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct build_limits limits = BUILD_LIMITS;
@@ -180,7 +173,6 @@ static void code_that_is_not_followed_is_counted_as_left(void **state)
 	struct elf_file *file;
 	uint64_t rows;
 
-	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(unwind_table__build_within(file, LIMIT, &limits, &image, &refusal), 0);
 	assert_int_equal(image.left, 0);
@@ -218,14 +210,13 @@ static int with_text_of(uint64_t size)
 }
 
 /* What a section header claims beyond the end of the file costs nothing, and is left. */
-static void text_claimed_beyond_the_file_refuses_no_table(void **state)
+TEST(text_claimed_beyond_the_file_refuses_no_table)
 {
 	_cleanup_close_ int fd = with_text_of(UINT64_C(1) << 62);
 	struct unwind_table_image image;
 	enum table_refusal refusal;
 	struct elf_file *file;
 
-	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(unwind_table__build_within(file, LIMIT, &BUILD_LIMITS, &image, &refusal),
 			 0);
@@ -236,7 +227,7 @@ static void text_claimed_beyond_the_file_refuses_no_table(void **state)
 }
 
 /* Everything that was taken is given back. */
-static void rows_give_back_all_the_memory_they_took(void **state)
+TEST(rows_give_back_all_the_memory_they_took)
 {
 	static const struct unwind_rule RULES[] = {{.cfa = UNWIND_CFA_ROOT}, {}};
 	struct build_limits limits = BUILD_LIMITS;
@@ -244,7 +235,6 @@ static void rows_give_back_all_the_memory_they_took(void **state)
 	struct unwind_rows r;
 	row_list more = {};
 
-	(void)state;
 	limits.memory = 12 * 15;
 	build_budget__start(&budget, &limits);
 	unwind_rows__init(&r, LIMIT, &budget);
@@ -271,7 +261,7 @@ static void rows_give_back_all_the_memory_they_took(void **state)
 }
 
 /* Of two rows for one address the one that says something stays, else the added one. */
-static void a_merge_replaces_only_rows_without_a_cfa(void **state)
+TEST(a_merge_replaces_only_rows_without_a_cfa)
 {
 	static const struct unwind_rule SAYS = {.cfa = UNWIND_CFA_ROOT},
 					WHY = {.ra = UNWIND_RA_INFERRED}, NONE = {};
@@ -279,7 +269,6 @@ static void a_merge_replaces_only_rows_without_a_cfa(void **state)
 	struct unwind_rows r;
 	row_list more = {};
 
-	(void)state;
 	unwind_rows__init(&r, LIMIT, NULL);
 	for (uint64_t i = 1; i <= 4; i++)
 		assert_int_equal(unwind_rows__add(&r, 100 * i, i % 2 ? &SAYS : &NONE), 0);
@@ -299,16 +288,5 @@ static void a_merge_replaces_only_rows_without_a_cfa(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(input_rows_and_time_have_limits_of_their_own),
-		cmocka_unit_test(the_memory_limit_counts_section_functions_and_rows),
-		cmocka_unit_test(a_table_larger_than_its_limit_is_refused),
-		cmocka_unit_test(code_that_is_not_followed_is_counted_as_left),
-		cmocka_unit_test(rows_give_back_all_the_memory_they_took),
-		cmocka_unit_test(a_merge_replaces_only_rows_without_a_cfa),
-		cmocka_unit_test(a_piece_with_too_many_functions_is_refused),
-		cmocka_unit_test(text_claimed_beyond_the_file_refuses_no_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-#undef fail /* base/log.h has one, too */
-
+#include "unit.h"
 #include "agent/http.h"
 
 static void make_file(const char *path)
@@ -21,12 +15,11 @@ static void make_file(const char *path)
 	close(fd);
 }
 
-static void the_first_existing_file_is_taken(void **state)
+TEST(the_first_existing_file_is_taken)
 {
 	char directory[] = "/tmp/ca-file-XXXXXX", one[64], two[64], three[64];
 	const char *paths[] = {one, two, three};
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(one, sizeof(one), "%s/one", directory);
 	snprintf(two, sizeof(two), "%s/two", directory);
@@ -43,9 +36,8 @@ static void the_first_existing_file_is_taken(void **state)
 }
 
 /* What the user names is not looked for: that it is missing is for him to hear. */
-static void a_ca_file_of_the_environment_need_not_exist(void **state)
+TEST(a_ca_file_of_the_environment_need_not_exist)
 {
-	(void)state;
 	setenv("SSL_CERT_FILE", "/nonexistent/ca.pem", 1);
 	assert_string_equal(ca_file__of_system(), "/nonexistent/ca.pem");
 	setenv("SSL_CERT_FILE", "", 1);
@@ -57,10 +49,5 @@ static void a_ca_file_of_the_environment_need_not_exist(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_existing_file_is_taken),
-		cmocka_unit_test(a_ca_file_of_the_environment_need_not_exist),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

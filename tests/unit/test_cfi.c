@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Call frame information that was forged: every form of a rule, and malformed ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dwarf.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "unit/forge_dwarf.h"
 #include "unwind/cfi.h"
@@ -159,7 +155,7 @@ static void assert_row(const struct reported *reported, size_t row, uint64_t add
 		.cfa = UNWIND_CFA_UNKNOWN                                                          \
 	}
 
-static void each_step_of_a_prologue_makes_a_row(void **state)
+TEST(each_step_of_a_prologue_makes_a_row)
 {
 	struct reported reported = ROWS_OF(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16,
 					   DW_CFA_offset | 6, 2, DW_CFA_advance_loc | 3,
@@ -167,7 +163,6 @@ static void each_step_of_a_prologue_makes_a_row(void **state)
 					   DW_CFA_restore | 6, DW_CFA_def_cfa, 7, 8);
 	struct unwind_rule pushed = SP(16), framed = pushed;
 
-	(void)state;
 	pushed.fp = framed.fp = UNWIND_FP_AT_CFA;
 	pushed.fp_offset = framed.fp_offset = -16;
 	framed.cfa = UNWIND_CFA_FP;
@@ -180,26 +175,24 @@ static void each_step_of_a_prologue_makes_a_row(void **state)
 	assert_row(&reported, 4, CODE + 0x100, NONE);
 }
 
-static void a_remembered_state_is_restored(void **state)
+TEST(a_remembered_state_is_restored)
 {
 	struct reported reported = ROWS_OF(DW_CFA_def_cfa_offset, 64, DW_CFA_advance_loc | 8,
 					   DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8,
 					   DW_CFA_advance_loc | 1, DW_CFA_restore_state);
 
-	(void)state;
 	assert_row(&reported, 0, CODE, SP(64));
 	assert_row(&reported, 1, CODE + 8, SP(8));
 	assert_row(&reported, 2, CODE + 9, SP(64));
 }
 
-static void only_recognized_cfa_expressions_become_rules(void **state)
+TEST(only_recognized_cfa_expressions_become_rules)
 {
 	struct reported reported = ROWS_OF(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8,
 					   DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit11,
 					   DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus);
 	struct unwind_rule rule = SP(11);
 
-	(void)state;
 	rule.cfa = UNWIND_CFA_PLT;
 	assert_row(&reported, 0, CODE, rule);
 
@@ -241,12 +234,11 @@ static void only_recognized_cfa_expressions_become_rules(void **state)
 	assert_row(&reported, 0, CODE, UNKNOWN);
 }
 
-static void only_registers_that_unwinding_needs_change_a_row(void **state)
+TEST(only_registers_that_unwinding_needs_change_a_row)
 {
 	struct reported reported = ROWS_OF(DW_CFA_def_cfa, 10, 0);
 	struct unwind_rule rule = {.cfa = UNWIND_CFA_REGISTER, .cfa_register = 10, AT_CFA_8};
 
-	(void)state;
 	assert_row(&reported, 0, CODE, rule);
 	reported = ROWS_OF(DW_CFA_register, 16, 5);
 	rule = SP(8);
@@ -270,7 +262,7 @@ static void only_registers_that_unwinding_needs_change_a_row(void **state)
 }
 
 /* What a CIE says about rbx holds for its functions, and comes back with DW_CFA_restore. */
-static void a_restored_rbx_has_the_rule_of_its_cie(void **state)
+TEST(a_restored_rbx_has_the_rule_of_its_cie)
 {
 	static const uint8_t INITIAL[] = {DW_CFA_offset | 3, 2}, OTHER[] = {DW_CFA_undefined, 3},
 			     BODY[] = {DW_CFA_advance_loc | 4, DW_CFA_same_value, 3,
@@ -281,7 +273,6 @@ static void a_restored_rbx_has_the_rule_of_its_cie(void **state)
 	struct reported reported = {};
 	struct forge f = {};
 
-	(void)state;
 	add_fde(&f, add_cie(&f, "zR", INITIAL, sizeof(INITIAL)), CODE, 0x10, BODY, sizeof(BODY));
 	add_fde(&f, add_cie(&f, "zR", OTHER, sizeof(OTHER)), CODE + 0x10, 0x10, NULL, 0);
 	add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE + 0x20, 0x10, BODY, sizeof(BODY));
@@ -302,7 +293,7 @@ static void a_restored_rbx_has_the_rule_of_its_cie(void **state)
 }
 
 /* As glibc describes what signal handlers return to. It begins a byte early. */
-static void a_signal_frame_begins_a_byte_early(void **state)
+TEST(a_signal_frame_begins_a_byte_early)
 {
 	static const uint8_t RETURN[] = {
 		DW_CFA_def_cfa_expression, 4,  DW_OP_breg7, 0xa0,	 0x01, DW_OP_deref,
@@ -312,7 +303,6 @@ static void a_signal_frame_begins_a_byte_early(void **state)
 	struct forge f = {};
 	struct reported reported;
 
-	(void)state;
 	add_fde(&f, add_cie(&f, "zRS", NULL, 0), CODE, 9, RETURN, sizeof(RETURN));
 	reported = read_forged(&f);
 	assert_int_equal(reported.count, 2);
@@ -322,14 +312,13 @@ static void a_signal_frame_begins_a_byte_early(void **state)
 }
 
 /* Whatever a program's entry says, it has no caller. A library has no entry. */
-static void the_entry_of_a_program_has_no_caller(void **state)
+TEST(the_entry_of_a_program_has_no_caller)
 {
 	static const uint8_t DEEP[] = {DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 32};
 	struct forge f = {};
 	struct reported reported;
 	size_t cie;
 
-	(void)state;
 	cie = add_cie(&f, "zR", NULL, 0);
 	add_fde(&f, cie, CODE, 0x10, DEEP, sizeof(DEEP));
 	add_fde(&f, cie, CODE + 0x10, 0x10, DEEP, sizeof(DEEP));
@@ -349,7 +338,7 @@ static void the_entry_of_a_program_has_no_caller(void **state)
 /* ---- functions ------------------------------------------------------------------------------- */
 
 /* Out of order, with padding, with a gap, none of their own, twice. */
-static void functions_are_sorted_and_overlapping_ones_counted(void **state)
+TEST(functions_are_sorted_and_overlapping_ones_counted)
 {
 	static const uint8_t DEEP[] = {DW_CFA_def_cfa_offset, 32};
 	struct forge f = {};
@@ -357,7 +346,6 @@ static void functions_are_sorted_and_overlapping_ones_counted(void **state)
 	struct reported reported;
 	size_t cie;
 
-	(void)state;
 	cie = add_cie(&f, "zR", NULL, 0);
 	add_fde(&f, cie, CODE + 0x200, 0x10, DEEP, sizeof(DEEP));
 	add_fde(&f, cie, CODE, 0x18, NULL, 0);
@@ -379,7 +367,7 @@ static void functions_are_sorted_and_overlapping_ones_counted(void **state)
 }
 
 /* In .debug_frame addresses are plain, and a common entry may come later. */
-static void a_cie_of_a_debug_frame_may_come_later(void **state)
+TEST(a_cie_of_a_debug_frame_may_come_later)
 {
 	static const uint8_t CIE[] = {
 		0xff, 0xff, 0xff, 0xff, 3, 0, 1, 0x78, 16, DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16,
@@ -390,7 +378,6 @@ static void a_cie_of_a_debug_frame_may_come_later(void **state)
 	uint64_t address = CODE, length = 0x40;
 	struct reported reported;
 
-	(void)state;
 	put_32(&f, 20);
 	put_32(&f, 24);
 	forge_bytes(&f, &address, 8);
@@ -406,12 +393,11 @@ static void a_cie_of_a_debug_frame_may_come_later(void **state)
 
 /* ---- malformed -------------------------------------------------------------------------------- */
 
-static void malformed_instructions_make_an_unknown_rule(void **state)
+TEST(malformed_instructions_make_an_unknown_rule)
 {
 	/* backwards, over the end, no state to restore, an instruction that there is not, cut short */
 	struct reported reported = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_set_loc, 0, 0, 0, 0);
 
-	(void)state;
 	assert_row(&reported, 1, CODE + 4, UNKNOWN);
 	reported = ROWS_OF(DW_CFA_advance_loc4, 0xff, 0xff, 0xff, 0xff);
 	assert_row(&reported, 0, CODE, UNKNOWN);
@@ -436,7 +422,7 @@ static double seconds(void)
 }
 
 /* A million states to remember, a million functions of one huge common entry: no square of either. */
-static void a_huge_section_takes_no_quadratic_time(void **state)
+TEST(a_huge_section_takes_no_quadratic_time)
 {
 	enum { MANY = 1000000 };
 	_cleanup_free_ uint8_t *many = malloc(MANY);
@@ -445,7 +431,6 @@ static void a_huge_section_takes_no_quadratic_time(void **state)
 	double begin = seconds();
 	size_t cie;
 
-	(void)state;
 	assert_non_null(many);
 	memset(many, DW_CFA_remember_state, MANY);
 	add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE, 0x100, many, MANY);
@@ -464,7 +449,7 @@ static void a_huge_section_takes_no_quadratic_time(void **state)
 }
 
 /* Cut at every byte: never read beyond, never a row that is not ascending. */
-static void a_truncated_section_has_no_descending_rows(void **state)
+TEST(a_truncated_section_has_no_descending_rows)
 {
 	static const uint8_t BODY[] = {DW_CFA_advance_loc | 1,
 				       DW_CFA_def_cfa_offset,
@@ -484,7 +469,6 @@ static void a_truncated_section_has_no_descending_rows(void **state)
 	struct forge f = {};
 	size_t cie;
 
-	(void)state;
 	cie = add_cie(&f, "zR", NULL, 0);
 	add_fde(&f, cie, CODE, 0x40, BODY, sizeof(BODY));
 	add_fde(&f, cie, CODE + 0x40, 0x40, BODY, sizeof(BODY));
@@ -504,9 +488,8 @@ static void a_truncated_section_has_no_descending_rows(void **state)
 }
 
 /* A length that says that a long one follows, at the very end. */
-static void a_truncated_long_length_keeps_the_function_before_it(void **state)
+TEST(a_truncated_long_length_keeps_the_function_before_it)
 {
-	(void)state;
 	for (size_t rest = 0; rest < 12; rest++) {
 		struct forge f = {};
 		struct reported reported;
@@ -523,21 +506,5 @@ static void a_truncated_long_length_keeps_the_function_before_it(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_step_of_a_prologue_makes_a_row),
-		cmocka_unit_test(a_remembered_state_is_restored),
-		cmocka_unit_test(only_recognized_cfa_expressions_become_rules),
-		cmocka_unit_test(only_registers_that_unwinding_needs_change_a_row),
-		cmocka_unit_test(a_restored_rbx_has_the_rule_of_its_cie),
-		cmocka_unit_test(a_signal_frame_begins_a_byte_early),
-		cmocka_unit_test(the_entry_of_a_program_has_no_caller),
-		cmocka_unit_test(functions_are_sorted_and_overlapping_ones_counted),
-		cmocka_unit_test(a_cie_of_a_debug_frame_may_come_later),
-		cmocka_unit_test(malformed_instructions_make_an_unknown_rule),
-		cmocka_unit_test(a_huge_section_takes_no_quadratic_time),
-		cmocka_unit_test(a_truncated_section_has_no_descending_rows),
-		cmocka_unit_test(a_truncated_long_length_keeps_the_function_before_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

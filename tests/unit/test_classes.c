@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of classes of processes in docs/SECURITY.md, which --print prints; confine(). */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -19,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "tenants/classes.h"
@@ -134,13 +130,12 @@ static void print_table(FILE *out)
 		print_class(out, id);
 }
 
-static void the_documented_classes_are_those_of_the_program(void **state)
+TEST(the_documented_classes_are_those_of_the_program)
 {
 	_cleanup_free_ char *text = NULL, *table = NULL;
 	size_t size, length;
 	FILE *out = open_memstream(&table, &length);
 
-	(void)state;
 	fprintf(out, BEGIN);
 	print_table(out);
 	fprintf(out, END);
@@ -181,12 +176,11 @@ static int confine_without_limits(void)
 }
 
 /* If the limits cannot be set, user and capabilities are given up nevertheless. */
-static void user_and_capabilities_are_given_up_if_limits_fail(void **state)
+TEST(user_and_capabilities_are_given_up_if_limits_fail)
 {
 	int status;
 	pid_t child;
 
-	(void)state;
 	if (geteuid())
 		skip(); /* needs root */
 	child = fork();
@@ -198,13 +192,9 @@ static void user_and_capabilities_are_given_up_if_limits_fail(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_documented_classes_are_those_of_the_program),
-		cmocka_unit_test(user_and_capabilities_are_given_up_if_limits_fail)};
-
 	if (argc == 2 && !strcmp(argv[1], "--print")) {
 		print_table(stdout);
 		return 0;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

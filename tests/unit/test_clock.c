@@ -2,14 +2,10 @@
 /*
  * clock: lines through synthetic anchors; suspend, migration, steps; and one look at the real ones.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "base/io.h"
 #include "live/capture/cpu_visit.h"
 #include "stream/clock.h"
@@ -47,12 +43,11 @@ static struct clock_anchor_event add(struct clock *clock, struct clock_reading r
 	return event;
 }
 
-static void a_line_through_two_anchors(void **state)
+TEST(a_line_through_two_anchors)
 {
 	struct clock clock;
 	struct clock_anchor_event event;
 
-	(void)state;
 	clock__init(&clock, true);
 	assert_int_equal(clock__to_monotonic(&clock, T0), 0);
 	event = add(&clock, at(0, 3000));
@@ -68,12 +63,11 @@ static void a_line_through_two_anchors(void **state)
 	assert_int_equal(clock__to_monotonic(&clock, T0 - 3 * MS), M0 - MS);
 }
 
-static void what_comes_later_changes_nothing(void **state)
+TEST(what_comes_later_changes_nothing)
 {
 	struct clock clock;
 	uint64_t tsc = T0 + 3 * S + 3 * S / 2, before;
 
-	(void)state;
 	clock__init(&clock, true);
 	add(&clock, at(0, 3000));
 	add(&clock, at(20 * MS, 3000));
@@ -97,12 +91,11 @@ static void what_comes_later_changes_nothing(void **state)
 	assert_int_equal(clock__to_monotonic(&clock, tsc), before);
 }
 
-static void readings_err_and_lines_stay_close(void **state)
+TEST(readings_err_and_lines_stay_close)
 {
 	struct clock clock;
 	unsigned int seed = 7;
 
-	(void)state;
 	clock__init(&clock, true);
 	for (uint64_t ns = 0; ns < 100 * S; ns += ns ? 100 * MS : 20 * MS) {
 		struct clock_reading reading = at(ns, 2111);
@@ -120,13 +113,12 @@ static void readings_err_and_lines_stay_close(void **state)
 	assert_true(difference(clock.khz, 2111000) <= 1);
 }
 
-static void suspend_begins_an_epoch(void **state)
+TEST(suspend_begins_an_epoch)
 {
 	struct clock clock;
 	struct clock_anchor_event event;
 	struct clock_reading reading;
 
-	(void)state;
 	clock__init(&clock, true);
 	for (int i = 0; i < 5; i++)
 		add(&clock, at(i * S, 3000));
@@ -148,12 +140,11 @@ static void suspend_begins_an_epoch(void **state)
 	assert_int_equal(event.extrapolation_error_ns, 0);
 }
 
-static void migration_resets_the_tsc(void **state)
+TEST(migration_resets_the_tsc)
 {
 	struct clock clock;
 	struct clock_anchor_event event;
 
-	(void)state;
 	clock__init(&clock, true);
 	for (int i = 0; i < 5; i++)
 		add(&clock, at(i * S, 3000));
@@ -176,12 +167,11 @@ static void migration_resets_the_tsc(void **state)
 }
 
 /* Back by a little, so that TSC values of both epochs overlap: the newer one has them. */
-static void a_small_step_back(void **state)
+TEST(a_small_step_back)
 {
 	struct clock clock;
 	struct clock_anchor_event event;
 
-	(void)state;
 	clock__init(&clock, true);
 	for (int i = 0; i < 10; i++)
 		add(&clock, at(i * S, 3000));
@@ -196,13 +186,12 @@ static void a_small_step_back(void **state)
 	assert_int_equal(clock__to_monotonic(&clock, at(2 * S, 3000).tsc), M0 + 2 * S);
 }
 
-static void realtime_may_step(void **state)
+TEST(realtime_may_step)
 {
 	struct clock clock;
 	struct clock_anchor_event event;
 	struct clock_reading reading;
 
-	(void)state;
 	clock__init(&clock, true);
 	add(&clock, at(0, 3000));
 	add(&clock, at(S, 3000));
@@ -214,13 +203,12 @@ static void realtime_may_step(void **state)
 	assert_int_equal(event.realtime, REAL + 2 * S - 3600 * S);
 }
 
-static void replay_agrees_with_live(void **state)
+TEST(replay_agrees_with_live)
 {
 	struct clock live, replay;
 	unsigned int seed = 3;
 	uint64_t tsc = T0, monotonic = M0;
 
-	(void)state;
 	clock__init(&live, true);
 	clock__init(&replay, false);
 	for (int i = 0; i < 300; i++) {
@@ -243,12 +231,11 @@ static void replay_agrees_with_live(void **state)
 }
 
 /* Three hours with a suspend in each: what is old has the line of its epoch all the same. */
-static void old_moments_are_kept(void **state)
+TEST(old_moments_are_kept)
 {
 	struct clock clock;
 	uint64_t asleep = 0;
 
-	(void)state;
 	clock__init(&clock, true);
 	for (uint64_t s = 0; s < 3 * 3600; s++) {
 		struct clock_reading reading = at(s * S, 3000);
@@ -270,11 +257,10 @@ static void old_moments_are_kept(void **state)
 }
 
 /* Nothing but ends of epochs: the oldest go. */
-static void nothing_but_epochs(void **state)
+TEST(nothing_but_epochs)
 {
 	struct clock clock;
 
-	(void)state;
 	clock__init(&clock, true);
 	for (uint64_t i = 0; i < 3 * CLOCK_HISTORY; i++) {
 		struct clock_reading reading = at(i * S, 3000);
@@ -288,12 +274,11 @@ static void nothing_but_epochs(void **state)
 	}
 }
 
-static void without_a_tsc(void **state)
+TEST(without_a_tsc)
 {
 	struct clock clock;
 	struct clock_anchor_event events[2];
 
-	(void)state;
 	clock__start(&clock, false, events);
 	assert_int_equal(events[0].tsc, 0);
 	assert_int_equal(events[1].tsc_khz, 0);
@@ -302,14 +287,13 @@ static void without_a_tsc(void **state)
 	assert_int_equal(clock__to_monotonic(&clock, 12345), 0);
 }
 
-static void the_real_clocks(void **state)
+TEST(the_real_clocks)
 {
 	struct clock clock;
 	struct clock_anchor_event events[2];
 	struct clock_reading reading;
 	uint64_t worst = 0;
 
-	(void)state;
 #if !defined(__x86_64__)
 	skip();
 #endif
@@ -331,20 +315,5 @@ static void the_real_clocks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line_through_two_anchors),
-		cmocka_unit_test(what_comes_later_changes_nothing),
-		cmocka_unit_test(readings_err_and_lines_stay_close),
-		cmocka_unit_test(suspend_begins_an_epoch),
-		cmocka_unit_test(migration_resets_the_tsc),
-		cmocka_unit_test(a_small_step_back),
-		cmocka_unit_test(realtime_may_step),
-		cmocka_unit_test(replay_agrees_with_live),
-		cmocka_unit_test(old_moments_are_kept),
-		cmocka_unit_test(nothing_but_epochs),
-		cmocka_unit_test(without_a_tsc),
-		cmocka_unit_test(the_real_clocks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

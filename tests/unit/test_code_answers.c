@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a reader answers about methods of HotSpot's: of forged memory, as it was at the sample and as it is no more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "hotspot_image.h"
 #include "runtimes/hotspot/answers.h"
@@ -98,9 +94,8 @@ static struct code_question about_method(const struct scene *s)
 
 /* ---- interpreted ----------------------------------------------------------------------------- */
 
-static void an_interpreted_method_has_its_name_file_and_lines(void **state)
+TEST(an_interpreted_method_has_its_name_file_and_lines)
 {
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 		struct code_question q = about_method(s);
@@ -137,12 +132,11 @@ static void assert_state(struct scene *s, const struct code_question *q, enum co
 	assert_null(next_event(s, &at, 0));
 }
 
-static void a_replaced_or_unmapped_method_is_stale(void **state)
+TEST(a_replaced_or_unmapped_method_is_stale)
 {
 	struct scene *s = open_scene(false);
 	struct code_question q = about_method(s);
 
-	(void)state;
 	image_put(&s->image, s->image.method - IMAGE_BASE + 8, s->image.inlined + CONST_METHOD, 8);
 	assert_state(s, &q, CODE_STATE_STALE);
 	q.function = 0x7fff00001000; /* not there */
@@ -153,14 +147,13 @@ static void a_replaced_or_unmapped_method_is_stale(void **state)
 }
 
 /* Since the sample a class was unloaded, or it cannot be known: it may have been another method. */
-static void a_possible_class_unload_makes_a_method_doubtful(void **state)
+TEST(a_possible_class_unload_makes_a_method_doubtful)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
 	const struct code_function_event *e;
 	size_t at = 0;
 
-	(void)state;
 	q.time = monotonic_ns(); /* before the first look */
 	assert_int_equal(request(s, &q), 0);
 	e = next_event(s, &at, EVENT_CODE_FUNCTION);
@@ -200,9 +193,8 @@ static const char *function_of(struct scene *s, size_t *at)
 	return code_function__name(e);
 }
 
-static void compiled_code_has_a_chain_of_inlined_methods(void **state)
+TEST(compiled_code_has_a_chain_of_inlined_methods)
 {
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 		struct code_question q = about_code(s, 0x40);
@@ -250,13 +242,12 @@ static void assert_stale(struct scene *s, const struct code_question *q)
 	assert_null(next_event(s, &at, 0));
 }
 
-static void freed_or_replaced_code_is_stale(void **state)
+TEST(freed_or_replaced_code_is_stale)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40), other = q;
 	uint32_t blob = compiled_blob() - IMAGE_BASE;
 
-	(void)state;
 	other.check += UINT64_C(1) << 32;
 	assert_stale(s, &other);
 	other = q;
@@ -289,12 +280,11 @@ static int change_while_reading(void *context, void *to, size_t size, uint64_t a
 	return err;
 }
 
-static void code_replaced_during_its_reading_is_not_reported(void **state)
+TEST(code_replaced_during_its_reading_is_not_reported)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
 
-	(void)state;
 	s->memory.read = change_while_reading;
 	assert_int_equal(request(s, &q), 0);
 	assert_int_equal(s->answers.bytes.count, 0);
@@ -303,14 +293,13 @@ static void code_replaced_during_its_reading_is_not_reported(void **state)
 }
 
 /* Of scopes that lead in circles, and one whose method is none, the compiled method is left, or nothing. */
-static void bad_scopes_leave_the_compiled_method_or_nothing(void **state)
+TEST(bad_scopes_leave_the_compiled_method_or_nothing)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
 	const struct code_chain_event *e;
 	size_t at = 0;
 
-	(void)state;
 	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 4 + 1;
 	assert_int_equal(request(s, &q), 0);
 	assert_string_equal(function_of(s, &at), "void a.b.Outer.run(int, java.lang.String[][])");
@@ -359,9 +348,8 @@ static void assert_name(struct scene *s, const char *name)
 #define READS_ELSEWHERE 10 /* where it is, what lies ahead, and the calls at the places around it */
 
 /* The code that was read is not read again, wherever in it the next sample is. */
-static void code_that_was_read_is_not_read_again(void **state)
+TEST(code_that_was_read_is_not_read_again)
 {
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 		struct code_question described = about_code(s, 0x40), other = about_code(s, 0x20);
@@ -385,13 +373,12 @@ static void code_that_was_read_is_not_read_again(void **state)
 }
 
 /* Another nmethod in its place, and the place freed. */
-static void code_with_a_new_compile_id_is_read_anew(void **state)
+TEST(code_with_a_new_compile_id_is_read_anew)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x60), next = q;
 	uint32_t blob = compiled_blob() - IMAGE_BASE;
 
-	(void)state;
 	count_reads(s, &q);
 	assert_name(s, RUN);
 	image_put(&s->image, blob + 72, IMAGE_COMPILE_ID + 1, 4);
@@ -412,13 +399,12 @@ static void code_with_a_new_compile_id_is_read_anew(void **state)
 }
 
 /* A list of methods that is all the same one is no more than others: what is kept of it counts. */
-static void a_longer_list_of_methods_adds_to_known_bytes(void **state)
+TEST(a_longer_list_of_methods_adds_to_known_bytes)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
 	size_t bytes;
 
-	(void)state;
 	image_put(&s->image, IMAGE_DEBUG + 0x80 + 8, s->image.method, 8);
 	count_reads(s, &q);
 	bytes = s->found.known.bytes;
@@ -432,12 +418,11 @@ static void a_longer_list_of_methods_adds_to_known_bytes(void **state)
 }
 
 /* What was read while the code was replaced is not kept. */
-static void unconfirmed_code_is_not_stored(void **state)
+TEST(unconfirmed_code_is_not_stored)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
 
-	(void)state;
 	s->memory.read = change_while_reading;
 	count_reads(s, &q);
 	assert_int_equal(s->answers.bytes.count, 0);
@@ -449,12 +434,11 @@ static void unconfirmed_code_is_not_stored(void **state)
 }
 
 /* Without a number of its own it may be another one. */
-static void code_without_a_compile_id_is_read_each_time(void **state)
+TEST(code_without_a_compile_id_is_read_each_time)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x60);
 
-	(void)state;
 	image_put(&s->image, compiled_blob() - IMAGE_BASE + 72, 0, 4);
 	q.check = (uint32_t)q.check;
 	image_put(&s->image, IMAGE_PERF, 0, 4); /* nor a count */
@@ -469,12 +453,11 @@ static void code_without_a_compile_id_is_read_each_time(void **state)
 }
 
 /* A method is not read again until a class is unloaded, or its words have changed. */
-static void a_method_is_read_again_after_unload_or_redefinition(void **state)
+TEST(a_method_is_read_again_after_unload_or_redefinition)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
 
-	(void)state;
 	q.time = UINT64_MAX;
 	assert_true(count_reads(s, &q) > 4);
 	assert_true(count_reads(s, &q) <= 3);
@@ -496,9 +479,8 @@ static void a_method_is_read_again_after_unload_or_redefinition(void **state)
  * Within one request a class is unloaded, and another one gets its place. What is known of the first is
  * neither the method of a later sample, nor that of code with a number of its own.
  */
-static void a_class_replaced_within_a_request_is_read_anew(void **state)
+TEST(a_class_replaced_within_a_request_is_read_anew)
 {
-	(void)state;
 	for (int is_compiled = 0; is_compiled < 2; is_compiled++) {
 		struct scene *s = open_scene(true);
 		struct code_question q = about_method(s), next = q;
@@ -538,14 +520,13 @@ static int unload_while_reading(void *context, void *to, size_t size, uint64_t a
 	return err;
 }
 
-static void a_method_read_during_an_unload_is_not_stored(void **state)
+TEST(a_method_read_during_an_unload_is_not_stored)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
 	const struct code_function_event *e;
 	size_t at = 0;
 
-	(void)state;
 	java_runtime.memory->begin(&s->found, &s->memory);
 	q.time = monotonic_ns();
 	s->memory.read = unload_while_reading;
@@ -563,12 +544,11 @@ static void a_method_read_during_an_unload_is_not_stored(void **state)
 }
 
 /* What is left of an unloaded class is there until another one takes its place, which changes no count. */
-static void a_method_of_an_older_sample_is_not_stored(void **state)
+TEST(a_method_of_an_older_sample_is_not_stored)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
 
-	(void)state;
 	count_reads(s, &q); /* its class may have gone since the sample */
 	assert_name(s, RUN);
 	rename_method(s, 'b');
@@ -580,12 +560,11 @@ static void a_method_of_an_older_sample_is_not_stored(void **state)
 }
 
 /* Without a count nothing shows that it is the same. */
-static void methods_without_an_unload_count_are_read_each_time(void **state)
+TEST(methods_without_an_unload_count_are_read_each_time)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
 
-	(void)state;
 	image_put(&s->image, IMAGE_PERF, 0, 4);
 	for (int i = 0; i < 3; i++)
 		assert_true(count_reads(s, &q) > 4);
@@ -596,13 +575,12 @@ static void methods_without_an_unload_count_are_read_each_time(void **state)
 }
 
 /* What is kept has a limit, beyond which all is read anew. */
-static void the_methods_stored_of_a_process_are_limited(void **state)
+TEST(the_methods_stored_of_a_process_are_limited)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_method(s);
 	size_t most = 0;
 
-	(void)state;
 	for (int i = 0; i < 5000; i++) {
 		image_put(&s->image, IMAGE_UNLOADS, 7 + i, 8);
 		s->memory = image_memory(&s->image);
@@ -615,12 +593,11 @@ static void the_methods_stored_of_a_process_are_limited(void **state)
 }
 
 /* Many processes have little each. */
-static void many_processes_share_a_limit_of_stored_methods(void **state)
+TEST(many_processes_share_a_limit_of_stored_methods)
 {
 	struct scene *s[64];
 	size_t all = 0;
 
-	(void)state;
 	for (int k = 0; k < 64; k++) {
 		struct code_question q;
 
@@ -639,7 +616,7 @@ static void many_processes_share_a_limit_of_stored_methods(void **state)
 	the_methods_stored_of_a_process_are_limited(state); /* all was given back */
 }
 
-static void a_stub_has_the_name_of_its_blob(void **state)
+TEST(a_stub_has_the_name_of_its_blob)
 {
 	struct scene *s = open_scene(true);
 	uint64_t blob = image_code_of(IMAGE_STUBS) - IMAGE_HEADER;
@@ -650,7 +627,6 @@ static void a_stub_has_the_name_of_its_blob(void **state)
 	const struct code_chain_event *e;
 	size_t at = 0;
 
-	(void)state;
 	assert_int_equal(request(s, &q), 0);
 	f = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(f->kind, FRAME_NOTE_HOTSPOT_CODE);
@@ -682,7 +658,7 @@ static void set_call_return(struct scene *s, uint64_t value)
 }
 
 /* One stub has a name of its own: that which Java returns to. */
-static void the_call_stub_has_a_name_of_its_own(void **state)
+TEST(the_call_stub_has_a_name_of_its_own)
 {
 	struct scene *s = open_scene(true);
 	uint64_t blob = image_code_of(IMAGE_STUBS) - IMAGE_HEADER;
@@ -692,7 +668,6 @@ static void the_call_stub_has_a_name_of_its_own(void **state)
 	const struct code_chain_event *e;
 	size_t at = 0;
 
-	(void)state;
 	set_call_return(s, RETURN);
 	assert_int_equal(request(s, &q), 0);
 	f = next_event(s, &at, EVENT_CODE_FUNCTION);
@@ -722,11 +697,10 @@ static void assert_piece(struct scene *s, size_t *at, uint64_t start, uint64_t s
 }
 
 /* Code that lasts as long as the process is listed: what is compiled is not, nor what was freed. */
-static void only_permanent_code_is_listed(void **state)
+TEST(only_permanent_code_is_listed)
 {
 	const struct code_question q = {.kind = FRAME_NOTE_HOTSPOT_CODE};
 
-	(void)state;
 	for (int moved = 0; moved < 2; moved++) {
 		struct scene *s = open_scene(moved);
 		uint64_t stubs = image_code_of(IMAGE_STUBS) - IMAGE_HEADER;
@@ -762,13 +736,12 @@ static void only_permanent_code_is_listed(void **state)
 	}
 }
 
-static void answers_are_limited_in_bytes_and_reads(void **state)
+TEST(answers_are_limited_in_bytes_and_reads)
 {
 	struct scene *s = open_scene(true);
 	struct code_question q = about_code(s, 0x40);
 	bool is_left = false;
 
-	(void)state;
 	s->answers.limit = 400; /* for a function, and no more */
 	assert_int_equal(request(s, &q), -E2BIG);
 	assert_int_equal(s->answers.bytes.count, 0);
@@ -793,14 +766,13 @@ static void answers_are_limited_in_bytes_and_reads(void **state)
 }
 
 /* Code behind the lines that an event has room for has none, and the answer says that it was cut. */
-static void rows_beyond_the_limit_of_an_event_are_cut(void **state)
+TEST(rows_beyond_the_limit_of_an_event_are_cut)
 {
 	struct code_answers answers = {.pid = 10};
 	const struct code_question q = {.kind = FRAME_NOTE_V8};
 	const struct code_function_event *e;
 	struct managed_function f = {};
 
-	(void)state;
 	for (uint32_t i = 0; i < CODE_ROWS_MAX; i++)
 		assert_int_equal(vec_push(&f.rows, ((struct managed_row){i, i + 1, 1})), 0);
 	e = code_answers__event(&answers, &q, CODE_STATE_CONFIRMED, 0, &f);
@@ -819,32 +791,5 @@ static void rows_beyond_the_limit_of_an_event_are_cut(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_interpreted_method_has_its_name_file_and_lines),
-		cmocka_unit_test(rows_beyond_the_limit_of_an_event_are_cut),
-		cmocka_unit_test(a_replaced_or_unmapped_method_is_stale),
-		cmocka_unit_test(a_possible_class_unload_makes_a_method_doubtful),
-		cmocka_unit_test(compiled_code_has_a_chain_of_inlined_methods),
-		cmocka_unit_test(freed_or_replaced_code_is_stale),
-		cmocka_unit_test(code_replaced_during_its_reading_is_not_reported),
-		cmocka_unit_test(bad_scopes_leave_the_compiled_method_or_nothing),
-		cmocka_unit_test(code_that_was_read_is_not_read_again),
-		cmocka_unit_test(code_with_a_new_compile_id_is_read_anew),
-		cmocka_unit_test(a_longer_list_of_methods_adds_to_known_bytes),
-		cmocka_unit_test(unconfirmed_code_is_not_stored),
-		cmocka_unit_test(code_without_a_compile_id_is_read_each_time),
-		cmocka_unit_test(a_method_is_read_again_after_unload_or_redefinition),
-		cmocka_unit_test(a_class_replaced_within_a_request_is_read_anew),
-		cmocka_unit_test(a_method_read_during_an_unload_is_not_stored),
-		cmocka_unit_test(a_method_of_an_older_sample_is_not_stored),
-		cmocka_unit_test(methods_without_an_unload_count_are_read_each_time),
-		cmocka_unit_test(the_methods_stored_of_a_process_are_limited),
-		cmocka_unit_test(many_processes_share_a_limit_of_stored_methods),
-		cmocka_unit_test(a_stub_has_the_name_of_its_blob),
-		cmocka_unit_test(the_call_stub_has_a_name_of_its_own),
-		cmocka_unit_test(only_permanent_code_is_listed),
-		cmocka_unit_test(answers_are_limited_in_bytes_and_reads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of functions of Python from what the kernel copies of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "forge_cpython.h"
 #include "runtimes/answers.h"
@@ -65,7 +61,7 @@ static int report(struct copied *c)
 	return forged_read_copy(&c->answers, &c->copy, &c->f.py.layout);
 }
 
-static void a_copied_function_is_reported_with_name_and_rows(void **state)
+TEST(a_copied_function_is_reported_with_name_and_rows)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		struct copied *c = new_copy(versions[v]);
@@ -92,7 +88,7 @@ static void a_copied_function_is_reported_with_name_and_rows(void **state)
 }
 
 /* What the copy lacks is not made up. */
-static void a_truncated_copy_reports_no_function(void **state)
+TEST(a_truncated_copy_reports_no_function)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		struct copied *c = new_copy(versions[v]);
@@ -120,13 +116,12 @@ static void a_truncated_copy_reports_no_function(void **state)
 }
 
 /* Nor is what is of another function, or has no end. */
-static void copies_with_a_bad_check_or_name_are_refused(void **state)
+TEST(copies_with_a_bad_check_or_name_are_refused)
 {
 	struct copied *c = new_copy(versions[2]);
 	struct cpython_layout *l = &c->f.py.layout;
 	uint64_t length = UINT64_MAX;
 
-	(void)state;
 	c->copy.check++;
 	assert_int_equal(report(c), -ENODATA);
 	c->copy.check--;
@@ -141,11 +136,10 @@ static void copies_with_a_bad_check_or_name_are_refused(void **state)
 }
 
 /* A hash of 3.11 that could not be read is none. */
-static void a_wrong_or_missing_name_hash_is_refused(void **state)
+TEST(a_wrong_or_missing_name_hash_is_refused)
 {
 	struct copied *c = new_copy(versions[0]);
 
-	(void)state;
 	c->copy.hash_at += 0x1000; /* of another str than that of its qualified name */
 	forged_word(&c->f, LEAF + c->f.py.layout.code_name, c->copy.hash_at - 24);
 	memcpy(c->copy.head, c->f.bytes + LEAF, c->copy.head_size);
@@ -159,7 +153,7 @@ static void a_wrong_or_missing_name_hash_is_refused(void **state)
 }
 
 /* A layout that a reader has made up. */
-static void a_layout_with_a_huge_offset_is_unsound(void **state)
+TEST(a_layout_with_a_huge_offset_is_unsound)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		struct copied *c = new_copy(versions[v]);
@@ -195,13 +189,5 @@ static void a_layout_with_a_huge_offset_is_unsound(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_copied_function_is_reported_with_name_and_rows),
-		cmocka_unit_test(a_truncated_copy_reports_no_function),
-		cmocka_unit_test(copies_with_a_bad_check_or_name_are_refused),
-		cmocka_unit_test(a_wrong_or_missing_name_hash_is_refused),
-		cmocka_unit_test(a_layout_with_a_huge_offset_is_unsound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

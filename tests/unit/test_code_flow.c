@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules of code from its instructions: pieces of code, the C library against its own description, hostile ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -13,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "elf/elf_sections.h"
@@ -129,9 +125,8 @@ static void check(const char *code, size_t size, const struct wanted *wanted, si
 	check(code, sizeof(code) - 1, (const struct wanted[]){__VA_ARGS__},                        \
 	      sizeof((const struct wanted[]){__VA_ARGS__}) / sizeof(struct wanted))
 
-static void rules_follow_the_stack_effects_of_instructions(void **state)
+TEST(rules_follow_the_stack_effects_of_instructions)
 {
-	(void)state;
 	/* xor; 1: dec; jg 1b; ret */
 	CHECK("\x31\xc0\x48\xff\xcf\x7f\xfb\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
 	      {5, UNWIND_CFA_SP, SP, 8, SAME}, {7, UNWIND_CFA_SP, SP, 8, SAME});
@@ -179,9 +174,8 @@ static void rules_follow_the_stack_effects_of_instructions(void **state)
 	      {1, UNWIND_CFA_SP, SP, 8, SAME});
 }
 
-static void code_without_a_certain_return_has_no_rule(void **state)
+TEST(code_without_a_certain_return_has_no_rule)
 {
-	(void)state;
 	/* je 1f; pop rbx; ret; 1: ret: two ways that cannot both be right */
 	CHECK("\x74\x02\x5b\xc3\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
 	      {2, UNWIND_CFA_SP, SP, 16, SAME}, {4, UNWIND_CFA_SP, SP, 8, SAME});
@@ -211,9 +205,8 @@ static void code_without_a_certain_return_has_no_rule(void **state)
 }
 
 /* What is overwritten on the stack, and what has left it. */
-static void rules_end_where_a_stack_slot_is_overwritten(void **state)
+TEST(rules_end_where_a_stack_slot_is_overwritten)
 {
-	(void)state;
 	/* mov rsp,rax; and $-32,rsp; push rax; xor eax,eax; mov 0(rsp),rsp; ret */
 	CHECK("\x48\x89\xe0\x48\x83\xe4\xe0\x50\x31\xc0\x48\x8b\x24\x24\xc3",
 	      {0, UNWIND_CFA_SP, SP, 8, SAME}, {3, UNWIND_CFA_REGISTER, 0, 8, SAME},
@@ -240,14 +233,13 @@ static void rules_end_where_a_stack_slot_is_overwritten(void **state)
 }
 
 /* Where functions keep frame pointers, those will do for the rest; in hand-written code they will not. */
-static void frame_pointers_serve_code_that_mostly_keeps_them(void **state)
+TEST(frame_pointers_serve_code_that_mostly_keeps_them)
 {
 	static const char FRAME[] =
 		"\x55\x48\x89\xe5\xff\xe0\x0f\x0b"; /* push, mov; jmp *rax; ud2 */
 	char code[64];
 	struct rows rows;
 
-	(void)state;
 	memset(code, 0xcc, sizeof(code));
 	memcpy(code, FRAME, 8);
 	code[16] = (char)0xc3;
@@ -262,11 +254,10 @@ static void frame_pointers_serve_code_that_mostly_keeps_them(void **state)
 	vec_free(&rows.rows);
 }
 
-static void padding_alone_has_no_rules(void **state)
+TEST(padding_alone_has_no_rules)
 {
 	struct rows rows;
 
-	(void)state;
 	follow("\x90\x66\x90\xcc\xcc", 5, &rows);
 	assert_int_equal(rows.rows.count, 0);
 	follow("", 0, &rows);
@@ -274,13 +265,12 @@ static void padding_alone_has_no_rules(void **state)
 }
 
 /* A budget that several stretches share: what it does not suffice for has no rules. */
-static void code_beyond_the_budget_has_no_rules(void **state)
+TEST(code_beyond_the_budget_has_no_rules)
 {
 	static const char CODE[] = "\x53\x5b\xc3"; /* push, pop, ret */
 	uint64_t work = 5;
 	struct rows rows;
 
-	(void)state;
 	assert_int_equal(follow_within(CODE, 3, CODE_FLOW_PIECE, &work, &rows), 0);
 	assert_int_equal(work, 2);
 	assert_int_equal(rule_at(&rows, 1).cfa, UNWIND_CFA_SP);
@@ -314,12 +304,11 @@ static void write_functions(unsigned char *code, size_t count, const char *paddi
 }
 
 /* Code of many pieces: each function has its rules, wherever a piece ends. */
-static void functions_have_the_same_rules_wherever_a_piece_ends(void **state)
+TEST(functions_have_the_same_rules_wherever_a_piece_ends)
 {
 	unsigned char code[16 * 64];
 	struct rows rows;
 
-	(void)state;
 	write_functions(code, 64, "");
 	for (size_t piece = 40; piece < 90; piece++) {
 		uint64_t work = WORK;
@@ -335,12 +324,11 @@ static void functions_have_the_same_rules_wherever_a_piece_ends(void **state)
 }
 
 /* A compiler that puts a nop behind each call, also where that ends at an aligned address. */
-static void nops_behind_every_call_do_not_end_functions(void **state)
+TEST(nops_behind_every_call_do_not_end_functions)
 {
 	unsigned char code[16 * 10];
 	struct rows rows;
 
-	(void)state;
 	write_functions(code, 10, "\x90");
 	/* push; movabs; nop 3 bytes …; call; nop | pop; ret */
 	memset(code + 16 * 8, 0xcc, 32);
@@ -362,14 +350,13 @@ static void nops_behind_every_call_do_not_end_functions(void **state)
 }
 
 /* Each jump leads to the one before, so a pass finds out about one more: that is given up in time. */
-static void analysis_of_hostile_code_ends_in_time(void **state)
+TEST(analysis_of_hostile_code_ends_in_time)
 {
 	const size_t size = 4 << 20;
 	unsigned char *code = malloc(size);
 	double begin = seconds();
 	struct rows rows;
 
-	(void)state;
 	assert_non_null(code);
 	code[0] = 0xc3;
 	for (size_t i = 1; i + 1 < size; i += 2)
@@ -440,7 +427,7 @@ static int compare_row(void *context, uint64_t address, const struct unwind_rule
  * A compiler's code says the same by its instructions as by its CFI, but for calls that never return, behind which
  * another function or another part of this one lies.
  */
-static void most_rules_for_libc_agree_with_its_cfi(void **state)
+TEST(most_rules_for_libc_agree_with_its_cfi)
 {
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ void *text = NULL;
@@ -452,7 +439,6 @@ static void most_rules_for_libc_agree_with_its_cfi(void **state)
 	size_t size;
 	double sum;
 
-	(void)state;
 	dl_iterate_phdr(take_c_library, &fd);
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(unwind_table__build(file, TEXT_LIMIT, &image), 0);
@@ -480,18 +466,5 @@ static void most_rules_for_libc_agree_with_its_cfi(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules_end_where_a_stack_slot_is_overwritten),
-		cmocka_unit_test(code_beyond_the_budget_has_no_rules),
-		cmocka_unit_test(rules_follow_the_stack_effects_of_instructions),
-		cmocka_unit_test(code_without_a_certain_return_has_no_rule),
-		cmocka_unit_test(padding_alone_has_no_rules),
-		cmocka_unit_test(frame_pointers_serve_code_that_mostly_keeps_them),
-		cmocka_unit_test(analysis_of_hostile_code_ends_in_time),
-		cmocka_unit_test(most_rules_for_libc_agree_with_its_cfi),
-		cmocka_unit_test(nops_behind_every_call_do_not_end_functions),
-		cmocka_unit_test(functions_have_the_same_rules_wherever_a_piece_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

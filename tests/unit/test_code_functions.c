@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reported functions that are kept: the limit of a life counts what its samples need. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
+#include "unit.h"
 #include "runtimes/place/code_functions.h"
 
 #define LIFE  7
@@ -64,12 +60,11 @@ static void let_pass(struct code_functions *f, unsigned int windows, uint64_t fu
 	}
 }
 
-static void functions_that_are_no_longer_sampled_are_evicted(void **state)
+TEST(functions_that_are_no_longer_sampled_are_evicted)
 {
 	struct code_functions *f = code_functions__new();
 	uint64_t most = CODE_LIFE_BYTES / SIZE, count = 0;
 
-	(void)state;
 	/* for ever: each window has functions of its own, and one that is always there */
 	for (unsigned int window = 0; window < 40; window++) {
 		for (uint64_t i = 0; i < most / 10; i++)
@@ -89,12 +84,11 @@ static void functions_that_are_no_longer_sampled_are_evicted(void **state)
 }
 
 /* Where there is room nothing is forgotten, and nothing at all within so many windows. */
-static void a_life_with_room_loses_no_functions(void **state)
+TEST(a_life_with_room_loses_no_functions)
 {
 	struct code_functions *f = code_functions__new();
 	uint64_t most = CODE_LIFE_BYTES / SIZE;
 
-	(void)state;
 	for (uint64_t i = 1; i < most / 3; i++)
 		report(f, LIFE, i);
 	report(f, OTHER, 1);
@@ -110,13 +104,12 @@ static void a_life_with_room_loses_no_functions(void **state)
 }
 
 /* What there is no room for is another version all the same: the name of before may be wrong since. */
-static void a_function_without_room_is_still_a_version(void **state)
+TEST(a_function_without_room_is_still_a_version)
 {
 	struct code_functions *f = code_functions__new();
 	struct code_words words = words_of(LIFE, 1);
 	uint64_t count = 0;
 
-	(void)state;
 	report(f, LIFE, 1);
 	assert_int_equal(code_functions__versions(f, &words), 1);
 	while (++count < CODE_LIFE_BYTES / SIZE + 1)
@@ -134,11 +127,5 @@ static void a_function_without_room_is_still_a_version(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions_that_are_no_longer_sampled_are_evicted),
-		cmocka_unit_test(a_life_with_room_loses_no_functions),
-		cmocka_unit_test(a_function_without_room_is_still_a_version),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -35,7 +35,7 @@ static unsigned int alarms(unsigned int pairs, size_t files, const struct record
 }
 
 /* The same program twice: an alarm in at most one case of twenty. */
-static void comparing_a_program_with_itself_raises_few_alarms(void **state)
+TEST(comparing_a_program_with_itself_raises_few_alarms)
 {
 	static const struct compare_options second = {.view = COMPARE_SECOND};
 	const struct recording plain = {.samples = 6000}, phases = {.samples = 12000, .run = 40};
@@ -45,7 +45,6 @@ static void comparing_a_program_with_itself_raises_few_alarms(void **state)
 	const struct compare_options work = {.view = COMPARE_WORK, .work = {1, 1}};
 	unsigned int found[6];
 
-	(void)state;
 	random_state = 88172645463325252u;
 	found[0] = alarms(PAIRS(200), 1, &plain, &sampling_only);
 	found[1] = alarms(PAIRS(200), 1, &phases, &sampling_only);
@@ -62,14 +61,13 @@ static void comparing_a_program_with_itself_raises_few_alarms(void **state)
 }
 
 /* Hundreds of small functions, as in a compiler: some have almost the same count in each of a few files. */
-static void hundreds_of_small_functions_raise_few_alarms(void **state)
+TEST(hundreds_of_small_functions_raise_few_alarms)
 {
 	static char paths[PARTS_MAX][24];
 	static struct program program = {.count = PARTS_MAX};
 	const struct recording small = {.samples = 4000, .untimed = true};
 	unsigned int found[2] = {0};
 
-	(void)state;
 	random_state = 2463534242u;
 	for (size_t i = 0; i < PARTS_MAX; i++) {
 		snprintf(paths[i], sizeof(paths[i]), "main;part%zu", i);
@@ -88,7 +86,7 @@ static void hundreds_of_small_functions_raise_few_alarms(void **state)
 }
 
 /* Six files of OLD, one or two of NEW: the noise of runs is measured by the six. */
-static void run_noise_is_measured_on_the_larger_side(void **state)
+TEST(run_noise_is_measured_on_the_larger_side)
 {
 	const struct compare_options views[] = {{.view = COMPARE_SECOND, .run_noise = -1},
 						{.view = COMPARE_SHARE, .run_noise = -1}};
@@ -97,7 +95,6 @@ static void run_noise_is_measured_on_the_larger_side(void **state)
 	unsigned int alarms_of[2] = {0}, found[2] = {0};
 	double noise[2] = {0};
 
-	(void)state;
 	random_state = 1804289383;
 	for (int view = 0; view < 2; view++)
 		for (unsigned int i = 0; i < PAIRS(100); i++) {
@@ -155,7 +152,7 @@ static struct hits hits(unsigned int pairs, double factor, const struct recordin
 	return h;
 }
 
-static void planted_changes_are_found_and_covered_by_intervals(void **state)
+TEST(planted_changes_are_found_and_covered_by_intervals)
 {
 	/* The least that is found in 1,000: what the last run found, less three of its errors. */
 	static const struct {
@@ -174,7 +171,6 @@ static void planted_changes_are_found_and_covered_by_intervals(void **state)
 		{"nothing, per unit of work", 1, true, 59940, 0, 0},
 	};
 
-	(void)state;
 	random_state = 362436069362436069u;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct recording r = {
@@ -216,11 +212,10 @@ static void assert_moved_only(const struct program *old, const struct program *n
 	assert_true(slower <= 2);
 }
 
-static void inlined_or_renamed_code_is_moved_and_not_slower(void **state)
+TEST(inlined_or_renamed_code_is_moved_and_not_slower)
 {
 	struct program inlined = base, renamed = base, suffixed = base, between = base;
 
-	(void)state;
 	random_state = 521288629521288629u;
 	part_of(&inlined, "main;run;parse;header")->path = "main;run;parse";
 	part_of(&renamed, "main;run;parse;header")->path = "main;run;parse;header_v2";
@@ -234,13 +229,12 @@ static void inlined_or_renamed_code_is_moved_and_not_slower(void **state)
 }
 
 /* A function that takes ten times as long makes all shares fall, and nothing faster. */
-static void one_slow_function_makes_no_other_faster(void **state)
+TEST(one_slow_function_makes_no_other_faster)
 {
 	const struct program slow = changed("main;run;parse;header", 10);
 	const struct recording minute = {.samples = 59940, .untimed = true};
 	struct trial t;
 
-	(void)state;
 	random_state = 1234567;
 	t = compare(&base, &slow, 1, &minute, &sampling_only);
 	assert_int_equal(t.result->row_count, 1);
@@ -251,13 +245,12 @@ static void one_slow_function_makes_no_other_faster(void **state)
 	comparison__free(t.c);
 }
 
-static void added_and_removed_functions_are_new_and_gone(void **state)
+TEST(added_and_removed_functions_are_new_and_gone)
 {
 	struct program more = base;
 	const struct recording minute = {.samples = 59940, .untimed = true};
 	struct trial t;
 
-	(void)state;
 	random_state = 7654321;
 	more.parts[more.count++] = (struct part){"main;run;verify", 0.10};
 	t = compare(&base, &more, 1, &minute, &sampling_only);
@@ -271,7 +264,7 @@ static void added_and_removed_functions_are_new_and_gone(void **state)
 }
 
 /* Four functions that call each other all take longer: of the circle one is a row. */
-static void a_cycle_of_slower_functions_is_one_row(void **state)
+TEST(a_cycle_of_slower_functions_is_one_row)
 {
 	static const struct program old = {
 		{{"main;a;b;c;d", 0.1},
@@ -286,7 +279,6 @@ static void a_cycle_of_slower_functions_is_one_row(void **state)
 	struct program slow = old;
 	struct trial t;
 
-	(void)state;
 	random_state = 314159;
 	for (int i = 0; i < 4; i++)
 		slow.parts[i].cost *= 2;
@@ -297,7 +289,7 @@ static void a_cycle_of_slower_functions_is_one_row(void **state)
 }
 
 /* In one of five callers, and there alone, as much own code is gone as the function has more. It has not moved. */
-static void a_function_slower_in_all_callers_is_not_moved(void **state)
+TEST(a_function_slower_in_all_callers_is_not_moved)
 {
 	static const struct program old = {
 		{{"main;p1;helper", 0.06},
@@ -314,7 +306,6 @@ static void a_function_slower_in_all_callers_is_not_moved(void **state)
 	struct program slow = old;
 	struct trial t;
 
-	(void)state;
 	random_state = 271828;
 	for (int i = 0; i < 5; i++)
 		slow.parts[i].cost *= 2;
@@ -334,7 +325,7 @@ static void assert_cannot_tell(const struct trial *t)
 }
 
 /* One in five stacks of one side is cut, or half of its samples are lost: no verdict. */
-static void cut_stacks_or_lost_samples_prevent_a_verdict(void **state)
+TEST(cut_stacks_or_lost_samples_prevent_a_verdict)
 {
 	static const struct {
 		struct recording damaged;
@@ -345,7 +336,6 @@ static void cut_stacks_or_lost_samples_prevent_a_verdict(void **state)
 	const struct recording whole = {.samples = 6000};
 	struct failure failure = {};
 
-	(void)state;
 	random_state = 99;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct trial t = compare_two(&slow, &whole, &cases[i].damaged, &sampling_only,
@@ -361,7 +351,7 @@ static void cut_stacks_or_lost_samples_prevent_a_verdict(void **state)
 }
 
 /* A tick that was not run is another program's as often as those that were: a service that mostly waits has few of them. */
-static void a_mostly_idle_program_has_few_lost_ticks(void **state)
+TEST(a_mostly_idle_program_has_few_lost_ticks)
 {
 	const struct program slow = changed("main;run;parse;header", 10);
 	const struct recording whole = {.samples = 6000};
@@ -369,7 +359,6 @@ static void a_mostly_idle_program_has_few_lost_ticks(void **state)
 	struct failure failure = {};
 	struct trial t;
 
-	(void)state;
 	random_state = 99;
 	t = compare_two(&slow, &whole, &quiet, &sampling_only, &failure);
 	assert_non_null(t.result);
@@ -379,7 +368,7 @@ static void a_mostly_idle_program_has_few_lost_ticks(void **state)
 }
 
 /* A neighbour of NEW takes its caches: all of it takes a tenth longer. One run a side cannot show that it is the program. */
-static void a_uniformly_slower_single_run_is_inconclusive(void **state)
+TEST(a_uniformly_slower_single_run_is_inconclusive)
 {
 	static const struct compare_options views[] = {{.view = COMPARE_SECOND, .run_noise = -1},
 						       {.view = COMPARE_SHARE, .run_noise = -1}};
@@ -388,7 +377,6 @@ static void a_uniformly_slower_single_run_is_inconclusive(void **state)
 	struct failure failure = {};
 	unsigned int alarms_of[2] = {0};
 
-	(void)state;
 	random_state = 31415926535u;
 	for (size_t i = 0; i < loaded.count; i++)
 		loaded.parts[i].cost *= 1.1;
@@ -408,7 +396,7 @@ static void a_uniformly_slower_single_run_is_inconclusive(void **state)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static void only_well_formed_rules_are_parsed(void **state)
+TEST(only_well_formed_rules_are_parsed)
 {
 	static const char *const bad[] = {
 		"",	      "total",		"total > ",	"total > 2",
@@ -416,7 +404,6 @@ static void only_well_formed_rules_are_parsed(void **state)
 		"function a", "functiona > 1%", "total > 2% x", "total > nan%"};
 	struct compare_rule rule;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_int_equal(compare_rule__parse(&rule, bad[i]), -EINVAL);
 	assert_int_equal(compare_rule__parse(&rule, " total>2.5 % "), 0);
@@ -434,7 +421,7 @@ static enum compare_answer answer(const struct trial *t, const char *text)
 	return compare_rule__apply(&rule, t->c, t->result).answer;
 }
 
-static void a_rule_near_the_measured_change_cannot_be_decided(void **state)
+TEST(a_rule_near_the_measured_change_cannot_be_decided)
 {
 	const struct program slow = changed("main;run;parse;header", 1.5);
 	const struct recording minute = {.samples = 59940, .untimed = true};
@@ -442,7 +429,6 @@ static void a_rule_near_the_measured_change_cannot_be_decided(void **state)
 	struct compare_rule rule;
 	struct trial t;
 
-	(void)state;
 	random_state = 4242;
 	t = compare(&base, &slow, 1, &minute, &sampling_only);
 	assert_int_equal(answer(&t, "function header > 20%"), COMPARE_WORSE);
@@ -484,18 +470,17 @@ static void assert_refused(const char *path_new, const struct compare_options *o
 	comparison__free(c);
 }
 
-static void incomparable_profiles_are_refused_with_a_reason(void **state)
+TEST(incomparable_profiles_are_refused_with_a_reason)
 {
 	static const struct compare_options second = {.view = COMPARE_SECOND};
 
-	(void)state;
 	random_state = 5;
 	assert_refused("other;program", &sampling_only, "no function in common");
 	assert_refused(NULL, &second, "no CPU time");
 }
 
 /* Counts of another event are another quantity; clocks of a CPU tick alike. */
-static void different_events_are_refused_unless_both_are_clocks(void **state)
+TEST(different_events_are_refused_unless_both_are_clocks)
 {
 	const struct recording clock = {.samples = 1000, .event = "cpu-clock"};
 	const struct recording task = {.samples = 1000, .event = "task-clock"};
@@ -503,7 +488,6 @@ static void different_events_are_refused_unless_both_are_clocks(void **state)
 	struct failure failure = {};
 	struct trial t;
 
-	(void)state;
 	random_state = 6;
 	t = compare_two(&base, &clock, &task, &sampling_only, &failure);
 	assert_non_null(t.result);
@@ -516,14 +500,13 @@ static void different_events_are_refused_unless_both_are_clocks(void **state)
 }
 
 /* A tenth of the rate: the same values, with larger errors. */
-static void a_lower_sampling_rate_gives_the_same_values(void **state)
+TEST(a_lower_sampling_rate_gives_the_same_values)
 {
 	static const struct compare_options run = {.view = COMPARE_RUN};
 	const struct recording often = {.samples = 6000}, rare = {.samples = 600, .every = 10};
 	struct failure failure = {};
 	unsigned int found = 0;
 
-	(void)state;
 	random_state = 2718281828u;
 	for (unsigned int i = 0; i < 200; i++) {
 		struct trial t = compare_two(&base, &often, &rare, &run, &failure);
@@ -539,7 +522,7 @@ static void a_lower_sampling_rate_gives_the_same_values(void **state)
 }
 
 /* Another kernel, and a recording that was cut short: said. */
-static void different_kernels_are_noted_in_the_output(void **state)
+TEST(different_kernels_are_noted_in_the_output)
 {
 	const struct recording old = {.samples = 1000, .kernel = "6.1.0"};
 	const struct recording new = {.samples = 1000, .kernel = "6.12.0"};
@@ -549,7 +532,6 @@ static void different_kernels_are_noted_in_the_output(void **state)
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	(void)state;
 	random_state = 8;
 	t = compare_two(&base, &old, &new, &sampling_only, &failure);
 	assert_non_null(t.result);
@@ -565,12 +547,11 @@ static void different_kernels_are_noted_in_the_output(void **state)
 }
 
 /* Both sides as one profile have all samples and all CPU time of each file; a side's values add up to its whole. */
-static void a_profile_of_both_sides_has_all_their_samples(void **state)
+TEST(a_profile_of_both_sides_has_all_their_samples)
 {
 	const struct recording one = {.samples = 3000};
 	struct trial t;
 
-	(void)state;
 	random_state = 7;
 	for (size_t files = 1; files <= 3; files += 2) {
 		struct profile_builder *b = profile_builder__new();
@@ -602,27 +583,5 @@ static void a_profile_of_both_sides_has_all_their_samples(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comparing_a_program_with_itself_raises_few_alarms),
-		cmocka_unit_test(hundreds_of_small_functions_raise_few_alarms),
-		cmocka_unit_test(run_noise_is_measured_on_the_larger_side),
-		cmocka_unit_test(planted_changes_are_found_and_covered_by_intervals),
-		cmocka_unit_test(inlined_or_renamed_code_is_moved_and_not_slower),
-		cmocka_unit_test(one_slow_function_makes_no_other_faster),
-		cmocka_unit_test(added_and_removed_functions_are_new_and_gone),
-		cmocka_unit_test(a_cycle_of_slower_functions_is_one_row),
-		cmocka_unit_test(a_function_slower_in_all_callers_is_not_moved),
-		cmocka_unit_test(cut_stacks_or_lost_samples_prevent_a_verdict),
-		cmocka_unit_test(a_mostly_idle_program_has_few_lost_ticks),
-		cmocka_unit_test(a_uniformly_slower_single_run_is_inconclusive),
-		cmocka_unit_test(different_events_are_refused_unless_both_are_clocks),
-		cmocka_unit_test(a_lower_sampling_rate_gives_the_same_values),
-		cmocka_unit_test(different_kernels_are_noted_in_the_output),
-		cmocka_unit_test(only_well_formed_rules_are_parsed),
-		cmocka_unit_test(a_rule_near_the_measured_change_cannot_be_decided),
-		cmocka_unit_test(incomparable_profiles_are_refused_with_a_reason),
-		cmocka_unit_test(a_profile_of_both_sides_has_all_their_samples),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

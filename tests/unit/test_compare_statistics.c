@@ -12,7 +12,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void stable_names_survive_a_rebuild(void **state)
+TEST(stable_names_survive_a_rebuild)
 {
 	static const char *const same[][2] = {
 		{"parse", "parse"},
@@ -56,7 +56,6 @@ static void stable_names_survive_a_rebuild(void **state)
 	};
 	char name[256], again[256], small[8];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
 		stable_name(name, sizeof(name), same[i][0]);
 		assert_string_equal(name, same[i][1]);
@@ -68,12 +67,11 @@ static void stable_names_survive_a_rebuild(void **state)
 }
 
 /* No bytes make it write outside of its room; the room is exact, so a sanitizer sees it. */
-static void names_of_random_characters_fit_their_room(void **state)
+TEST(names_of_random_characters_fit_their_room)
 {
 	static const char alphabet[] = ".cold.isra0[]so-+0x/h:#$_lambda func1 bpf_prog_";
 	unsigned int seed = 1;
 
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		size_t size = (size_t)rand_r(&seed) % 40;
 		char *name = malloc(size + 1), *out = malloc(size + 26);
@@ -91,9 +89,8 @@ static void names_of_random_characters_fit_their_room(void **state)
 /* ---- distributions --------------------------------------------------------------------------- */
 
 /* Values of scipy.stats. */
-static void the_t_distribution_has_the_values_of_scipy(void **state)
+TEST(the_t_distribution_has_the_values_of_scipy)
 {
-	(void)state;
 	assert_near(student_p(2, INFINITY), 0.04550026389635842, 1e-12);
 	assert_near(student_p(2.776445105197793, 4), 0.05, 1e-9);
 	assert_near(student_p(1, 1), 0.5, 1e-12);
@@ -107,24 +104,22 @@ static void the_t_distribution_has_the_values_of_scipy(void **state)
 	assert_true(p_of((struct estimate){1, 0, INFINITY}) == 0);
 }
 
-static void differences_have_the_degrees_of_freedom_of_welch(void **state)
+TEST(differences_have_the_degrees_of_freedom_of_welch)
 {
 	struct estimate d = difference_of((struct estimate){10, 4, 3}, (struct estimate){12, 1, 5});
 
-	(void)state;
 	assert_true(d.value == 2 && d.variance == 5);
 	assert_near(d.freedom, 25 / (16.0 / 3 + 1.0 / 5), 1e-12);
 }
 
 /* With equal weights, those of R's p.adjust(method = "BH"). */
-static void false_discovery_rates_are_weighted_benjamini_hochberg(void **state)
+TEST(false_discovery_rates_are_weighted_benjamini_hochberg)
 {
 	static const double p[] = {0.01, 0.04, 0.03, 0.5, 0.005};
 	static const double wanted[] = {0.025, 0.05, 0.05, 0.5, 0.025};
 	static const double equal[] = {3, 3, 3, 3, 3}, unequal[] = {1, 1, 1, 1, 6};
 	double q[5];
 
-	(void)state;
 	assert_int_equal(false_discovery_rates(p, equal, q, 5), 0);
 	for (int i = 0; i < 5; i++)
 		assert_near(q[i], wanted[i], 1e-12);
@@ -135,13 +130,5 @@ static void false_discovery_rates_are_weighted_benjamini_hochberg(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stable_names_survive_a_rebuild),
-		cmocka_unit_test(names_of_random_characters_fit_their_room),
-		cmocka_unit_test(the_t_distribution_has_the_values_of_scipy),
-		cmocka_unit_test(differences_have_the_degrees_of_freedom_of_welch),
-		cmocka_unit_test(false_discovery_rates_are_weighted_benjamini_hochberg),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Idle time of CPUs, and how it divides the ticks that did not run. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
@@ -41,7 +37,7 @@ static bool await_idle_time(uint64_t ns)
 	return true;
 }
 
-static void times_that_a_cpu_line_lacks_are_unknown(void **state)
+TEST(times_that_a_cpu_line_lacks_are_unknown)
 {
 	static const char text[] = "cpu  9 9 9 999 9 0 0\n"
 				   "cpu0 1 2 3 400 5 6 7 8 9 10\n"
@@ -52,7 +48,6 @@ static void times_that_a_cpu_line_lacks_are_unknown(void **state)
 	uint64_t tick = 1000000000u / sysconf(_SC_CLK_TCK);
 	__u64 times[CPU_TIME_COUNT];
 
-	(void)state;
 	assert_int_equal(cpu_idle_parse(text, 0), 405 * tick);
 	assert_int_equal(cpu_idle_parse(text, 1), 0);
 	assert_int_equal(cpu_idle_parse(text, 11), 77 * tick);
@@ -81,9 +76,8 @@ static void check_move(uint64_t ticks, uint64_t idle, uint64_t not_run, uint64_t
 	assert_int_equal(books.count[BOOK_IDLE_NOT_RUN], moved);
 }
 
-static void ticks_not_run_become_idle_within_the_idle_time(void **state)
+TEST(ticks_not_run_become_idle_within_the_idle_time)
 {
-	(void)state;
 	check_move(50, 20, 100, 30);
 	check_move(50, 0, 10, 10);  /* no more than there are */
 	check_move(50, 50, 10, 0);  /* all idleness is counted already */
@@ -92,13 +86,12 @@ static void ticks_not_run_become_idle_within_the_idle_time(void **state)
 }
 
 /* Whatever this machine does meanwhile, the sum stays. */
-static void splitting_keeps_the_sum_of_ticks_not_run(void **state)
+TEST(splitting_keeps_the_sum_of_ticks_not_run)
 {
 	struct cpu_idle *idle = cpu_idle__new();
 	struct books_event books = {.period = 1}, no_clock = {};
 	bool was_idle;
 
-	(void)state;
 	assert_non_null(idle);
 	books.count[BOOK_NOT_RUN] = 100;
 	cpu_idle__split(idle, &books); /* nothing was read: nothing is known */
@@ -117,14 +110,13 @@ static void splitting_keeps_the_sum_of_ticks_not_run(void **state)
 }
 
 /* At another period idle time that was counted stays what it was, in ticks of its own; only what comes is counted anew. */
-static void idle_ticks_never_decrease_when_the_period_changes(void **state)
+TEST(idle_ticks_never_decrease_when_the_period_changes)
 {
 	static const uint64_t PERIODS[] = {1000000, 10000000, 142857142, 1000000};
 	struct cpu_idle *idle = cpu_idle__new();
 	uint64_t moved = 0, least;
 	bool was_idle;
 
-	(void)state;
 	cpu_idle__start(idle);
 	was_idle = await_idle_time(20 * MS);
 	for (int i = 0; i < 24; i++) {
@@ -147,13 +139,12 @@ static void idle_ticks_never_decrease_when_the_period_changes(void **state)
 }
 
 /* Ticks that a window has reported stay: neither figure becomes smaller. */
-static void ticks_reported_by_a_window_are_never_taken_back(void **state)
+TEST(ticks_reported_by_a_window_are_never_taken_back)
 {
 	struct cpu_idle *idle = cpu_idle__new();
 	struct books_event window = {.cpu = 1, .period = 1}, books = {.cpu = 1, .period = 1};
 	struct books_event other = {.cpu = 2, .period = 1};
 
-	(void)state;
 	assert_non_null(idle);
 	window.count[BOOK_NOT_RUN] = 60;
 	window.count[BOOK_IDLE_NOT_RUN] = 40;
@@ -186,13 +177,12 @@ static uint64_t moved_of(struct cpu_idle *idle, uint32_t cpu)
 }
 
 /* A CPU that has come back goes on from what it had; one that is not there has nothing. */
-static void a_cpu_that_returns_keeps_its_idle_time(void **state)
+TEST(a_cpu_that_returns_keeps_its_idle_time)
 {
 	struct cpu_idle *idle = cpu_idle__new();
 	uint64_t before, after;
 	bool was_idle;
 
-	(void)state;
 	assert_non_null(idle);
 	cpu_idle__start(idle);
 	was_idle = await_idle_time(50 * MS);
@@ -211,14 +201,5 @@ static void a_cpu_that_returns_keeps_its_idle_time(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times_that_a_cpu_line_lacks_are_unknown),
-		cmocka_unit_test(ticks_not_run_become_idle_within_the_idle_time),
-		cmocka_unit_test(splitting_keeps_the_sum_of_ticks_not_run),
-		cmocka_unit_test(idle_ticks_never_decrease_when_the_period_changes),
-		cmocka_unit_test(ticks_reported_by_a_window_are_never_taken_back),
-		cmocka_unit_test(a_cpu_that_returns_keeps_its_idle_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CPython's memory, forged for each version: layouts, threads, stacks, the GIL; and what lies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "forge_cpython.h"
 #include "runtimes/python/cpython.h"
@@ -56,11 +52,10 @@ static struct forged *new_program(uint32_t version)
 
 /* ---- layouts ---------------------------------------------------------------------------------- */
 
-static void old_and_unreleased_versions_are_not_supported(void **state)
+TEST(old_and_unreleased_versions_are_not_supported)
 {
 	struct cpython_layout l;
 
-	(void)state;
 	assert_int_equal(cpython_layout__of_version(0x030a0df0, &l), CPYTHON_TOO_OLD);
 	assert_int_equal(cpython_layout__of_version(0x030d00f0, &l), CPYTHON_BAD_TABLE);
 	assert_int_equal(cpython_layout__of_version(0x030b07f0, &l), CPYTHON_OK);
@@ -73,13 +68,12 @@ static void old_and_unreleased_versions_are_not_supported(void **state)
 	assert_string_equal(cpython_verdict__text(99), "");
 }
 
-static void a_sound_table_gives_the_layout(void **state)
+TEST(a_sound_table_gives_the_layout)
 {
 	uint8_t table[CPYTHON_TABLE_MAX];
 	struct cpython_layout l;
 	uint32_t version;
 
-	(void)state;
 	forged_table(table, 0x030d05f0);
 	assert_true(cpython_table__is(table, sizeof(table), &version));
 	assert_int_equal(version, 0x030d05f0);
@@ -100,11 +94,10 @@ static void a_sound_table_gives_the_layout(void **state)
 }
 
 /* Any value that is out of its place is refused, or changes an offset that has no others to be compared with. */
-static void implausible_offsets_are_refused_or_harmless(void **state)
+TEST(implausible_offsets_are_refused_or_harmless)
 {
 	static const uint64_t values[] = {UINT64_MAX, UINT64_C(1) << 40, 3, 0x7fffffff};
 
-	(void)state;
 	for (size_t v = 2; v < VERSIONS; v++) {
 		uint8_t table[CPYTHON_TABLE_MAX];
 		struct cpython_layout l;
@@ -128,7 +121,7 @@ static void implausible_offsets_are_refused_or_harmless(void **state)
 
 /* ---- finding it -------------------------------------------------------------------------------- */
 
-static void the_interpreter_is_found_by_its_table(void **state)
+TEST(the_interpreter_is_found_by_its_table)
 {
 	for (size_t v = 2; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -146,7 +139,7 @@ static void the_interpreter_is_found_by_its_table(void **state)
 }
 
 /* 3.11 and 3.12 by Py_Version, by their section's size, or not at all. */
-static void versions_without_a_table_are_found_by_symbols(void **state)
+TEST(versions_without_a_table_are_found_by_symbols)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[0]);
 	struct target_memory m = forged_memory(f);
@@ -154,7 +147,6 @@ static void versions_without_a_table_are_found_by_symbols(void **state)
 	const struct cpython_image image = {.symbols = &s, .bias = forged_address(0) - 0x100};
 	struct cpython py;
 
-	(void)state;
 	forged_word(f, 0x1f00 - 0x100, 0x030c01f0);
 	assert_int_equal(cpython__find(&image, &m, &py), CPYTHON_OK);
 	assert_int_equal(cpython_minor(py.version), 12);
@@ -179,7 +171,7 @@ static void versions_without_a_table_are_found_by_symbols(void **state)
 }
 
 /* An unknown minor version is accepted if its stacks make sense. */
-static void an_unknown_version_is_accepted_if_stacks_make_sense(void **state)
+TEST(an_unknown_version_is_accepted_if_stacks_make_sense)
 {
 	_cleanup_free_ struct forged *f = new_program(0x030f02f0);
 	struct target_memory m = forged_memory(f);
@@ -187,7 +179,6 @@ static void an_unknown_version_is_accepted_if_stacks_make_sense(void **state)
 	const struct cpython_image image = {.symbols = &s, .bias = FORGED_BASE};
 	struct cpython py;
 
-	(void)state;
 	forged_put(f, 8, 0x031001f0, 4);
 	assert_int_equal(cpython__find(&image, &m, &py), CPYTHON_OK);
 	assert_int_equal(cpython_minor(py.version), 16);
@@ -199,7 +190,7 @@ static void an_unknown_version_is_accepted_if_stacks_make_sense(void **state)
 
 /* ---- threads ----------------------------------------------------------------------------------- */
 
-static void the_thread_word_leads_to_the_thread_state(void **state)
+TEST(the_thread_word_leads_to_the_thread_state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -228,7 +219,7 @@ static void the_thread_word_leads_to_the_thread_state(void **state)
 	}
 }
 
-static void a_large_tss_key_takes_two_hops(void **state)
+TEST(a_large_tss_key_takes_two_hops)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[0]);
 	struct target_memory m = forged_memory(f);
@@ -236,7 +227,6 @@ static void a_large_tss_key_takes_two_hops(void **state)
 	uint32_t key = FORGED_RUNTIME + f->py.layout.tss_key;
 	struct cpython_thread_word word;
 
-	(void)state;
 	forged_put(f, key + 4, 41, 4);
 	assert_int_equal(cpython_thread_word__find(&f->py, &image, &m, &word),
 			 CPYTHON_THREADS_UNKNOWN);
@@ -252,7 +242,7 @@ static void a_large_tss_key_takes_two_hops(void **state)
 }
 
 /* 3.15, by the instructions: of an executable, of a library, of one with an offset in the GOT. */
-static void instructions_lead_to_the_tls_variable(void **state)
+TEST(instructions_lead_to_the_tls_variable)
 {
 	static const uint8_t of_program[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x64, 0x48, 0x8b,
 					     0x04, 0x25, 0xd8, 0xff, 0xff, 0xff, 0xc3};
@@ -268,7 +258,6 @@ static void instructions_lead_to_the_tls_variable(void **state)
 	const struct cpython_image image = {.symbols = &s, .bias = FORGED_BASE};
 	struct cpython_thread_word word;
 
-	(void)state;
 	memcpy(s.gilstate_code, of_program, sizeof(of_program));
 	assert_int_equal(cpython_thread_word__find(&f->py, &image, &m, &word), CPYTHON_OK);
 	assert_int_equal(word.offset[0], -0x28);
@@ -309,13 +298,12 @@ static int count_thread(void *context, const struct cpython_thread *thread)
 	return 0;
 }
 
-static void a_circle_of_threads_ends_at_the_limit(void **state)
+TEST(a_circle_of_threads_ends_at_the_limit)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[3]);
 	struct target_memory m = forged_memory(f);
 	uint32_t count = 0;
 
-	(void)state;
 	forged_word(f, FORGED_THREAD + f->py.layout.thread_next, forged_address(FORGED_THREAD));
 	forged_word(f, FORGED_INTERPRETER + f->py.layout.interp_next,
 		    forged_address(FORGED_INTERPRETER));
@@ -327,7 +315,7 @@ static void a_circle_of_threads_ends_at_the_limit(void **state)
 
 /* ---- stacks ------------------------------------------------------------------------------------ */
 
-static void each_interpreter_loop_has_its_frames_and_anchor(void **state)
+TEST(each_interpreter_loop_has_its_frames_and_anchor)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -361,7 +349,7 @@ static void each_interpreter_loop_has_its_frames_and_anchor(void **state)
 }
 
 /* At the limit the group's anchor is still looked for, and nothing behind it. */
-static void at_the_frame_limit_the_group_keeps_its_anchor(void **state)
+TEST(at_the_frame_limit_the_group_keeps_its_anchor)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -379,12 +367,11 @@ static void at_the_frame_limit_the_group_keeps_its_anchor(void **state)
 	}
 }
 
-static void the_base_frame_of_a_thread_is_left_out(void **state)
+TEST(the_base_frame_of_a_thread_is_left_out)
 {
 	struct forged *f = new_program(0x030f02f0);
 	struct walked w;
 
-	(void)state;
 	/* nothing but the frame that every thread of 3.15 has */
 	forged_word(f, FORGED_THREAD + f->py.layout.thread_frame,
 		    forged_address(FORGED_THREAD + 0x400));
@@ -395,7 +382,7 @@ static void the_base_frame_of_a_thread_is_left_out(void **state)
 }
 
 /* A frame of no function is left out; a function whose name is its file's is not. */
-static void init_shims_are_not_counted_as_frames(void **state)
+TEST(init_shims_are_not_counted_as_frames)
 {
 	struct forged *f = new_program(versions[3]);
 	const struct cpython_layout *l = &f->py.layout;
@@ -403,7 +390,6 @@ static void init_shims_are_not_counted_as_frames(void **state)
 	uint64_t name;
 	struct walked w;
 
-	(void)state;
 	memcpy(&name, f->bytes + inner + l->code_qualname, 8);
 	forged_word(f, inner + l->code_filename, name);
 	walk(f, &w, FRAMES);
@@ -416,7 +402,7 @@ static void init_shims_are_not_counted_as_frames(void **state)
 }
 
 /* 3.11 and 3.12: the loop's object is linked in before it is filled in. */
-static void a_torn_stack_restarts_or_gives_no_frames(void **state)
+TEST(a_torn_stack_restarts_or_gives_no_frames)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -444,7 +430,7 @@ static void a_torn_stack_restarts_or_gives_no_frames(void **state)
 }
 
 /* A chain without an end costs what a long one costs, and gives nothing. */
-static void a_circle_of_frames_is_a_torn_stack(void **state)
+TEST(a_circle_of_frames_is_a_torn_stack)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -486,7 +472,7 @@ static int read_endless(void *context, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-static void reads_of_an_endless_stack_are_bounded(void **state)
+TEST(reads_of_an_endless_stack_are_bounded)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -510,7 +496,7 @@ static void reads_of_an_endless_stack_are_bounded(void **state)
 	}
 }
 
-static void a_walk_without_reads_left_invents_no_frames(void **state)
+TEST(a_walk_without_reads_left_invents_no_frames)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -530,7 +516,7 @@ static void a_walk_without_reads_left_invents_no_frames(void **state)
 
 /* ---- the GIL ----------------------------------------------------------------------------------- */
 
-static void the_gil_of_the_main_interpreter_is_found(void **state)
+TEST(the_gil_of_the_main_interpreter_is_found)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -562,14 +548,13 @@ static void the_gil_of_the_main_interpreter_is_found(void **state)
 
 /* ---- merging ----------------------------------------------------------------------------------- */
 
-static void a_group_goes_to_the_frame_of_its_anchor(void **state)
+TEST(a_group_goes_to_the_frame_of_its_anchor)
 {
 	const struct cpython_native native[] = {
 		{0x100, 0x200}, {0x200, 0x400}, {0x400, 0x480}, {0x480, 0x800}, {0x800, 0x900}};
 	struct cpython_group groups[] = {{.anchor = 0x210}, {.anchor = 0x7f8}, {.anchor = 0}};
 	struct cpython_place places[3];
 
-	(void)state;
 	cpython__merge(native, 5, groups, 3, places);
 	assert_true(places[0].is_loop && places[1].is_loop && !places[2].is_loop);
 	assert_int_equal(places[0].frame, 1);
@@ -596,28 +581,5 @@ static void a_group_goes_to_the_frame_of_its_anchor(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(old_and_unreleased_versions_are_not_supported),
-		cmocka_unit_test(a_sound_table_gives_the_layout),
-		cmocka_unit_test(implausible_offsets_are_refused_or_harmless),
-		cmocka_unit_test(the_interpreter_is_found_by_its_table),
-		cmocka_unit_test(versions_without_a_table_are_found_by_symbols),
-		cmocka_unit_test(an_unknown_version_is_accepted_if_stacks_make_sense),
-		cmocka_unit_test(the_thread_word_leads_to_the_thread_state),
-		cmocka_unit_test(a_large_tss_key_takes_two_hops),
-		cmocka_unit_test(instructions_lead_to_the_tls_variable),
-		cmocka_unit_test(a_circle_of_threads_ends_at_the_limit),
-		cmocka_unit_test(each_interpreter_loop_has_its_frames_and_anchor),
-		cmocka_unit_test(at_the_frame_limit_the_group_keeps_its_anchor),
-		cmocka_unit_test(the_base_frame_of_a_thread_is_left_out),
-		cmocka_unit_test(init_shims_are_not_counted_as_frames),
-		cmocka_unit_test(a_torn_stack_restarts_or_gives_no_frames),
-		cmocka_unit_test(a_circle_of_frames_is_a_torn_stack),
-		cmocka_unit_test(reads_of_an_endless_stack_are_bounded),
-		cmocka_unit_test(a_walk_without_reads_left_invents_no_frames),
-		cmocka_unit_test(the_gil_of_the_main_interpreter_is_found),
-		cmocka_unit_test(a_group_goes_to_the_frame_of_its_anchor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

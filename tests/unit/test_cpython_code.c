@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Code objects of CPython: names of all kinds of characters, line tables, and code that is gone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "forge_cpython.h"
 #include "runtimes/python/code.h"
@@ -65,7 +61,7 @@ static enum code_state read_now(struct forged *f, uint32_t code, struct managed_
 	return read_code(f, code, &identity, function);
 }
 
-static void code_objects_have_a_name_a_file_and_lines(void **state)
+TEST(code_objects_have_a_name_a_file_and_lines)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -97,7 +93,7 @@ static void assert_text(struct forged *f, uint32_t str, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void strings_of_every_width_become_printable_utf_8(void **state)
+TEST(strings_of_every_width_become_printable_utf_8)
 {
 	static const uint8_t latin[] = {'g', 0xe9, 'n', 0xff};
 	static const uint16_t two[] = {0x65e5, 'a', 0x20ac, 0xd800, 0};
@@ -118,7 +114,7 @@ static void strings_of_every_width_become_printable_utf_8(void **state)
 }
 
 /* What is no str, and one that is longer than there is room, or memory, for. */
-static void invalid_strings_are_refused_and_long_ones_cut(void **state)
+TEST(invalid_strings_are_refused_and_long_ones_cut)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[4]);
 	const struct cpython_layout *l = &f->py.layout;
@@ -127,7 +123,6 @@ static void invalid_strings_are_refused_and_long_ones_cut(void **state)
 	uint64_t spent = m.bytes_left;
 	char text[8];
 
-	(void)state;
 	assert_int_equal(cpython_str__read(&f->py, &m, forged_address(str), text, sizeof(text)), 0);
 	assert_string_equal(text, "0123456");
 	forged_word(f, str + l->str_length, UINT64_C(1) << 30);
@@ -148,9 +143,8 @@ static void invalid_strings_are_refused_and_long_ones_cut(void **state)
 	assert_int_equal(cpython_str__read(&f->py, &m, 16, text, 8), -ENODATA);
 }
 
-static void zero_and_pointers_are_counts_of_dead_objects(void **state)
+TEST(zero_and_pointers_are_counts_of_dead_objects)
 {
-	(void)state;
 	assert_true(cpython_object__is_alive(1));
 	assert_true(cpython_object__is_alive(999999999));		/* immortal, 3.11 */
 	assert_true(cpython_object__is_alive(UINT32_MAX));		/* 3.12 */
@@ -170,7 +164,7 @@ static void read_table(struct managed_function *f, const void *table, size_t siz
 
 #define ENTRY(kind, units) (0x80 | (kind) << 3 | ((units)-1))
 
-static void line_entries_of_every_kind_are_decoded(void **state)
+TEST(line_entries_of_every_kind_are_decoded)
 {
 	/* each kind: short, line +0, +1, +2, without columns, long, none, back by 70, and the same line once more */
 	static const uint8_t table[] = {ENTRY(0, 1),
@@ -206,7 +200,6 @@ static void line_entries_of_every_kind_are_decoded(void **state)
 						      {32, 76, 0},  {36, 0, 0}};
 	struct managed_function f;
 
-	(void)state;
 	read_table(&f, table, sizeof(table));
 	assert_int_equal(f.rows.count, sizeof(expected) / sizeof(*expected));
 	for (size_t i = 0; i < f.rows.count; i++) {
@@ -217,14 +210,13 @@ static void line_entries_of_every_kind_are_decoded(void **state)
 }
 
 /* Cut anywhere, it gives what is whole, and an end. */
-static void damaged_line_tables_end_in_a_single_row(void **state)
+TEST(damaged_line_tables_end_in_a_single_row)
 {
 	static const uint8_t endless[] = {ENTRY(14, 1), 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f};
 	static const uint8_t below[] = {ENTRY(13, 1), 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f};
 	static const uint8_t no_start[] = {0x01, 0x02};
 	struct managed_function f;
 
-	(void)state;
 	read_table(&f, "", 0);
 	assert_int_equal(f.rows.count, 1);
 	assert_int_equal(f.rows.data[0].line, 0);
@@ -242,13 +234,12 @@ static void damaged_line_tables_end_in_a_single_row(void **state)
 	managed_function__fini(&f);
 }
 
-static void rows_beyond_the_limit_have_no_line(void **state)
+TEST(rows_beyond_the_limit_have_no_line)
 {
 	size_t size = 2 * CPYTHON_LINETABLE_MAX;
 	_cleanup_free_ uint8_t *table = malloc(size);
 	struct managed_function f;
 
-	(void)state;
 	assert_non_null(table);
 	for (size_t i = 0; i < size; i += 2) {
 		table[i] = ENTRY(13, 8);
@@ -263,14 +254,13 @@ static void rows_beyond_the_limit_have_no_line(void **state)
 }
 
 /* A linetable that claims a gigabyte. */
-static void code_with_an_oversized_line_table_is_stale(void **state)
+TEST(code_with_an_oversized_line_table_is_stale)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[2]);
 	const struct cpython_layout *l = &f->py.layout;
 	uint32_t table = word_of(f, LEAF + l->code_linetable) - FORGED_BASE;
 	struct managed_function c;
 
-	(void)state;
 	forged_word(f, table + l->bytes_size, UINT64_C(1) << 30);
 	assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_STALE); /* so much memory is not there */
 	assert_string_equal(c.name, "");
@@ -281,7 +271,7 @@ static void code_with_an_oversized_line_table_is_stale(void **state)
 /* ---- sureness ---------------------------------------------------------------------------------- */
 
 /* Whatever word of the identity has changed, the code is another. */
-static void a_changed_word_of_the_identity_makes_code_stale(void **state)
+TEST(a_changed_word_of_the_identity_makes_code_stale)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -310,7 +300,7 @@ static void a_changed_word_of_the_identity_makes_code_stale(void **state)
 }
 
 /* 3.11 has no version: another function's name, at the same address, has another hash. */
-static void renamed_code_without_a_version_is_stale(void **state)
+TEST(renamed_code_without_a_version_is_stale)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[0]);
 	const struct cpython_layout *l = &f->py.layout;
@@ -318,7 +308,6 @@ static void renamed_code_without_a_version_is_stale(void **state)
 	uint32_t name = word_of(f, LEAF + l->code_name) - FORGED_BASE;
 	struct managed_function c;
 
-	(void)state;
 	assert_int_equal(l->code_version, 0);
 	forged_word(f, name + l->str_hash, word_of(f, name + l->str_hash) + 1);
 	assert_int_equal(read_code(f, LEAF, &identity, &c), CODE_STATE_STALE);
@@ -331,7 +320,7 @@ static void renamed_code_without_a_version_is_stale(void **state)
 	managed_function__fini(&c);
 }
 
-static void code_with_a_dead_object_is_stale(void **state)
+TEST(code_with_a_dead_object_is_stale)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
@@ -369,9 +358,8 @@ static int read_changing(void *context, void *to, size_t size, uint64_t address)
 	return forged_read(c->f, to, size, address);
 }
 
-static void code_that_changes_during_the_reading_is_stale(void **state)
+TEST(code_that_changes_during_the_reading_is_stale)
 {
-	(void)state;
 	for (uint32_t until = 0; until < 8; until++) {
 		for (int dies = 0; dies < 2; dies++) {
 			_cleanup_free_ struct forged *f = new_program(versions[3]);
@@ -395,12 +383,11 @@ static void code_that_changes_during_the_reading_is_stale(void **state)
 	}
 }
 
-static void code_beyond_the_limit_of_reads_is_unknown(void **state)
+TEST(code_beyond_the_limit_of_reads_is_unknown)
 {
 	_cleanup_free_ struct forged *f = new_program(versions[3]);
 	struct cpython_identity identity = identity_of(f, LEAF);
 
-	(void)state;
 	for (uint32_t reads = 0; reads < 8; reads++) {
 		struct target_memory m = {.read = forged_read,
 					  .context = f,
@@ -418,21 +405,5 @@ static void code_beyond_the_limit_of_reads_is_unknown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(code_objects_have_a_name_a_file_and_lines),
-		cmocka_unit_test(strings_of_every_width_become_printable_utf_8),
-		cmocka_unit_test(invalid_strings_are_refused_and_long_ones_cut),
-		cmocka_unit_test(zero_and_pointers_are_counts_of_dead_objects),
-		cmocka_unit_test(line_entries_of_every_kind_are_decoded),
-		cmocka_unit_test(damaged_line_tables_end_in_a_single_row),
-		cmocka_unit_test(rows_beyond_the_limit_have_no_line),
-		cmocka_unit_test(code_with_an_oversized_line_table_is_stale),
-		cmocka_unit_test(a_changed_word_of_the_identity_makes_code_stale),
-		cmocka_unit_test(renamed_code_without_a_version_is_stale),
-		cmocka_unit_test(code_with_a_dead_object_is_stale),
-		cmocka_unit_test(code_that_changes_during_the_reading_is_stale),
-		cmocka_unit_test(code_beyond_the_limit_of_reads_is_unknown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

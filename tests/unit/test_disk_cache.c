@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pages of files in a program that keeps none, and room on the disk. What is read and written is in test_symbol_cache and test_table_cache. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +11,7 @@
 #include <linux/magic.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/disk_cache.h"
 #include "base/io.h"
@@ -55,7 +51,7 @@ static void write_to_disk(const char *path)
 	close(fd);
 }
 
-static void pages_of_cache_files_are_dropped_on_request(void **state)
+TEST(pages_of_cache_files_are_dropped_on_request)
 {
 	static const struct disk_cache_kind kind = {
 		.directory = "x", .suffix = ".x", .limit = 64u << 20, .file_limit = 8u << 20};
@@ -66,7 +62,6 @@ static void pages_of_cache_files_are_dropped_on_request(void **state)
 	size_t size;
 	void *read;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	if (statfs(directory, &fs) || fs.f_type == TMPFS_MAGIC ||
 	    fs.f_type == OVERLAYFS_SUPER_MAGIC)
@@ -98,7 +93,7 @@ static void pages_of_cache_files_are_dropped_on_request(void **state)
 }
 
 /* A file of a hundred bytes takes a block, and that is what the limit is of. */
-static void small_files_count_as_whole_blocks(void **state)
+TEST(small_files_count_as_whole_blocks)
 {
 	static const struct disk_cache_kind kind = {
 		.directory = "x", .suffix = ".x", .limit = 16 * PAGE, .file_limit = PAGE};
@@ -107,7 +102,6 @@ static void small_files_count_as_whole_blocks(void **state)
 	struct stat st = {};
 	size_t left = 0;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	c = disk_cache__open_at(&kind, directory);
 	assert_non_null(c);
@@ -128,7 +122,7 @@ static void small_files_count_as_whole_blocks(void **state)
 }
 
 /* What was written is there, also if nothing can be evicted for it. */
-static void a_write_succeeds_if_the_directory_cannot_be_listed(void **state)
+TEST(a_write_succeeds_if_the_directory_cannot_be_listed)
 {
 	static const struct disk_cache_kind kind = {
 		.directory = "x", .suffix = ".x", .limit = PAGE, .file_limit = PAGE};
@@ -137,7 +131,6 @@ static void a_write_succeeds_if_the_directory_cannot_be_listed(void **state)
 	uid_t user = geteuid();
 	int err;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/a.x", directory);
 	c = disk_cache__open_at(&kind, directory);
@@ -188,7 +181,7 @@ static size_t pages_after(const char *path, int fd, const char *data, const stru
 }
 
 /* Pages that were there may be others' and stay; those that a large read had to get do not. */
-static void a_large_read_leaves_only_pages_that_were_resident(void **state)
+TEST(a_large_read_leaves_only_pages_that_were_resident)
 {
 	static const struct large_read AT_ONCE = {.start = 5, .step = SIZE},
 				       HALF = {SIZE / 2, SIZE / 4, SIZE},
@@ -198,7 +191,6 @@ static void a_large_read_leaves_only_pages_that_were_resident(void **state)
 	int fd = mkstemp(path);
 	struct statfs fs;
 
-	(void)state;
 	assert_true(fd >= 0);
 	for (size_t i = 0; i < SIZE; i++)
 		data[i] = (char)(i / PAGE + i);
@@ -219,12 +211,5 @@ static void a_large_read_leaves_only_pages_that_were_resident(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_of_cache_files_are_dropped_on_request),
-		cmocka_unit_test(small_files_count_as_whole_blocks),
-		cmocka_unit_test(a_write_succeeds_if_the_directory_cannot_be_listed),
-		cmocka_unit_test(a_large_read_leaves_only_pages_that_were_resident),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

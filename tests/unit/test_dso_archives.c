@@ -65,7 +65,7 @@ static void expect_inside(struct dso_opener *o, const char *path, uint64_t begin
 	assert_int_equal(file.base, begin);
 }
 
-static void libraries_in_an_archive_are_named_by_their_entry(void **state)
+TEST(libraries_in_an_archive_are_named_by_their_entry)
 {
 	char *path = in_directory("app.apk"), *name;
 	struct dso_opener *o = open_opener();
@@ -74,7 +74,6 @@ static void libraries_in_an_archive_are_named_by_their_entry(void **state)
 	struct forged_zip z;
 	struct mapping m;
 
-	(void)state;
 	make_archive(path, &z);
 	expect_inside(o, path, z.entries[0].data, "!/lib/program", PROGRAM);
 	expect_inside(o, path, z.entries[1].data, "!/lib/other", OTHER);
@@ -142,13 +141,12 @@ static void see_inside(struct dso_opener *o, const char *path, uint64_t begin, u
 }
 
 /* Without a build-id, the archive's device and generation distinguish libraries, as well as its inode. */
-static void without_build_id_the_archive_identifies_the_library(void **state)
+TEST(without_build_id_the_archive_identifies_the_library)
 {
 	char *path = in_directory("other.apk");
 	struct dso_opener *o = open_opener();
 	struct mapping inside, other;
 
-	(void)state;
 	see_inside(o, path, make_small_archive(path, false), 3, &inside);
 	assert_int_equal(inside.event.build_id_size, 0);
 	assert_true(find(o, &inside) >= 0);
@@ -170,13 +168,12 @@ static void without_build_id_the_archive_identifies_the_library(void **state)
 }
 
 /* A library that is in two archives is found in the second when the first was written over. */
-static void a_library_is_found_in_the_archive_left_intact(void **state)
+TEST(a_library_is_found_in_the_archive_left_intact)
 {
 	char *first = in_directory("first.apk"), *second = in_directory("second.apk");
 	struct dso_opener *o = open_opener();
 	struct mapping inside, again;
 
-	(void)state;
 	see_inside(o, first, make_small_archive(first, true), 0, &inside);
 	see_inside(o, second, make_small_archive(second, true), 0, &again);
 	assert_true(find(o, &inside) >= 0);
@@ -204,7 +201,7 @@ static void assert_left(struct outside_books *books, enum outside_thing thing, u
 }
 
 /* A directory of 5 MB, and a program with more segments than are searched for a build-id. */
-static void archives_and_build_ids_beyond_the_limits_are_counted(void **state)
+TEST(archives_and_build_ids_beyond_the_limits_are_counted)
 {
 	char *path = in_directory("large.apk"), *file = in_directory("segments");
 	struct outside_books *books = outside_books__new();
@@ -220,7 +217,6 @@ static void archives_and_build_ids_beyond_the_limits_are_counted(void **state)
 	struct mapping m;
 	int fd;
 
-	(void)state;
 	assert_int_equal(dso_opener__new(&options, &o), 0);
 	zip_begin(&z);
 	zip_add(&z, "lib", 0, "no ELF file", 12, 4096);
@@ -251,12 +247,5 @@ static void archives_and_build_ids_beyond_the_limits_are_counted(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(libraries_in_an_archive_are_named_by_their_entry),
-		cmocka_unit_test(without_build_id_the_archive_identifies_the_library),
-		cmocka_unit_test(a_library_is_found_in_the_archive_left_intact),
-		cmocka_unit_test(archives_and_build_ids_beyond_the_limits_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return run_unit_tests(make_directory, remove_directory);
 }

@@ -61,13 +61,12 @@ static void assert_left(uint32_t user, enum outside_reason reason, uint64_t coun
 	assert_false(outside_books__take(books, &row));
 }
 
-static void copies_are_limited_by_user_and_in_total(void **state)
+TEST(copies_are_limited_by_user_and_in_total)
 {
 	struct dso_opener *o = open_with_limits();
 	uint64_t now = monotonic_ns();
 	uint32_t file;
 
-	(void)state;
 	assert_true(dso_files__copy_room(&o->files, 1, 60 * MB) == 60 * MB);
 	file = adopt(o, 1, 1, 60 * MB, now);
 	assert_true(dso_files__copy_room(&o->files, 1, 60 * MB) == 40 * MB);
@@ -89,11 +88,10 @@ static void copies_are_limited_by_user_and_in_total(void **state)
 }
 
 /* Repeated requests give one file. */
-static void a_file_left_out_is_counted_once(void **state)
+TEST(a_file_left_out_is_counted_once)
 {
 	struct dso_opener *o = open_with_limits();
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		leave(o, 1 + (uint32_t)i % 3, 1, true);
 	assert_left(1, OUTSIDE_BY_ITSELF, 3);
@@ -101,13 +99,12 @@ static void a_file_left_out_is_counted_once(void **state)
 }
 
 /* What was not used for a while makes room, for its own user alone. */
-static void idle_copies_make_room_for_their_own_user_only(void **state)
+TEST(idle_copies_make_room_for_their_own_user_only)
 {
 	struct dso_opener *o = open_with_limits();
 	uint64_t now = monotonic_ns();
 	uint32_t first, second;
 
-	(void)state;
 	first = adopt(o, 1, 1, 40 * MB, now);
 	second = adopt(o, 2, 1, 40 * MB, now + 2 * MINUTE);
 	assert_true(dso_files__copy_room(&o->files, 1, 50 * MB) == 60 * MB - 10 * MB);
@@ -125,11 +122,5 @@ static void idle_copies_make_room_for_their_own_user_only(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_are_limited_by_user_and_in_total),
-		cmocka_unit_test(a_file_left_out_is_counted_once),
-		cmocka_unit_test(idle_copies_make_room_for_their_own_user_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -69,13 +69,12 @@ static bool may_chroot(void)
 }
 
 /* More roots than there is room for come and go: there is always room for the next. */
-static void roots_used_least_recently_make_room_for_others(void **state)
+TEST(roots_used_least_recently_make_room_for_others)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.roots_max = 4});
 	uint64_t time = monotonic_ns();
 	static struct mapping m[MANY];
 
-	(void)state;
 	if (!may_chroot()) {
 		close_opener(o);
 		skip();
@@ -106,14 +105,13 @@ static void roots_used_least_recently_make_room_for_others(void **state)
 }
 
 /* What no image refers to is closed, since it keeps a mount busy. */
-static void roots_that_no_image_refers_to_are_closed(void **state)
+TEST(roots_that_no_image_refers_to_are_closed)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){});
 	uint64_t time = monotonic_ns();
 	struct mapping m, closed, text;
 	size_t fds;
 
-	(void)state;
 	if (!may_chroot()) {
 		close_opener(o);
 		skip();
@@ -146,10 +144,5 @@ static void roots_that_no_image_refers_to_are_closed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(roots_used_least_recently_make_room_for_others),
-		cmocka_unit_test(roots_that_no_image_refers_to_are_closed),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return run_unit_tests(make_directory, remove_directory);
 }

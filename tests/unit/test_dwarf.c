@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The DWARF reader against forged files: what is right in them, and every way to be wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdbool.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 #include <zlib.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "stream/symbol_blob.h"
@@ -86,13 +82,12 @@ static void forge_chain(struct forged_dwarf *d)
 	forge_unit_end(d);
 }
 
-static void an_address_has_its_chain_of_inlined_calls(void **state)
+TEST(an_address_has_its_chain_of_inlined_calls)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 	const struct dwarf_frame *f;
 
-	(void)state;
 	forge_begin(&d);
 	forge_chain(&d);
 	r = open_forged(&d);
@@ -126,14 +121,13 @@ static void an_address_has_its_chain_of_inlined_calls(void **state)
 	dwarf_reader__free(r);
 }
 
-static void without_usable_dwarf_there_is_no_reader(void **state)
+TEST(without_usable_dwarf_there_is_no_reader)
 {
 	struct forged_section other = {".text", {}, SHF_EXECINSTR};
 	struct dwarf_reader *reader = NULL;
 	struct forged_dwarf d;
 	int fd;
 
-	(void)state;
 	forge_text(&other.content, "code");
 	fd = forge_elf(&other, 1, ET_DYN);
 	assert_int_equal(open_reader(fd, LIMIT, &reader), -ENODATA);
@@ -156,9 +150,8 @@ static void without_usable_dwarf_there_is_no_reader(void **state)
 enum header_fault { VERSION, ADDRESS_SIZE, ABBREVIATIONS, NO_DIE, FAULTS };
 
 /* A unit whose header is wrong, between two that are right. */
-static void a_unit_with_a_bad_header_is_skipped(void **state)
+TEST(a_unit_with_a_bad_header_is_skipped)
 {
-	(void)state;
 	for (enum header_fault fault = 0; fault < FAULTS; fault++) {
 		struct forged_dwarf d;
 		struct dwarf_reader *r;
@@ -187,11 +180,10 @@ static void a_unit_with_a_bad_header_is_skipped(void **state)
 	}
 }
 
-static void a_bad_unit_length_makes_the_reading_incomplete(void **state)
+TEST(a_bad_unit_length_makes_the_reading_incomplete)
 {
 	static const uint32_t lengths[] = {0, 3, 0x7fffffff, 0xfffffff5, 0xffffffff};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
 		struct forged_dwarf d;
 		struct dwarf_reader *r;
@@ -212,12 +204,11 @@ static void a_bad_unit_length_makes_the_reading_incomplete(void **state)
 }
 
 /* GNU ld lets the copies of an inline function that it dropped claim the one it kept: the first. */
-static void the_first_function_that_claims_code_names_it(void **state)
+TEST(the_first_function_that_claims_code_names_it)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 
-	(void)state;
 	forge_begin(&d);
 	forge_simple_unit(&d, "kept", BASE);
 	forge_simple_unit(&d, "dropped", BASE);
@@ -232,12 +223,11 @@ static void the_first_function_that_claims_code_names_it(void **state)
 }
 
 /* A unit without ranges of its own is found by its functions. */
-static void units_without_ranges_are_found_by_functions(void **state)
+TEST(units_without_ranges_are_found_by_functions)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 
-	(void)state;
 	forge_begin(&d);
 	forge_header(&d);
 	forge_uleb(forge_info(&d), BARE_UNIT);
@@ -270,13 +260,12 @@ static void forge_deep_function(struct forged_dwarf *d, unsigned int blocks)
 }
 
 /* A million blocks; what is inlined down there is passed over. */
-static void calls_in_too_deep_blocks_are_left_out(void **state)
+TEST(calls_in_too_deep_blocks_are_left_out)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 	uint64_t start = monotonic_ns();
 
-	(void)state;
 	forge_begin(&d);
 	forge_unit(&d, BASE, 0x100);
 	forge_deep_function(&d, 1000000);
@@ -296,13 +285,12 @@ static void calls_in_too_deep_blocks_are_left_out(void **state)
 }
 
 /* As deep as inlined calls may nest, and one of them outside of what it is in. */
-static void hundreds_of_nested_inlined_calls_are_resolved(void **state)
+TEST(hundreds_of_nested_inlined_calls_are_resolved)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 	uint32_t origin;
 
-	(void)state;
 	forge_begin(&d);
 	forge_unit(&d, BASE, 0x1000);
 	origin = forge_abstract(&d, "level", 1, 5);
@@ -321,13 +309,12 @@ static void hundreds_of_nested_inlined_calls_are_resolved(void **state)
 	dwarf_reader__free(r);
 }
 
-static void frames_with_a_bad_origin_have_no_name(void **state)
+TEST(frames_with_a_bad_origin_have_no_name)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 	uint32_t first, second;
 
-	(void)state;
 	forge_begin(&d);
 	forge_unit(&d, BASE, 0x100);
 	first = forge_here(&d);
@@ -361,13 +348,12 @@ static void frames_with_a_bad_origin_have_no_name(void **state)
 	dwarf_reader__free(r);
 }
 
-static void strings_beyond_their_section_give_no_name(void **state)
+TEST(strings_beyond_their_section_give_no_name)
 {
 	static const uint32_t offsets[] = {2, 8, 9, 0x7fffffff, UINT32_MAX};
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 
-	(void)state;
 	forge_begin(&d);
 	forge_unit(&d, BASE, 0x1000);
 	for (unsigned int i = 0; i < 5; i++) {
@@ -402,13 +388,12 @@ static void add_ranged(struct forged_dwarf *d, const char *name, uint32_t ranges
 	forge_number(forge_info(d), ranges, 4);
 }
 
-static void valid_ranges_of_a_function_lead_to_it(void **state)
+TEST(valid_ranges_of_a_function_lead_to_it)
 {
 	uint32_t unit, parts, removed, odd;
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 
-	(void)state;
 	forge_begin(&d);
 	parts = d.sections[RANGES].content.size;
 	add_range(&d, BASE + 0x40, BASE + 0x50); /* where it is entered */
@@ -444,13 +429,12 @@ static void valid_ranges_of_a_function_lead_to_it(void **state)
 }
 
 /* Functions that share one list of 100,000 ranges, all overlapping: 10^9 to look at, were they. */
-static void too_many_ranges_are_cut_in_bounded_time(void **state)
+TEST(too_many_ranges_are_cut_in_bounded_time)
 {
 	uint64_t start = monotonic_ns();
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 
-	(void)state;
 	forge_begin(&d);
 	for (unsigned int i = 0; i < 100000; i++)
 		add_range(&d, BASE + i, BASE + 0x100000 - i);
@@ -471,13 +455,12 @@ static void too_many_ranges_are_cut_in_bounded_time(void **state)
 
 /* ---- abbreviations and lines ----------------------------------------------------------------- */
 
-static void garbage_abbreviations_spoil_only_their_unit(void **state)
+TEST(garbage_abbreviations_spoil_only_their_unit)
 {
 	static const unsigned char garbage[] = {1,    0x11, 1,	  0xff, 0xff, 0xff,
 						0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 						0xff, 0xff, 0xff, 0x01, 0x80, 0x80};
 
-	(void)state;
 	for (size_t size = 1; size <= sizeof(garbage); size++) {
 		struct forged_dwarf d;
 		struct dwarf_reader *r;
@@ -504,7 +487,7 @@ static void forge_long_lines(struct forge *f, uint64_t rows)
 		forge_number(f, 255, 1);
 }
 
-static void a_line_table_beyond_the_limit_gives_no_lines(void **state)
+TEST(a_line_table_beyond_the_limit_gives_no_lines)
 {
 	uint64_t start = monotonic_ns();
 	struct forged_dwarf d;
@@ -512,7 +495,6 @@ static void a_line_table_beyond_the_limit_gives_no_lines(void **state)
 	struct forge *lines;
 	size_t table;
 
-	(void)state;
 	forge_begin(&d);
 	lines = &d.sections[LINE].content;
 	forge_simple_unit(&d, "first", BASE);
@@ -532,12 +514,11 @@ static void a_line_table_beyond_the_limit_gives_no_lines(void **state)
 	assert_true(monotonic_ns() - start < UINT64_C(10000000000));
 }
 
-static void a_cut_line_table_leaves_names_without_files(void **state)
+TEST(a_cut_line_table_leaves_names_without_files)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 
-	(void)state;
 	forge_begin(&d);
 	forge_simple_unit(&d, "first", BASE);
 	forge_patch(&d.sections[LINE].content, 0, 0x7fffffff, 4);
@@ -548,7 +529,7 @@ static void a_cut_line_table_leaves_names_without_files(void **state)
 }
 
 /* A second sequence lies within the first one, with all kinds of opcodes. */
-static void a_line_sequence_within_another_takes_precedence(void **state)
+TEST(a_line_sequence_within_another_takes_precedence)
 {
 	static const unsigned char program[] = {DW_LNS_advance_line,
 						29,
@@ -582,7 +563,6 @@ static void a_line_sequence_within_another_takes_precedence(void **state)
 	struct dwarf_reader *r;
 	struct forge *lines;
 
-	(void)state;
 	forge_begin(&d);
 	lines = &d.sections[LINE].content;
 	forge_simple_unit(&d, "first", BASE);
@@ -621,12 +601,11 @@ static void compress_section(struct forged_section *s, uint32_t type, uint64_t c
 	s->flags = SHF_COMPRESSED;
 }
 
-static void compressed_sections_are_inflated(void **state)
+TEST(compressed_sections_are_inflated)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 
-	(void)state;
 	forge_begin(&d);
 	forge_chain(&d);
 	compress_section(&d.sections[INFO], ELFCOMPRESS_ZLIB, forge_info(&d)->size);
@@ -646,11 +625,10 @@ static int open_result(int fd, uint64_t limit)
 	return err;
 }
 
-static void a_false_size_of_compressed_data_is_an_error(void **state)
+TEST(a_false_size_of_compressed_data_is_an_error)
 {
 	static const uint64_t claims[] = {UINT64_C(1) << 60, UINT64_MAX, 1 << 30, 0};
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct forged_dwarf d;
 		int fd;
@@ -664,12 +642,11 @@ static void a_false_size_of_compressed_data_is_an_error(void **state)
 	}
 }
 
-static void files_beyond_the_memory_limit_are_refused(void **state)
+TEST(files_beyond_the_memory_limit_are_refused)
 {
 	struct forged_dwarf d;
 	int fd;
 
-	(void)state;
 	forge_begin(&d);
 	forge_chain(&d);
 	fd = forge_finish(&d);
@@ -679,12 +656,11 @@ static void files_beyond_the_memory_limit_are_refused(void **state)
 }
 
 /* The first unit came out before the stream broke off. */
-static void units_before_a_cut_in_the_stream_are_read(void **state)
+TEST(units_before_a_cut_in_the_stream_are_read)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 
-	(void)state;
 	forge_begin(&d);
 	forge_simple_unit(&d, "first", BASE);
 	srandom(1);
@@ -703,12 +679,11 @@ static void units_before_a_cut_in_the_stream_are_read(void **state)
 	dwarf_reader__free(r);
 }
 
-static void unknown_compression_is_not_supported(void **state)
+TEST(unknown_compression_is_not_supported)
 {
 	struct forged_dwarf d;
 	int fd;
 
-	(void)state;
 	forge_begin(&d);
 	forge_chain(&d);
 	compress_section(&d.sections[INFO], 77, forge_info(&d)->size);
@@ -751,12 +726,11 @@ static int chain_file(void)
 	return forge_finish(&d);
 }
 
-static void a_file_cut_anywhere_fails_only_to_open(void **state)
+TEST(a_file_cut_anywhere_fails_only_to_open)
 {
 	int fd = chain_file();
 	size_t size;
 
-	(void)state;
 	free(read_all(fd, &size));
 	while (size--) {
 		assert_int_equal(ftruncate(fd, size), 0);
@@ -765,13 +739,12 @@ static void a_file_cut_anywhere_fails_only_to_open(void **state)
 	close(fd);
 }
 
-static void addresses_resolve_in_mutated_files_that_open(void **state)
+TEST(addresses_resolve_in_mutated_files_that_open)
 {
 	int fd = chain_file();
 	unsigned char *good;
 	size_t size;
 
-	(void)state;
 	good = read_all(fd, &size);
 	srandom(4);
 	for (unsigned int round = 0; round < MUTATION; round++) {
@@ -812,7 +785,7 @@ static int see(void *context, size_t index, const struct symbol_result *result)
 	return 0;
 }
 
-static void the_report_of_a_module_has_its_dwarf_state(void **state)
+TEST(the_report_of_a_module_has_its_dwarf_state)
 {
 	static const uint64_t addresses[] = {4, BASE + 0x18, 0x200000};
 	struct module_files files = {
@@ -820,7 +793,6 @@ static void the_report_of_a_module_has_its_dwarf_state(void **state)
 	struct module_report report;
 	struct seen seen = {};
 
-	(void)state;
 	assert_int_equal(module_resolve(&files, addresses, 3, see, &seen, &report), 0);
 	assert_int_equal(seen.calls, 3);
 	assert_int_equal(seen.frames, 3);
@@ -850,7 +822,7 @@ static void the_report_of_a_module_has_its_dwarf_state(void **state)
 }
 
 /* The report says that a limit left out a part, which is no damage, and the answers are not kept. */
-static void parts_left_out_by_a_limit_are_reported(void **state)
+TEST(parts_left_out_by_a_limit_are_reported)
 {
 	static const uint64_t address = BASE + 8;
 	struct forged_dwarf d;
@@ -858,7 +830,6 @@ static void parts_left_out_by_a_limit_are_reported(void **state)
 	struct module_report report;
 	struct seen seen = {};
 
-	(void)state;
 	forge_begin(&d);
 	forge_unit(&d, BASE, 0x100);
 	forge_deep_function(&d, 300);
@@ -875,11 +846,10 @@ static void parts_left_out_by_a_limit_are_reported(void **state)
 }
 
 /* Of more calls inlined into each other than an answer has, that some are left is in the report. */
-static void chains_longer_than_an_answer_are_reported_as_cut(void **state)
+TEST(chains_longer_than_an_answer_are_reported_as_cut)
 {
 	static const uint64_t address = BASE + 8;
 
-	(void)state;
 	for (uint32_t count = SYMBOL_CHAIN_MAX - 1; count <= SYMBOL_CHAIN_MAX; count++) {
 		struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
 		bool is_cut = count + 1 > SYMBOL_CHAIN_MAX;
@@ -909,34 +879,5 @@ static void chains_longer_than_an_answer_are_reported_as_cut(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_address_has_its_chain_of_inlined_calls),
-		cmocka_unit_test(without_usable_dwarf_there_is_no_reader),
-		cmocka_unit_test(a_unit_with_a_bad_header_is_skipped),
-		cmocka_unit_test(a_bad_unit_length_makes_the_reading_incomplete),
-		cmocka_unit_test(the_first_function_that_claims_code_names_it),
-		cmocka_unit_test(units_without_ranges_are_found_by_functions),
-		cmocka_unit_test(calls_in_too_deep_blocks_are_left_out),
-		cmocka_unit_test(hundreds_of_nested_inlined_calls_are_resolved),
-		cmocka_unit_test(frames_with_a_bad_origin_have_no_name),
-		cmocka_unit_test(strings_beyond_their_section_give_no_name),
-		cmocka_unit_test(valid_ranges_of_a_function_lead_to_it),
-		cmocka_unit_test(too_many_ranges_are_cut_in_bounded_time),
-		cmocka_unit_test(garbage_abbreviations_spoil_only_their_unit),
-		cmocka_unit_test(a_line_table_beyond_the_limit_gives_no_lines),
-		cmocka_unit_test(a_cut_line_table_leaves_names_without_files),
-		cmocka_unit_test(a_line_sequence_within_another_takes_precedence),
-		cmocka_unit_test(compressed_sections_are_inflated),
-		cmocka_unit_test(a_false_size_of_compressed_data_is_an_error),
-		cmocka_unit_test(files_beyond_the_memory_limit_are_refused),
-		cmocka_unit_test(units_before_a_cut_in_the_stream_are_read),
-		cmocka_unit_test(unknown_compression_is_not_supported),
-		cmocka_unit_test(a_file_cut_anywhere_fails_only_to_open),
-		cmocka_unit_test(addresses_resolve_in_mutated_files_that_open),
-		cmocka_unit_test(the_report_of_a_module_has_its_dwarf_state),
-		cmocka_unit_test(parts_left_out_by_a_limit_are_reported),
-		cmocka_unit_test(chains_longer_than_an_answer_are_reported_as_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

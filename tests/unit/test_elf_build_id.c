@@ -4,15 +4,11 @@
  * promises, is read for more than 64 KB.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_build_id.h"
 #include "elf/elf_file.h"
@@ -42,9 +38,8 @@ static int request(int fd, uint8_t *id)
 	return result;
 }
 
-static void build_ids_are_read_from_every_elf_variant(void **state)
+TEST(build_ids_are_read_from_every_elf_variant)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(variants); i++) {
 		_cleanup_close_ int fd = -1, behind = -1;
 		struct image im;
@@ -63,12 +58,11 @@ static void build_ids_are_read_from_every_elf_variant(void **state)
 	}
 }
 
-static void a_truncated_file_gives_its_id_or_an_error(void **state)
+TEST(a_truncated_file_gives_its_id_or_an_error)
 {
 	struct image im;
 	uint8_t id[20];
 
-	(void)state;
 	forge(&im, true, false);
 	for (size_t size = 0; size < im.size; size += 3) {
 		_cleanup_close_ int fd = make_file(im.bytes, size);
@@ -82,7 +76,7 @@ static void a_truncated_file_gives_its_id_or_an_error(void **state)
 }
 
 /* Many ranges of notes, all of them the same megabyte of small notes, and as many sections as can be. */
-static void notes_beyond_the_read_limit_are_an_error(void **state)
+TEST(notes_beyond_the_read_limit_are_an_error)
 {
 	_cleanup_free_ unsigned char *bytes = calloc(2, MB);
 	struct cursor c;
@@ -90,7 +84,6 @@ static void notes_beyond_the_read_limit_are_an_error(void **state)
 	uint8_t id[20];
 	int fd;
 
-	(void)state;
 	assert_non_null(bytes);
 	memset(&im, 0, sizeof(im));
 	im.is_64 = true;
@@ -109,14 +102,13 @@ static void notes_beyond_the_read_limit_are_an_error(void **state)
 }
 
 /* The ranges are far from each other and from their table: each costs a read, and there are 16. */
-static void too_many_scattered_notes_are_refused(void **state)
+TEST(too_many_scattered_notes_are_refused)
 {
 	struct cursor c;
 	struct image im;
 	uint8_t id[20];
 	int fd;
 
-	(void)state;
 	memset(&im, 0, sizeof(im));
 	im.is_64 = true;
 	im.program_headers = 64;
@@ -146,24 +138,15 @@ static int request_of_segments(size_t count, uint8_t *id)
 	return result;
 }
 
-static void the_number_of_segments_is_limited(void **state)
+TEST(the_number_of_segments_is_limited)
 {
 	uint8_t id[20];
 
-	(void)state;
 	assert_int_equal(request_of_segments(256, id), -ENOENT);
 	assert_int_equal(request_of_segments(257, id), -EFBIG);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(build_ids_are_read_from_every_elf_variant),
-		cmocka_unit_test(a_truncated_file_gives_its_id_or_an_error),
-		cmocka_unit_test(notes_beyond_the_read_limit_are_an_error),
-		cmocka_unit_test(too_many_scattered_notes_are_refused),
-		cmocka_unit_test(the_number_of_segments_is_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

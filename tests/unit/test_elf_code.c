@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which code a mapping of a file has: elf_file__code_at() of segments that share pages, or are wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 
+#include "unit.h"
 #include "elf/elf_file.h"
 
 #include "unit/forge_elf.h"
@@ -60,7 +56,7 @@ static void expect_no_run(const struct elf_file *file, uint64_t offset, uint64_t
 #define RW (PF_R | PF_W)
 
 /* lld's layout: the page that the executable mapping begins with has the end of another segment. */
-static void code_in_a_shared_page(void **state)
+TEST(code_in_a_shared_page)
 {
 	static const struct load loads[] = {
 		{R, 0, 0, 0xd5c},
@@ -71,7 +67,6 @@ static void code_in_a_shared_page(void **state)
 	uint64_t address;
 	int fd;
 
-	(void)state;
 	file = open_loads(loads, COUNT(loads), &fd);
 	expect_run(file, 0, 0x4000, 0x1000, 0x4000);
 	expect_run(file, 0xd60, 0x4000, 0x1d60, 0x4000);
@@ -88,7 +83,7 @@ static void code_in_a_shared_page(void **state)
 	close_image(file, fd);
 }
 
-static void code_of_two_segments(void **state)
+TEST(code_of_two_segments)
 {
 	static const struct load loads[] = {
 		{RX, 0x1000, 0x401000, 0x800},
@@ -99,7 +94,6 @@ static void code_of_two_segments(void **state)
 	struct elf_file *file;
 	int fd;
 
-	(void)state;
 	file = open_loads(loads, COUNT(loads), &fd);
 	/* both mappings of that page look like this, and each has code of one of them only */
 	expect_run(file, 0x1000, 0x2000, 0x401000, 0x1a00);
@@ -112,11 +106,10 @@ static void code_of_two_segments(void **state)
 }
 
 /* Bases as prelink gave them, and those at either end of the address space. */
-static void code_at_any_base(void **state)
+TEST(code_at_any_base)
 {
 	static const uint64_t bases[] = {0, 0x400000, 0x3ec5e00000, 0x7ffff7000000, ~0xffffffull};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bases); i++) {
 		struct load loads[] = {{R, 0, bases[i], 0x1100},
 				       {RX, 0x1100, bases[i] + 0x2100, 0x900}};
@@ -129,7 +122,7 @@ static void code_at_any_base(void **state)
 	}
 }
 
-static void code_of_wrong_segments(void **state)
+TEST(code_of_wrong_segments)
 {
 	static const struct load loads[] = {
 		{RX, 0x100, 0x10100, 0},		    /* nothing */
@@ -146,7 +139,6 @@ static void code_of_wrong_segments(void **state)
 	struct elf_file *file;
 	int fd;
 
-	(void)state;
 	file = open_loads(loads, COUNT(loads), &fd);
 	expect_no_run(file, 0, 0x1000);
 	expect_no_run(file, 0x1000, 0x2000);
@@ -167,12 +159,5 @@ static void code_of_wrong_segments(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(code_in_a_shared_page),
-		cmocka_unit_test(code_of_two_segments),
-		cmocka_unit_test(code_at_any_base),
-		cmocka_unit_test(code_of_wrong_segments),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

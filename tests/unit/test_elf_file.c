@@ -3,11 +3,6 @@
  * elf_file against forged files of both classes and byte orders, cut at every byte and mutated at
  * random, and against the real ones this test runs with.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
@@ -61,9 +57,8 @@ static int see(void *context, const struct elf_symbol *s)
 
 /* ---- forged, whole --------------------------------------------------------------------------- */
 
-static void reads_every_class_and_order(void **state)
+TEST(reads_every_class_and_order)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(variants); i++) {
 		struct seen seen = {};
 		struct image im;
@@ -94,7 +89,7 @@ static void reads_every_class_and_order(void **state)
 	}
 }
 
-static void translates_addresses(void **state)
+TEST(translates_addresses)
 {
 	static const struct {
 		uint64_t offset, address;
@@ -109,7 +104,6 @@ static void translates_addresses(void **state)
 	struct image im;
 	int fd;
 
-	(void)state;
 	forge(&im, true, false);
 	file = open_image(&im, &fd);
 	for (size_t i = 0; i < COUNT(places); i++) {
@@ -125,14 +119,13 @@ static void translates_addresses(void **state)
 	close_image(file, fd);
 }
 
-static void visitor_can_stop(void **state)
+TEST(visitor_can_stop)
 {
 	struct seen seen = {.stop_after = 2};
 	struct elf_file *file;
 	struct image im;
 	int fd;
 
-	(void)state;
 	forge(&im, true, false);
 	file = open_image(&im, &fd);
 	assert_int_equal(elf_file__each_symbol(file, see, &seen), 42);
@@ -153,13 +146,12 @@ static void expect_refusal(const void *bytes, size_t size, int err)
 	close(fd);
 }
 
-static void refuses_what_is_no_elf(void **state)
+TEST(refuses_what_is_no_elf)
 {
 	struct elf_file *file = NULL;
 	struct image im;
 	int fd;
 
-	(void)state;
 	expect_refusal("", 0, -ENOEXEC);
 	expect_refusal("#!/bin/sh\necho a script, longer than a header\n", 46, -ENOEXEC);
 	expect_refusal("\177ELF", 4, -ENOEXEC);
@@ -196,9 +188,8 @@ static size_t exercise(struct elf_file *file)
 	return seen.count;
 }
 
-static void survives_truncation_at_every_byte(void **state)
+TEST(survives_truncation_at_every_byte)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(variants); i++) {
 		struct image im;
 
@@ -221,9 +212,8 @@ static void survives_truncation_at_every_byte(void **state)
 	}
 }
 
-static void survives_truncation_while_reading(void **state)
+TEST(survives_truncation_while_reading)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(variants); i++) {
 		struct image im;
 
@@ -251,12 +241,11 @@ static void survives_truncation_while_reading(void **state)
 }
 
 /* A few thousand files with some bytes changed, mostly in the headers. The seed is fixed. */
-static void survives_mutation(void **state)
+TEST(survives_mutation)
 {
 	uint64_t random = 88172645463325252, deadline = monotonic_ns() + 60 * UINT64_C(1000000000);
 	static const unsigned char evil[] = {0, 1, 2, 3, 4, 8, 0x7f, 0x80, 0xff};
 
-	(void)state;
 	for (int round = 0; round < 8000; round++) {
 		struct elf_file *file;
 		struct image im;
@@ -285,7 +274,7 @@ static void survives_mutation(void **state)
 	}
 }
 
-static void without_sections_the_note_segment_counts(void **state)
+TEST(without_sections_the_note_segment_counts)
 {
 	struct seen seen = {};
 	struct elf_file *file;
@@ -293,7 +282,6 @@ static void without_sections_the_note_segment_counts(void **state)
 	uint8_t id[20];
 	int fd;
 
-	(void)state;
 	forge(&im, true, false);
 	put(&im, E_SHOFF(&im), 0, 8);
 	put(&im, E_SHNUM(&im), 0, 2);
@@ -303,9 +291,8 @@ static void without_sections_the_note_segment_counts(void **state)
 	close_image(file, fd);
 }
 
-static void without_segments_the_note_section_counts(void **state)
+TEST(without_segments_the_note_section_counts)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(variants); i++) {
 		struct elf_file *file;
 		struct image im;
@@ -328,9 +315,8 @@ static void without_segments_the_note_section_counts(void **state)
 	}
 }
 
-static void extended_numbering(void **state)
+TEST(extended_numbering)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(variants); i++) {
 		struct elf_file *file;
 		struct image im;
@@ -376,11 +362,10 @@ static int symbols_error(const struct image *im, size_t expected_count)
 	return err;
 }
 
-static void detects_damaged_symbol_tables(void **state)
+TEST(detects_damaged_symbol_tables)
 {
 	struct image im;
 
-	(void)state;
 	forge(&im, true, false); /* string table in a section that does not exist */
 	put(&im, SECTION(&im, 3, sh_link), 100, 4);
 	assert_int_equal(symbols_error(&im, 0), -EBADMSG);
@@ -411,7 +396,7 @@ static void detects_damaged_symbol_tables(void **state)
 	assert_int_equal(symbols_error(&im, 4), 0);
 }
 
-static void overlapping_segments_prefer_code(void **state)
+TEST(overlapping_segments_prefer_code)
 {
 	struct elf_file *file;
 	struct cursor c;
@@ -419,7 +404,6 @@ static void overlapping_segments_prefer_code(void **state)
 	uint64_t address;
 	int fd;
 
-	(void)state;
 	forge(&im, true, false);
 	c = (struct cursor){&im, im.program_headers};
 	segment(&c, PT_LOAD, PF_R, 0, 0x10000, 0x400, 0x1000);
@@ -436,7 +420,7 @@ static void overlapping_segments_prefer_code(void **state)
 	close_image(file, fd);
 }
 
-static void build_ids_of_many_kinds(void **state)
+TEST(build_ids_of_many_kinds)
 {
 	struct elf_file *file;
 	struct cursor c;
@@ -444,7 +428,6 @@ static void build_ids_of_many_kinds(void **state)
 	uint8_t id[20] = {};
 	int fd;
 
-	(void)state;
 	forge(&im, true, false); /* notes aligned to 8, as .note.gnu.property */
 	memset(im.bytes + im.notes, 0, 0x80);
 	c = (struct cursor){&im, im.program_headers};
@@ -485,7 +468,7 @@ static void build_ids_of_many_kinds(void **state)
 }
 
 /* Very many symbols that share one very long name: time must not be their product. */
-static void endless_names_are_cut_short(void **state)
+TEST(endless_names_are_cut_short)
 {
 	enum { SYMBOLS = 400000, NAME = 60000 };
 	size_t size = 0x1000 + SYMBOLS * 24 + NAME;
@@ -497,7 +480,6 @@ static void endless_names_are_cut_short(void **state)
 	struct image im;
 	int fd;
 
-	(void)state;
 	assert_non_null(bytes);
 	forge(&im, true, false);
 	c = (struct cursor){&im, 0x800};
@@ -522,7 +504,7 @@ static void endless_names_are_cut_short(void **state)
 
 /* ---- real files ------------------------------------------------------------------------------ */
 
-static void reads_itself(void **state)
+TEST(reads_itself)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct seen seen = {.wanted = "reads_itself"};
@@ -530,7 +512,6 @@ static void reads_itself(void **state)
 	unsigned char in_file[16];
 	struct elf_file *file;
 
-	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(elf_file__each_symbol(file, see, &seen), 0);
 	assert_true(seen.wanted_address != 0);
@@ -571,7 +552,7 @@ static int find_libc(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-static void reads_the_c_library(void **state)
+TEST(reads_the_c_library)
 {
 	struct libc_facts facts = {};
 	/* a function that neither sanitizers nor anybody else interposes */
@@ -583,7 +564,6 @@ static void reads_the_c_library(void **state)
 	char *data;
 	int fd;
 
-	(void)state;
 	assert_int_equal(dl_iterate_phdr(find_libc, &facts), 1);
 	fd = open(facts.path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -611,14 +591,13 @@ static void reads_the_c_library(void **state)
 }
 
 /* The library again, cut short in steps and with its hash tables scrambled. */
-static void survives_a_damaged_c_library(void **state)
+TEST(survives_a_damaged_c_library)
 {
 	struct libc_facts facts = {};
 	uint64_t random = 7;
 	size_t size;
 	char *data;
 
-	(void)state;
 	assert_int_equal(dl_iterate_phdr(find_libc, &facts), 1);
 	assert_int_equal(read_file_at(AT_FDCWD, facts.path, 64 << 20, &data, &size), 0);
 	((ElfW(Ehdr) *)data)->e_shoff = 0;
@@ -644,25 +623,5 @@ static void survives_a_damaged_c_library(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_every_class_and_order),
-		cmocka_unit_test(translates_addresses),
-		cmocka_unit_test(visitor_can_stop),
-		cmocka_unit_test(refuses_what_is_no_elf),
-		cmocka_unit_test(survives_truncation_at_every_byte),
-		cmocka_unit_test(survives_truncation_while_reading),
-		cmocka_unit_test(survives_mutation),
-		cmocka_unit_test(without_sections_the_note_segment_counts),
-		cmocka_unit_test(without_segments_the_note_section_counts),
-		cmocka_unit_test(extended_numbering),
-		cmocka_unit_test(detects_damaged_symbol_tables),
-		cmocka_unit_test(overlapping_segments_prefer_code),
-		cmocka_unit_test(build_ids_of_many_kinds),
-		cmocka_unit_test(endless_names_are_cut_short),
-		cmocka_unit_test(reads_itself),
-		cmocka_unit_test(reads_the_c_library),
-		cmocka_unit_test(survives_a_damaged_c_library),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

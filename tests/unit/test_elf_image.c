@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Images of sections: copied, inflated, cut, and read again by elf_file; and the inflater alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdbool.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <zlib.h>
 
+#include "unit.h"
 #include "base/gzip.h"
 #include "elf/elf_image.h"
 #include "elf/elf_sections.h"
@@ -74,7 +70,7 @@ static int forge_file(size_t size)
 	return fd;
 }
 
-static void an_image_has_its_sections_inflated_and_sealed(void **state)
+TEST(an_image_has_its_sections_inflated_and_sealed)
 {
 	const size_t size = 700000;
 	int fd = forge_file(size);
@@ -85,7 +81,6 @@ static void an_image_has_its_sections_inflated_and_sealed(void **state)
 	size_t image_size;
 	void *bytes;
 
-	(void)state;
 	forge_pattern(&content, size);
 	for (size_t i = 0; i < 3; i++) {
 		struct elf_image_section *section = elf_image__section(image, names[i]);
@@ -112,22 +107,20 @@ static void an_image_has_its_sections_inflated_and_sealed(void **state)
 	close(fd);
 }
 
-static void an_image_larger_than_its_limit_is_an_error(void **state)
+TEST(an_image_larger_than_its_limit_is_an_error)
 {
 	int fd = forge_file(1000);
 
-	(void)state;
 	assert_null(load(fd, 2999, -EFBIG));
 	elf_image__free(load(fd, 3000, 0));
 	close(fd);
 }
 
-static void a_file_without_debug_sections_has_no_image(void **state)
+TEST(a_file_without_debug_sections_has_no_image)
 {
 	struct forged_section other = {".text", {}, 0};
 	int fd;
 
-	(void)state;
 	forge_text(&other.content, "code");
 	fd = forge_elf(&other, 1, ET_DYN);
 	assert_null(load(fd, LIMIT, -ENODATA));
@@ -136,14 +129,13 @@ static void a_file_without_debug_sections_has_no_image(void **state)
 }
 
 /* Two sections claim 2^63 bytes each: too much for any limit, also where their sum overflows. */
-static void sizes_whose_sum_overflows_exceed_every_limit(void **state)
+TEST(sizes_whose_sum_overflows_exceed_every_limit)
 {
 	Elf64_Chdr header = {.ch_type = 2, .ch_size = UINT64_C(1) << 63, .ch_addralign = 1};
 	struct forged_section sections[2] = {{".debug_one", {}, SHF_COMPRESSED},
 					     {".debug_two", {}, SHF_COMPRESSED}};
 	int fd;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		forge_bytes(&sections[i].content, &header, sizeof(header));
 		forge_text(&sections[i].content, "not zstd");
@@ -159,7 +151,7 @@ static void sizes_whose_sum_overflows_exceed_every_limit(void **state)
 }
 
 /* What cannot be inflated here is copied whole, however little it claims to become. */
-static void a_section_that_cannot_be_inflated_is_copied_whole(void **state)
+TEST(a_section_that_cannot_be_inflated_is_copied_whole)
 {
 	Elf64_Chdr header = {.ch_type = 2, .ch_size = 1, .ch_addralign = 1};
 	struct forged_section section = {".debug_one", {}, SHF_COMPRESSED};
@@ -168,7 +160,6 @@ static void a_section_that_cannot_be_inflated_is_copied_whole(void **state)
 	size_t size;
 	int fd;
 
-	(void)state;
 	forge_bytes(&section.content, &header, sizeof(header));
 	forge_pattern(&section.content, 100000);
 	size = section.content.size;
@@ -194,7 +185,7 @@ static int file_of(const struct forge *f)
 	return fd;
 }
 
-static void inflating_fills_only_its_room_and_rejects_bad_streams(void **state)
+TEST(inflating_fills_only_its_room_and_rejects_bad_streams)
 {
 	const size_t size = 600000;
 	struct forge content = {}, stream = {};
@@ -202,7 +193,6 @@ static void inflating_fills_only_its_room_and_rejects_bad_streams(void **state)
 	uint64_t inflated;
 	int fd;
 
-	(void)state;
 	assert_non_null(out);
 	forge_pattern(&content, size);
 	forge_text(&stream, "before");
@@ -241,14 +231,5 @@ static void inflating_fills_only_its_room_and_rejects_bad_streams(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_image_has_its_sections_inflated_and_sealed),
-		cmocka_unit_test(an_image_larger_than_its_limit_is_an_error),
-		cmocka_unit_test(a_file_without_debug_sections_has_no_image),
-		cmocka_unit_test(sizes_whose_sum_overflows_exceed_every_limit),
-		cmocka_unit_test(a_section_that_cannot_be_inflated_is_copied_whole),
-		cmocka_unit_test(inflating_fills_only_its_room_and_rejects_bad_streams),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -3,18 +3,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "elf/elf_file.h"
@@ -62,12 +58,11 @@ static void close_elf(struct opened *o)
 	close(o->fd);
 }
 
-static void sections_are_found_by_their_whole_name(void **state)
+TEST(sections_are_found_by_their_whole_name)
 {
 	struct opened o = open_elf("prog");
 	struct elf_section section;
 
-	(void)state;
 	assert_int_equal(elf_file__find_section(o.file, ".words", &section), 0);
 	assert_int_equal(section.size, 10);
 	assert_int_equal(section.type, SHT_PROGBITS);
@@ -82,13 +77,12 @@ static void sections_are_found_by_their_whole_name(void **state)
 	close_elf(&o);
 }
 
-static void only_plain_sections_within_the_limit_have_data(void **state)
+TEST(only_plain_sections_within_the_limit_have_data)
 {
 	struct opened o = open_elf("prog"), compressed = open_elf("compressed");
 	void *data = NULL;
 	size_t size = 7;
 
-	(void)state;
 	assert_int_equal(elf_file__section_data(o.file, ".words", 9, &data, &size), -EFBIG);
 	assert_int_equal(elf_file__section_data(o.file, ".bss", 1 << 20, &data, &size), -ENOENT);
 	assert_int_equal(elf_file__section_data(o.file, ".none", 1 << 20, &data, &size), -ENOENT);
@@ -105,14 +99,13 @@ static void only_plain_sections_within_the_limit_have_data(void **state)
 	close_elf(&compressed);
 }
 
-static void debug_links_have_names_with_crc_or_build_id(void **state)
+TEST(debug_links_have_names_with_crc_or_build_id)
 {
 	struct opened o = open_elf("prog"), without = open_elf("plain");
 	uint8_t id[8];
 	char name[64];
 	uint32_t crc = 0;
 
-	(void)state;
 	assert_int_equal(elf_file__debug_link(without.file, name, sizeof(name), &crc), -ENOENT);
 	assert_int_equal(elf_file__alternate_link(o.file, name, sizeof(name), id, 8), -ENOENT);
 	assert_int_equal(elf_file__debug_link(o.file, name, 5, &crc), -ENAMETOOLONG);
@@ -138,7 +131,7 @@ static void debug_links_have_names_with_crc_or_build_id(void **state)
 }
 
 /* The CRC is in the file's own byte order. */
-static void the_crc_of_a_big_endian_link_is_converted(void **state)
+TEST(the_crc_of_a_big_endian_link_is_converted)
 {
 	static const unsigned char names[] = "\0.gnu_debuglink\0.shstrtab";
 	static const unsigned char link[] = {'a', 0, 0, 0, 0x12, 0x34, 0x56, 0x78};
@@ -148,7 +141,6 @@ static void the_crc_of_a_big_endian_link_is_converted(void **state)
 	uint32_t crc = 0;
 	char name[8];
 
-	(void)state;
 	image[17] = ET_DYN;
 	image[23] = EV_CURRENT;
 	image[35] = 0x80; /* e_shoff */
@@ -177,12 +169,11 @@ static void the_crc_of_a_big_endian_link_is_converted(void **state)
 }
 
 /* More sections than e_shstrndx can count. */
-static void sections_beyond_the_16_bit_count_are_found(void **state)
+TEST(sections_beyond_the_16_bit_count_are_found)
 {
 	struct elf_section section;
 	struct opened o;
 
-	(void)state;
 	run("(i=0; while [ $i -lt 66000 ]; do echo \".section .s$i,\\\"a\\\"; .byte 1\"; "
 	    "i=$((i+1)); done) >many.s && ${CC:-cc} -c -o many.o many.s");
 	o = open_elf("many.o");
@@ -216,14 +207,13 @@ static void check_image(const unsigned char *data, size_t size)
 	close(fd);
 }
 
-static void damaged_files_give_bounded_data_or_an_error(void **state)
+TEST(damaged_files_give_bounded_data_or_an_error)
 {
 	size_t size;
 	_cleanup_free_ unsigned char *good = read_scratch("prog", &size);
 	_cleanup_free_ unsigned char *bad = malloc(size);
 	uint64_t seed = 0x9e3779b97f4a7c15, headers;
 
-	(void)state;
 	memcpy(&headers, good + offsetof(Elf64_Ehdr, e_shoff), sizeof(headers));
 	for (size_t cut = 0; cut < size; cut += 1 + size / 500)
 		check_image(good, cut);
@@ -242,14 +232,5 @@ static void damaged_files_give_bounded_data_or_an_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sections_are_found_by_their_whole_name),
-		cmocka_unit_test(only_plain_sections_within_the_limit_have_data),
-		cmocka_unit_test(debug_links_have_names_with_crc_or_build_id),
-		cmocka_unit_test(the_crc_of_a_big_endian_link_is_converted),
-		cmocka_unit_test(sections_beyond_the_16_bit_count_are_found),
-		cmocka_unit_test(damaged_files_give_bounded_data_or_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue: order, stability, late events, the memory limit, pushing from within a sink. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "base/vec.h"
 #include "stream/event_queue.h"
 
@@ -108,13 +104,12 @@ static int take(void *context, const struct event_header *event)
 	return out->fail_at == out->count ? -EIO : 0;
 }
 
-static void order_is_by_time_and_stable(void **state)
+TEST(order_is_by_time_and_stable)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct output out;
 	uint64_t number = 0;
 
-	(void)state;
 	output_init(&out);
 	push(q, 30, number++);
 	push(q, 10, number++);
@@ -135,7 +130,7 @@ static void order_is_by_time_and_stable(void **state)
 	event_queue__free(q);
 }
 
-static void a_burst_comes_out_in_order(void **state)
+TEST(a_burst_comes_out_in_order)
 {
 	enum { COUNT = 200000 };
 	struct event_queue *q = event_queue__new(0);
@@ -143,7 +138,6 @@ static void a_burst_comes_out_in_order(void **state)
 	struct output out;
 	bool *seen = calloc(COUNT, sizeof(*seen));
 
-	(void)state;
 	output_init(&out);
 	srand(7);
 	for (uint64_t i = 0; i < COUNT; i++)
@@ -167,13 +161,12 @@ static void a_burst_comes_out_in_order(void **state)
 	event_queue__free(q);
 }
 
-static void late_events_are_moved_and_counted(void **state)
+TEST(late_events_are_moved_and_counted)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
 	struct output out;
 
-	(void)state;
 	output_init(&out);
 	push(q, 100, 0);
 	assert_int_equal(event_queue__release(q, 200, take, &out), 0);
@@ -200,7 +193,7 @@ static void late_events_are_moved_and_counted(void **state)
 	event_queue__free(q);
 }
 
-static void events_beyond_the_limit_are_counted(void **state)
+TEST(events_beyond_the_limit_are_counted)
 {
 	enum { COUNT = 10000 };
 	struct event_queue *q = event_queue__new(1 << 20);
@@ -210,7 +203,6 @@ static void events_beyond_the_limit_are_counted(void **state)
 	struct output out;
 	uint64_t lost = 0;
 
-	(void)state;
 	output_init(&out);
 	for (uint64_t i = 0; i < COUNT; i++)
 		push_sized(q, 1000 + i, i, sizeof(struct numbered));
@@ -256,7 +248,7 @@ static int count_windows(void *context, const struct event_header *event)
 }
 
 /* Without its end a window would go on for ever. */
-static void ends_of_windows_are_never_dropped(void **state)
+TEST(ends_of_windows_are_never_dropped)
 {
 	enum { COUNT = 20000, WINDOWS = 10000 };
 	struct event_queue *q = event_queue__new(1 << 20);
@@ -264,7 +256,6 @@ static void ends_of_windows_are_never_dropped(void **state)
 	struct event_queue_stats before, stats;
 	unsigned int windows = 0;
 
-	(void)state;
 	for (uint64_t i = 0; i < COUNT; i++)
 		push_sized(q, 1000 + i, i, sizeof(struct numbered));
 	event_queue__stats(q, &before);
@@ -280,13 +271,12 @@ static void ends_of_windows_are_never_dropped(void **state)
 	event_queue__free(q);
 }
 
-static void the_sink_may_push_into_its_own_queue(void **state)
+TEST(the_sink_may_push_into_its_own_queue)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
 	struct output out;
 
-	(void)state;
 	output_init(&out);
 	out.push_into = q;
 	out.pushes_left = 5000;
@@ -302,12 +292,11 @@ static void the_sink_may_push_into_its_own_queue(void **state)
 	event_queue__free(q);
 }
 
-static void an_error_of_the_sink_ends_the_release(void **state)
+TEST(an_error_of_the_sink_ends_the_release)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct output out;
 
-	(void)state;
 	output_init(&out);
 	out.fail_at = 2;
 	for (uint64_t i = 0; i < 4; i++)
@@ -321,13 +310,12 @@ static void an_error_of_the_sink_ends_the_release(void **state)
 }
 
 /* What has to wait stays, with all that is behind it, and is neither lost nor late. */
-static void a_waiting_event_holds_all_that_is_behind_it(void **state)
+TEST(a_waiting_event_holds_all_that_is_behind_it)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
 	struct output out;
 
-	(void)state;
 	output_init(&out);
 	event_queue__set_stage(q, settle, &out);
 	assert_int_equal(event_queue__oldest(q), UINT64_MAX);
@@ -363,12 +351,11 @@ static void a_waiting_event_holds_all_that_is_behind_it(void **state)
 	event_queue__free(q);
 }
 
-static void an_event_refused_by_the_stage_is_not_released(void **state)
+TEST(an_event_refused_by_the_stage_is_not_released)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct output out;
 
-	(void)state;
 	output_init(&out);
 	out.refuse_at = 2;
 	event_queue__set_stage(q, settle, &out);
@@ -382,13 +369,12 @@ static void an_event_refused_by_the_stage_is_not_released(void **state)
 	event_queue__free(q);
 }
 
-static void a_steady_stream_does_not_grow_the_queue(void **state)
+TEST(a_steady_stream_does_not_grow_the_queue)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
 	struct output out;
 
-	(void)state;
 	output_init(&out);
 	for (uint64_t i = 0; i < 200000; i++) {
 		push_sized(q, i, i, sizeof(struct numbered));
@@ -402,7 +388,7 @@ static void a_steady_stream_does_not_grow_the_queue(void **state)
 	event_queue__free(q); /* with events in it */
 }
 
-static void impossible_sizes_are_refused(void **state)
+TEST(impossible_sizes_are_refused)
 {
 	const uint32_t sizes[] = {0, 8, 17, EVENT_SIZE_MAX + 8, UINT32_MAX};
 	struct event_queue *q = event_queue__new(0);
@@ -410,7 +396,6 @@ static void impossible_sizes_are_refused(void **state)
 	char *big = calloc(1, EVENT_SIZE_MAX);
 	struct event_header *event = (struct event_header *)big;
 
-	(void)state;
 	output_init(&out);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		event->size = sizes[i];
@@ -429,19 +414,5 @@ static void impossible_sizes_are_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order_is_by_time_and_stable),
-		cmocka_unit_test(a_burst_comes_out_in_order),
-		cmocka_unit_test(late_events_are_moved_and_counted),
-		cmocka_unit_test(events_beyond_the_limit_are_counted),
-		cmocka_unit_test(ends_of_windows_are_never_dropped),
-		cmocka_unit_test(the_sink_may_push_into_its_own_queue),
-		cmocka_unit_test(an_error_of_the_sink_ends_the_release),
-		cmocka_unit_test(a_waiting_event_holds_all_that_is_behind_it),
-		cmocka_unit_test(an_event_refused_by_the_stage_is_not_released),
-		cmocka_unit_test(a_steady_stream_does_not_grow_the_queue),
-		cmocka_unit_test(impossible_sizes_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

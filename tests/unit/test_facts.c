@@ -2,11 +2,7 @@
 /* What processes say about themselves: environments, command lines and contexts, forged in every way; and real ones. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <sysprof/event.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/vec.h"
 #include "live/parts/facts.h"
@@ -59,9 +54,8 @@ static const char *reported(void)
 	return text;
 }
 
-static void the_list_of_facts(void **state)
+TEST(the_list_of_facts)
 {
-	(void)state;
 	begin(32);
 	assert_true(fact_text__add(&facts, "a:", "b", "value", 5));
 	assert_false(fact_text__add(&facts, "a:", "b", "other", 5)); /* the first one counts */
@@ -91,9 +85,8 @@ static void pick(const void *text, size_t size, const char *names, size_t names_
 
 #define PICK(text, names) pick(text, sizeof(text) - 1, names, sizeof(names))
 
-static void only_what_is_on_the_list(void **state)
+TEST(only_what_is_on_the_list)
 {
-	(void)state;
 	PICK("PATH=/bin\0AWS_SECRET=x\0DD_SERVICE=shop\0DD_SERVICE_X=1\0XDD_SERVICE=2\0",
 	     "DD_SERVICE\0DD_VERSION");
 	assert_string_equal(reported(), "env:DD_SERVICE=shop|");
@@ -113,12 +106,11 @@ static void only_what_is_on_the_list(void **state)
 	assert_string_equal(reported(), "env:A=\xff\xfe\n\x1b[31m|");
 }
 
-static void environments_that_are_large(void **state)
+TEST(environments_that_are_large)
 {
 	size_t size = 1 << 20;
 	char *text = malloc(size);
 
-	(void)state;
 	memset(text, 'x', size);
 	memcpy(text, "A=", 2);
 	text[size - 1] = '\0';
@@ -134,11 +126,10 @@ static void environments_that_are_large(void **state)
 	free(text);
 }
 
-static void names_that_may_be_requested(void **state)
+TEST(names_that_may_be_requested)
 {
 	char name[ENVIRONMENT_NAME_MAX + 1];
 
-	(void)state;
 	for (const char *const *n = environment_names; *n; n++)
 		assert_true(environment_name_is_valid(*n));
 	assert_true(environment_name_is_valid("_a9"));
@@ -173,7 +164,7 @@ static const char *subject_of(const char *program, const char *words)
 	return found ? subject : NULL;
 }
 
-static void subjects_of_command_lines(void **state)
+TEST(subjects_of_command_lines)
 {
 	static const struct {
 		const char *program, *words, *subject;
@@ -266,7 +257,6 @@ static void subjects_of_command_lines(void **state)
 		{"python", "python  shop.py", NULL}, /* an empty argument */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const char *got = subject_of(cases[i].program, cases[i].words);
 
@@ -284,11 +274,10 @@ static void subjects_of_command_lines(void **state)
 	assert_false(command_is_interpreter(""));
 }
 
-static void command_lines_that_are_forged(void **state)
+TEST(command_lines_that_are_forged)
 {
 	char subject[COMMAND_SUBJECT_SIZE], long_name[512];
 
-	(void)state;
 	assert_false(command_line__subject("python3", "python3\0cut", 11, subject));
 	assert_false(command_line__subject("python3", "", 0, subject));
 	assert_false(command_line__subject("python3", "no end", 6, subject));
@@ -342,12 +331,11 @@ static size_t make_resource(uint8_t *at)
 	return size + put_attribute(at + size, 1, "service.version", "1.2");
 }
 
-static void contexts(void **state)
+TEST(contexts)
 {
 	uint8_t resource[128], message[256];
 	size_t size = make_resource(resource), whole;
 
-	(void)state;
 	decode(resource, size);
 	assert_string_equal(reported(), "otel:service.name=shop|otel:service.version=1.2|");
 	whole = put_field(message, 1, resource, size);
@@ -536,7 +524,7 @@ static void request(struct requester *a, pid_t pid, uint64_t time)
 	assert_int_equal(a->part.tick(a->part.object, time), 0);
 }
 
-static void a_process_gets_one_request(void **state)
+TEST(a_process_gets_one_request)
 {
 	char *arguments[] = {"/bin/sh", "-c", "kill -STOP $$; :", NULL};
 	char *environment[] = {"DD_SERVICE=shop", "TEAM=red", "PASSWORD=secret", NULL};
@@ -545,7 +533,6 @@ static void a_process_gets_one_request(void **state)
 	pid_t pid = start_child(arguments, environment);
 	uint64_t began = monotonic_ns();
 
-	(void)state;
 	new_requester(&requester, &received);
 	request(&requester, pid, S);
 	assert_int_equal(received.events.count, 2);
@@ -581,7 +568,7 @@ static void a_process_gets_one_request(void **state)
 	end_requester(&requester, &received);
 }
 
-static void a_context_is_found(void **state)
+TEST(a_context_is_found)
 {
 	struct received received = {};
 	struct requester requester;
@@ -589,7 +576,6 @@ static void a_context_is_found(void **state)
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	new_requester(&requester, &received);
 	assert_int_equal(pipe(ends), 0);
 	pid = fork();
@@ -614,13 +600,12 @@ static void a_context_is_found(void **state)
 }
 
 /* 10,000 pids that are gone, and the process sampled last is read all the same. */
-static void a_storm_gets_no_requests(void **state)
+TEST(a_storm_gets_no_requests)
 {
 	struct received received = {};
 	struct requester requester;
 	unsigned int waiting = 0;
 
-	(void)state;
 	new_requester(&requester, &received);
 	for (pid_t pid = 5000000; pid < 5010000; pid++)
 		sampled(&requester, pid, S);
@@ -649,24 +634,22 @@ static void a_storm_gets_no_requests(void **state)
 	end_requester(&requester, &received);
 }
 
-static void bad_names_are_refused(void **state)
+TEST(bad_names_are_refused)
 {
 	static const char *const names[] = {"A=B"};
 	struct live_part part = {};
 	struct facts_options options = {.names = names, .name_count = 1, .push = receive};
 
-	(void)state;
 	assert_int_equal(facts_part__new(&options, &part), -EINVAL);
 	assert_null(part.object);
 }
 
-static void answers_that_are_not_sound(void **state)
+TEST(answers_that_are_not_sound)
 {
 	static uint8_t bytes[MESSAGE_SIZE_MAX];
 	struct helper_answer answer = {.data = bytes, .size = PROCESS_FACTS_SIZE};
 	uint32_t *counts = (uint32_t *)bytes;
 
-	(void)state;
 	begin(sizeof(space));
 	assert_true(fact_reader__take(&answer, &facts)); /* there are none */
 	memcpy(bytes + 16, "a\0b", 4);
@@ -697,20 +680,5 @@ static void answers_that_are_not_sound(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_list_of_facts),
-		cmocka_unit_test(only_what_is_on_the_list),
-		cmocka_unit_test(environments_that_are_large),
-		cmocka_unit_test(names_that_may_be_requested),
-		cmocka_unit_test(subjects_of_command_lines),
-		cmocka_unit_test(command_lines_that_are_forged),
-		cmocka_unit_test(contexts),
-		cmocka_unit_test(a_process_gets_one_request),
-		cmocka_unit_test(a_context_is_found),
-		cmocka_unit_test(a_storm_gets_no_requests),
-		cmocka_unit_test(bad_names_are_refused),
-		cmocka_unit_test(answers_that_are_not_sound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* features: the report about this machine, and about one where something is missing. */
-#include "live/capture/features.h" /* before cmocka, which has a macro of the name fail */
-#include "live/capture/target.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,6 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <linux/capability.h>
+
+#include "unit.h"
+#include "live/capture/features.h"
+#include "live/capture/target.h"
 
 static struct features *probe(void)
 {
@@ -40,13 +36,12 @@ static const struct feature *find(const struct features *features, const char *n
 	return feature;
 }
 
-static void list_is_well_formed(void **state)
+TEST(list_is_well_formed)
 {
 	struct features *features = probe();
 	size_t count;
 	const struct feature *list = features__list(features, &count);
 
-	(void)state;
 	assert_true(count > 20);
 	for (size_t i = 0; i < count; i++) {
 		assert_non_null(list[i].group);
@@ -62,11 +57,10 @@ static void list_is_well_formed(void **state)
 	features__free(NULL);
 }
 
-static void root_can_record(void **state)
+TEST(root_can_record)
 {
 	struct features *features;
 
-	(void)state;
 	if (geteuid()) {
 		print_message("needs root\n");
 		skip();
@@ -221,14 +215,13 @@ static void in_own_pid_namespace(void)
 	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
-static void what_is_missing_is_named(void **state)
+TEST(what_is_missing_is_named)
 {
 	static void (*const bodies[])(void) = {
 		without_capabilities, without_perfmon, with_just_enough,     without_btf,
 		without_files,	      without_proc,    in_own_pid_namespace,
 	};
 
-	(void)state;
 	if (geteuid()) {
 		print_message("needs root\n");
 		skip();
@@ -237,13 +230,12 @@ static void what_is_missing_is_named(void **state)
 		in_child(bodies[i]);
 }
 
-static void targets_are_checked(void **state)
+TEST(targets_are_checked)
 {
 	struct failure why = {};
 	pid_t zombie = fork();
 	siginfo_t info;
 
-	(void)state;
 	if (!zombie)
 		_exit(0);
 	assert_int_equal(waitid(P_PID, zombie, &info, WEXITED | WNOWAIT), 0);
@@ -262,14 +254,13 @@ static void targets_are_checked(void **state)
 }
 
 /* A name that looks like the fields behind it. */
-static void names_do_not_confuse(void **state)
+TEST(names_do_not_confuse)
 {
 	struct failure why = {};
 	int ready[2];
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (!pid) {
@@ -289,11 +280,5 @@ static void names_do_not_confuse(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(list_is_well_formed),	    cmocka_unit_test(root_can_record),
-		cmocka_unit_test(what_is_missing_is_named), cmocka_unit_test(targets_are_checked),
-		cmocka_unit_test(names_do_not_confuse),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The GIL's line of the summary: of forged tables, as a builder would have made them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/json_writer.h"
 #include "formats/out/gil.h"
 #include "profile/profile.h"
@@ -50,12 +46,11 @@ static struct profile profile(void)
 	};
 }
 
-static void gil_shares_are_of_the_recorded_process_life(void **state)
+TEST(gil_shares_are_of_the_recorded_process_life)
 {
 	const struct profile p = profile();
 	struct gil_table table;
 
-	(void)state;
 	gil_table__init(&table, &p);
 	assert_int_equal(table.count, 2);
 	/* recorded for 500 ns of its life: a share is never more than all of the time */
@@ -69,13 +64,12 @@ static void gil_shares_are_of_the_recorded_process_life(void **state)
 	gil_table__fini(&table);
 }
 
-static void a_gil_is_described_by_shares_holder_and_waits(void **state)
+TEST(a_gil_is_described_by_shares_holder_and_waits)
 {
 	const struct profile p = profile();
 	struct gil_table table;
 	char text[GIL_TEXT_SIZE], cut[20];
 
-	(void)state;
 	gil_table__init(&table, &p);
 	describe_gil(text, sizeof(text), &p, &table.processes[1]);
 	assert_string_equal(
@@ -88,7 +82,7 @@ static void a_gil_is_described_by_shares_holder_and_waits(void **state)
 }
 
 /* What a list leaves out is counted. */
-static void threads_beyond_the_limit_are_counted_in_json(void **state)
+TEST(threads_beyond_the_limit_are_counted_in_json)
 {
 	static struct profile_gil many[4200];
 	struct profile p = profile();
@@ -97,7 +91,6 @@ static void threads_beyond_the_limit_are_counted_in_json(void **state)
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &size);
 
-	(void)state;
 	for (size_t i = 0; i < 4200; i++)
 		many[i] = (struct profile_gil){{1}, {1}, .samples = 1};
 	p.gils = many;
@@ -117,12 +110,11 @@ static void threads_beyond_the_limit_are_counted_in_json(void **state)
 	free(text);
 }
 
-static void a_profile_without_gils_has_an_empty_table(void **state)
+TEST(a_profile_without_gils_has_an_empty_table)
 {
 	struct profile p = profile();
 	struct gil_table table;
 
-	(void)state;
 	p.gil_count = 0;
 	gil_table__init(&table, &p);
 	assert_int_equal(table.count, 0);
@@ -131,12 +123,5 @@ static void a_profile_without_gils_has_an_empty_table(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gil_shares_are_of_the_recorded_process_life),
-		cmocka_unit_test(a_gil_is_described_by_shares_holder_and_waits),
-		cmocka_unit_test(threads_beyond_the_limit_are_counted_in_json),
-		cmocka_unit_test(a_profile_without_gils_has_an_empty_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

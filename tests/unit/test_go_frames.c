@@ -8,17 +8,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
@@ -135,7 +131,7 @@ static bool begins_function(const struct gopclntab *t, uint64_t address)
 	       !gopclntab__function(t, number, &function) && function.start == address;
 }
 
-static void names_and_lines_are_those_of_the_go_runtime(void **state)
+TEST(names_and_lines_are_those_of_the_go_runtime)
 {
 	struct symbol_frame frames[GO_MAX_FRAMES];
 	char line[8192], path[512];
@@ -143,7 +139,6 @@ static void names_and_lines_are_those_of_the_go_runtime(void **state)
 	struct opened o;
 	FILE *answers;
 
-	(void)state;
 	open_table("stripped", &o);
 	run("./exe %llx %llx %x >answers", (unsigned long long)o.start, (unsigned long long)o.end,
 	    STEP);
@@ -233,11 +228,10 @@ static void compare(struct opened *o, struct dwarf_reader *reader, uint64_t addr
 }
 
 /* All but what the DWARF of Go 1.19 gets wrong, 12 of 40,000. */
-static void inline_chains_agree_with_the_dwarf(void **state)
+TEST(inline_chains_agree_with_the_dwarf)
 {
 	static const char *const programs[] = {"exe", "pie"};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct dwarf_options options = {.alt_fd = -1, .memory_limit = 1 << 30};
 		struct agreement a = {};
@@ -326,20 +320,13 @@ static void assert_same(const char *whole, const char *stripped)
 	vec_free(&c.lines);
 }
 
-static void stripped_modules_have_the_frames_of_whole_ones(void **state)
+TEST(stripped_modules_have_the_frames_of_whole_ones)
 {
-	(void)state;
 	assert_same("exe", "stripped");
 	assert_same("pie", "pie-stripped");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_lines_are_those_of_the_go_runtime),
-		cmocka_unit_test(inline_chains_agree_with_the_dwarf),
-		cmocka_unit_test(stripped_modules_have_the_frames_of_whole_ones),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

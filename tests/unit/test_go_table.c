@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rows of a Go program, made by the machine's own Go, against its function table; and of damaged ones. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_sections.h"
 #include "elf/gopclntab.h"
@@ -114,11 +110,10 @@ static bool is_special(const struct opened *o, const struct go_function *f)
 	       !strcmp(f->name, "_rt0_amd64") || strstr(f->name, "sigreturn");
 }
 
-static void go_rules_have_the_depths_of_the_function_table(void **state)
+TEST(go_rules_have_the_depths_of_the_function_table)
 {
 	static const char *const NAMES[] = {"exe", "pie", "stripped"};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct check check = {};
 		struct opened o;
@@ -154,13 +149,12 @@ static size_t count_rules(const struct opened *o, const char *name, enum unwind_
 	return count;
 }
 
-static void special_runtime_functions_have_rules_of_their_own(void **state)
+TEST(special_runtime_functions_have_rules_of_their_own)
 {
 	struct go_function f;
 	struct opened o;
 	size_t size;
 
-	(void)state;
 	open_all("stripped", &o);
 	for (const char *const *name = (const char *const[]){"runtime.goexit", "runtime.mstart",
 							     "runtime.rt0_go", NULL};
@@ -195,12 +189,11 @@ static void special_runtime_functions_have_rules_of_their_own(void **state)
 }
 
 /* Symbols and sections that a program does not need make no difference. */
-static void a_stripped_program_has_the_same_rules(void **state)
+TEST(a_stripped_program_has_the_same_rules)
 {
 	struct opened a, b;
 	struct go_function f;
 
-	(void)state;
 	open_all("exe", &a);
 	open_all("stripped", &b);
 	assert_int_equal(a.image.rows, b.image.rows);
@@ -211,12 +204,11 @@ static void a_stripped_program_has_the_same_rules(void **state)
 	close_all(&b);
 }
 
-static void a_table_beyond_the_limit_is_too_big(void **state)
+TEST(a_table_beyond_the_limit_is_too_big)
 {
 	struct unwind_table_image image;
 	struct opened o;
 
-	(void)state;
 	open_all("exe", &o);
 	assert_int_equal(unwind_table__build(o.file, o.image.size - 1, &image), -EFBIG);
 	assert_int_equal(unwind_table__build(o.file, 1000, &image), -EFBIG);
@@ -224,14 +216,13 @@ static void a_table_beyond_the_limit_is_too_big(void **state)
 }
 
 /* Bytes of the function table and of the code are changed: whatever comes of it is a table that can be searched. */
-static void tables_of_damaged_programs_can_be_searched(void **state)
+TEST(tables_of_damaged_programs_can_be_searched)
 {
 	_cleanup_free_ unsigned char *data = NULL;
 	struct elf_section tables, text;
 	struct opened o;
 	size_t size, built = 0;
 
-	(void)state;
 	open_all("exe", &o);
 	assert_int_equal(elf_file__find_section(o.file, ".gopclntab", &tables), 0);
 	assert_int_equal(elf_file__find_section(o.file, ".text", &text), 0);
@@ -268,13 +259,5 @@ static void tables_of_damaged_programs_can_be_searched(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(go_rules_have_the_depths_of_the_function_table),
-		cmocka_unit_test(special_runtime_functions_have_rules_of_their_own),
-		cmocka_unit_test(a_stripped_program_has_the_same_rules),
-		cmocka_unit_test(a_table_beyond_the_limit_is_too_big),
-		cmocka_unit_test(tables_of_damaged_programs_can_be_searched),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What HotSpot's memory says, of memory that is forged: as it should be, and as it should not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 
+#include "unit.h"
 #include "hotspot_image.h"
 #include "runtimes/hotspot/answers.h"
 #include "runtimes/hotspot/bytecodes.h"
@@ -51,9 +47,8 @@ static void close_scene(struct scene *s)
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-static void supported_layouts_are_read_completely(void **state)
+TEST(supported_layouts_are_read_completely)
 {
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 
@@ -67,12 +62,11 @@ static void supported_layouts_are_read_completely(void **state)
 	}
 }
 
-static void missing_fields_disable_the_parts_that_need_them(void **state)
+TEST(missing_fields_disable_the_parts_that_need_them)
 {
 	struct scene *s = open_image(false);
 	struct hotspot_image *i = &s->image;
 
-	(void)state;
 	for (uint32_t k = 0; k < i->next_field; k++) {
 		uint64_t name = image_word(i, IMAGE_TABLES + 32 * k + 8) - IMAGE_BASE;
 
@@ -106,9 +100,8 @@ static enum hotspot_flag read_flag(struct scene *s)
 	return s->layout.frame_pointers;
 }
 
-static void frame_pointer_flags_of_both_types_are_read(void **state)
+TEST(frame_pointer_flags_of_both_types_are_read)
 {
-	(void)state;
 	for (int is_old = 0; is_old < 2; is_old++) {
 		struct scene *s = open_image(false);
 
@@ -122,7 +115,7 @@ static void frame_pointer_flags_of_both_types_are_read(void **state)
 }
 
 /* The other facts are known even if flags cannot be read. */
-static void an_unreadable_flag_is_unknown_and_unwinding_remains(void **state)
+TEST(an_unreadable_flag_is_unknown_and_unwinding_remains)
 {
 	static const char *const NAMES[] = {"JVMFlag", "flags", "numFlags", "_addr",
 					    "PreserveFramePointer"};
@@ -139,7 +132,6 @@ static void an_unreadable_flag_is_unknown_and_unwinding_remains(void **state)
 	struct scene *s = open_image(true);
 	struct hotspot_image whole = s->image;
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(NAMES) / sizeof(NAMES[0]); k++) {
 		s->image = whole;
 		rename_strings(&s->image, NAMES[k], "x");
@@ -159,7 +151,7 @@ static void an_unreadable_flag_is_unknown_and_unwinding_remains(void **state)
 }
 
 /* Values of an exported variable that make no sense. */
-static void implausible_exported_values_are_an_error(void **state)
+TEST(implausible_exported_values_are_an_error)
 {
 	static const struct {
 		enum hotspot_export which;
@@ -174,7 +166,6 @@ static void implausible_exported_values_are_an_error(void **state)
 		{HOTSPOT_TYPES, 7},
 	};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(BAD) / sizeof(BAD[0]); k++) {
 		struct scene *s = open_image(true);
 
@@ -198,11 +189,10 @@ static int read_endless(void *context, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-static void a_table_without_an_end_is_an_error(void **state)
+TEST(a_table_without_an_end_is_an_error)
 {
 	struct scene *s = open_image(false);
 
-	(void)state;
 	s->memory.read = read_endless;
 	s->memory.reads_left = 1u << 16;
 	image_put(&s->image, 8 * HOTSPOT_STRUCTS, IMAGE_BASE + (1 << 24), 8);
@@ -210,11 +200,10 @@ static void a_table_without_an_end_is_an_error(void **state)
 	close_scene(s);
 }
 
-static void large_offsets_rule_out_unwinding(void **state)
+TEST(large_offsets_rule_out_unwinding)
 {
 	struct scene *s = open_image(false);
 
-	(void)state;
 	for (uint32_t k = 0; k < s->image.next_field; k++)
 		if (!image_word(&s->image, IMAGE_TABLES + 32 * k + 24))
 			image_put(&s->image, IMAGE_TABLES + 32 * k + 16, 1u << 30, 8);
@@ -226,9 +215,8 @@ static void large_offsets_rule_out_unwinding(void **state)
 
 /* ---- heaps ----------------------------------------------------------------------------------- */
 
-static void the_blob_of_an_address_is_found_and_read(void **state)
+TEST(the_blob_of_an_address_is_found_and_read)
 {
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 		uint64_t code = image_code_of(IMAGE_COMPILED), address;
@@ -254,12 +242,11 @@ static void the_blob_of_an_address_is_found_and_read(void **state)
 	}
 }
 
-static void a_segment_map_without_a_first_segment_is_refused(void **state)
+TEST(a_segment_map_without_a_first_segment_is_refused)
 {
 	struct scene *s = open_scene(false);
 	uint64_t blob;
 
-	(void)state;
 	memset(s->image.bytes + IMAGE_MAP, 1, IMAGE_CODE_SIZE / 128);
 	assert_int_equal(hotspot_code__find(&s->code, &s->memory,
 					    IMAGE_BASE + IMAGE_CODE + IMAGE_CODE_SIZE - 1, &blob),
@@ -271,7 +258,7 @@ static void a_segment_map_without_a_first_segment_is_refused(void **state)
 	close_scene(s);
 }
 
-static void heaps_that_make_no_sense_are_refused(void **state)
+TEST(heaps_that_make_no_sense_are_refused)
 {
 	static const struct {
 		uint32_t at, size;
@@ -286,7 +273,6 @@ static void heaps_that_make_no_sense_are_refused(void **state)
 		{IMAGE_HEAP + 128, 4, 0},
 	};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(BAD) / sizeof(BAD[0]); k++) {
 		struct scene *s = open_image(true);
 
@@ -297,14 +283,13 @@ static void heaps_that_make_no_sense_are_refused(void **state)
 	}
 }
 
-static void a_refresh_reports_added_and_gone_blobs(void **state)
+TEST(a_refresh_reports_added_and_gone_blobs)
 {
 	struct scene *s = open_scene(false);
 	struct hotspot_changes changes = {};
 	struct hotspot_blobs blobs = {};
 	uint32_t at = IMAGE_CODE + IMAGE_COMPILED * 128 + IMAGE_BLOCK;
 
-	(void)state;
 	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
 	assert_int_equal(blobs.list.count, 3);
 	assert_int_equal(changes.added.count, 3);
@@ -330,13 +315,12 @@ static void a_refresh_reports_added_and_gone_blobs(void **state)
 }
 
 /* When the budget is used up all is as it was. */
-static void an_exhausted_read_budget_changes_nothing(void **state)
+TEST(an_exhausted_read_budget_changes_nothing)
 {
 	struct scene *s = open_scene(true);
 	struct hotspot_changes changes = {};
 	struct hotspot_blobs blobs = {};
 
-	(void)state;
 	s->memory.reads_left = 2;
 	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), -EDQUOT);
 	assert_int_equal(blobs.list.count, 0);
@@ -345,12 +329,11 @@ static void an_exhausted_read_budget_changes_nothing(void **state)
 	close_scene(s);
 }
 
-static void counters_are_found_by_name_in_the_perf_memory(void **state)
+TEST(counters_are_found_by_name_in_the_perf_memory)
 {
 	struct scene *s = open_scene(false);
 	uint64_t address;
 
-	(void)state;
 	assert_int_equal(
 		hotspot_counter__find(&s->layout, &s->memory, "sun.ci.totalCompiles", &address), 0);
 	assert_int_equal(image_word(&s->image, address - IMAGE_BASE), 1234);
@@ -366,9 +349,8 @@ static void counters_are_found_by_name_in_the_perf_memory(void **state)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void methods_have_signatures_files_and_lines(void **state)
+TEST(methods_have_signatures_files_and_lines)
 {
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 		struct managed_function f = {};
@@ -398,7 +380,7 @@ static void methods_have_signatures_files_and_lines(void **state)
 }
 
 /* What is no signature is left out. */
-static void a_malformed_signature_is_left_out_of_the_name(void **state)
+TEST(a_malformed_signature_is_left_out_of_the_name)
 {
 	static const struct {
 		const char *signature, *name;
@@ -417,7 +399,6 @@ static void a_malformed_signature_is_left_out_of_the_name(void **state)
 		{"(I", "a.C.m"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct scene *s = open_scene(true);
 		uint64_t method = image_method(&s->image, IMAGE_METHODS + 0x400, "a/C", "m",
@@ -434,7 +415,7 @@ static void a_malformed_signature_is_left_out_of_the_name(void **state)
 }
 
 /* The first line's entry, of three bytes, begins in the last two of a page. */
-static void a_line_entry_across_pages_is_read(void **state)
+TEST(a_line_entry_across_pages_is_read)
 {
 	struct scene *s = open_scene(false);
 	uint32_t code = IMAGE_METHODS + 0x1000 - 56;
@@ -443,7 +424,6 @@ static void a_line_entry_across_pages_is_read(void **state)
 	struct managed_function f = {};
 	struct hotspot_method m;
 
-	(void)state;
 	image_put(&s->image, code + 18, 22, 2); /* bytes of bytecode */
 	memmove(lines + 2, lines, 10);
 	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, method, &m), 0);
@@ -465,9 +445,8 @@ static int read_chain(struct scene *s, const struct hotspot_blob *b, uint64_t ad
 	return err;
 }
 
-static void a_described_place_has_a_chain_of_inlined_methods(void **state)
+TEST(a_described_place_has_a_chain_of_inlined_methods)
 {
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 		uint64_t code = image_code_of(IMAGE_COMPILED);
@@ -493,7 +472,7 @@ static void a_described_place_has_a_chain_of_inlined_methods(void **state)
 }
 
 /* Between two places: what the next that is run has, of which is sure what the one before has as well. */
-static void code_between_places_has_the_chain_of_the_next(void **state)
+TEST(code_between_places_has_the_chain_of_the_next)
 {
 	static const struct {
 		uint8_t at, code[2];
@@ -514,7 +493,6 @@ static void code_between_places_has_the_chain_of_the_next(void **state)
 	struct hotspot_chain chain;
 	struct hotspot_blob b;
 
-	(void)state;
 	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
 	image_put(&s->image, IMAGE_DEBUG, 0x10, 4);
 	image_put(&s->image, IMAGE_DEBUG + 4, 1, 4);
@@ -535,7 +513,7 @@ static void code_between_places_has_the_chain_of_the_next(void **state)
  * Both places are in the outer method, or the code returns from it: what it calls on the way may be
  * inlined there, unless that call has a place of its own, or there is no code for it.
  */
-static void a_possibly_inlined_call_makes_the_method_doubtful(void **state)
+TEST(a_possibly_inlined_call_makes_the_method_doubtful)
 {
 	static const struct {
 		uint8_t at, code[2], call_at;
@@ -560,7 +538,6 @@ static void a_possibly_inlined_call_makes_the_method_doubtful(void **state)
 	struct hotspot_chain chain;
 	struct hotspot_blob b;
 
-	(void)state;
 	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
 	memmove(scopes, s->image.bytes + IMAGE_DEBUG + 32, 7);
 	memcpy(scopes + 7, (uint8_t[]){1, 2, 7 + 1}, 3); /* the outer method at 6 */
@@ -594,7 +571,7 @@ static void a_possibly_inlined_call_makes_the_method_doubtful(void **state)
 }
 
 /* A poll of the inlined method's loop, which is in one of the outer method's: the inner loop is the inlined one's. */
-static void an_inner_loop_belongs_to_the_inlined_method(void **state)
+TEST(an_inner_loop_belongs_to_the_inlined_method)
 {
 	static const struct {
 		uint8_t at;
@@ -607,7 +584,6 @@ static void an_inner_loop_belongs_to_the_inlined_method(void **state)
 	struct hotspot_chain chain;
 	struct hotspot_blob b;
 
-	(void)state;
 	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
 	image_put(&s->image, IMAGE_DEBUG, 0x10, 4);
 	image_put(&s->image, IMAGE_DEBUG + 4, 1, 4);
@@ -627,7 +603,7 @@ static void an_inner_loop_belongs_to_the_inlined_method(void **state)
 }
 
 /* From a place to another one at the same bytecode the caller's loop may have gone round, if it has one, and not the callee. */
-static void a_chain_is_doubtful_if_only_the_caller_loops(void **state)
+TEST(a_chain_is_doubtful_if_only_the_caller_loops)
 {
 	static const struct {
 		uint8_t call_at, ifeq; /* the callee's bytecode that leads back */
@@ -638,7 +614,6 @@ static void a_chain_is_doubtful_if_only_the_caller_loops(void **state)
 	struct hotspot_chain chain;
 	struct hotspot_blob b;
 
-	(void)state;
 	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
 	image_put(&s->image, IMAGE_DEBUG, 0x10, 4);
 	image_put(&s->image, IMAGE_DEBUG + 4, 4, 4);
@@ -657,7 +632,7 @@ static void a_chain_is_doubtful_if_only_the_caller_loops(void **state)
 }
 
 /* Code in a loop without a place is of the only method that loops there, which the class's table of calls has. */
-static void loop_code_belongs_to_the_only_callee_that_loops(void **state)
+TEST(loop_code_belongs_to_the_only_callee_that_loops)
 {
 	static const struct {
 		uint8_t invoke[3], at; /* at: of the method in the table's entry */
@@ -670,7 +645,6 @@ static void loop_code_belongs_to_the_only_callee_that_loops(void **state)
 		{{0xb8, 2, 0}, 8, 0, 1},  /* not resolved */
 		{{0xb8, 1, 0}, 8, 5, 1},  /* the compiler has its own code */
 	};
-	(void)state;
 	for (unsigned int k = 0; k < 2 * sizeof(CALLS) / sizeof(CALLS[0]); k++) {
 		bool is_moved = k & 1;
 		struct scene *s = open_scene(is_moved);
@@ -724,7 +698,7 @@ static void loop_code_belongs_to_the_only_callee_that_loops(void **state)
  * A check that leads to a call of the trap, and a load that does if it faults, are where that call is described. The load itself may
  * be another one from the same object.
  */
-static void checks_that_lead_to_a_trap_are_places(void **state)
+TEST(checks_that_lead_to_a_trap_are_places)
 {
 	static const struct {
 		uint8_t at;
@@ -737,7 +711,6 @@ static void checks_that_lead_to_a_trap_are_places(void **state)
 		{0x34, 1, 0}, /* jne 0x60: to a return */
 		{0x05, 1, 1}, /* the frame is not there yet */
 	};
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 		uint64_t code = image_code_of(IMAGE_COMPILED);
@@ -786,7 +759,7 @@ static void checks_that_lead_to_a_trap_are_places(void **state)
 }
 
 /* Ways through bytecodes that javac makes: switches, wide ones, those that the JVM has replaced. */
-static void ways_lead_through_switches_and_wide_bytecodes(void **state)
+TEST(ways_lead_through_switches_and_wide_bytecodes)
 {
 	static const unsigned char SWITCHES[] = {
 		0x1b,				     /* 0: iload_1 */
@@ -809,7 +782,6 @@ static void ways_lead_through_switches_and_wide_bytecodes(void **state)
 		{24, 34, true, false, false, 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(WAYS) / sizeof(WAYS[0]); i++) {
 		struct hotspot_way way = {
 			.from = WAYS[i].from, .to = WAYS[i].to, .is_done = WAYS[i].is_done};
@@ -834,7 +806,7 @@ static void ways_lead_through_switches_and_wide_bytecodes(void **state)
 }
 
 /* A scope that is its own sender, and lengths that are not. */
-static void a_bad_scope_record_cuts_the_chain(void **state)
+TEST(a_bad_scope_record_cuts_the_chain)
 {
 	struct scene *s = open_scene(true);
 	uint64_t code = image_code_of(IMAGE_COMPILED);
@@ -842,7 +814,6 @@ static void a_bad_scope_record_cuts_the_chain(void **state)
 	struct hotspot_chain chain;
 	struct hotspot_blob b;
 
-	(void)state;
 	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
 	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 4 + 1;
 	assert_int_equal(read_chain(s, &b, code + 0x3f, &chain), 0);
@@ -881,7 +852,7 @@ static enum code_state ask_code(struct hotspot_found *found, struct scene *s, ui
 	return state;
 }
 
-static void replaced_code_and_methods_are_stale(void **state)
+TEST(replaced_code_and_methods_are_stale)
 {
 	struct scene *s = open_scene(false);
 	struct hotspot_found *found = calloc(1, sizeof(*found));
@@ -891,7 +862,6 @@ static void replaced_code_and_methods_are_stale(void **state)
 	struct hotspot_blob b;
 	uint64_t check;
 
-	(void)state;
 	assert_non_null(found);
 	found->is_read = true;
 	found->layout = s->layout;
@@ -915,14 +885,13 @@ static void replaced_code_and_methods_are_stale(void **state)
 	close_scene(s);
 }
 
-static void an_unreadable_method_or_name_is_an_error(void **state)
+TEST(an_unreadable_method_or_name_is_an_error)
 {
 	struct scene *s = open_scene(false);
 	struct managed_function f = {};
 	struct hotspot_method m;
 	uint32_t at = IMAGE_METHODS + 0x100; /* the class's name */
 
-	(void)state;
 	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, 1, &m), -ENODATA);
 	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, UINT64_MAX & ~7ull, &m),
 			 -ENODATA);
@@ -939,13 +908,12 @@ static void an_unreadable_method_or_name_is_an_error(void **state)
 	close_scene(s);
 }
 
-static void an_unsigned5_number_has_at_most_five_bytes(void **state)
+TEST(an_unsigned5_number_has_at_most_five_bytes)
 {
 	static const unsigned char BYTES[] = {0, 191, 192, 0, 255, 255, 255, 255, 255, 7};
 	uint32_t number;
 	size_t at = 0;
 
-	(void)state;
 	assert_true(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 0, &number));
 	assert_int_equal(number, 0);
 	assert_true(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 0, &number));
@@ -1023,9 +991,8 @@ static void walk_it(struct scene *s, const struct hotspot_table *table)
 	assert_int_equal(hotspot_walk__step(&s->code, table, &s->memory, &f, &seen), -ENOENT);
 }
 
-static void a_mixed_stack_is_walked_with_and_without_rows(void **state)
+TEST(a_mixed_stack_is_walked_with_and_without_rows)
 {
-	(void)state;
 	for (int is_moved = 0; is_moved < 2; is_moved++) {
 		struct scene *s = open_scene(is_moved);
 		struct hotspot_changes changes = {};
@@ -1060,7 +1027,7 @@ static void a_mixed_stack_is_walked_with_and_without_rows(void **state)
 }
 
 /* At each instruction of a method: rows know, frame sizes know but for its end. */
-static void rows_unwind_at_every_instruction_of_a_method(void **state)
+TEST(rows_unwind_at_every_instruction_of_a_method)
 {
 	static const struct {
 		uint32_t at, depth; /* words from sp to the CFA */
@@ -1070,7 +1037,6 @@ static void rows_unwind_at_every_instruction_of_a_method(void **state)
 	struct hotspot_blobs blobs = {};
 	struct hotspot_table table = {};
 
-	(void)state;
 	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
 	assert_int_equal(hotspot_table__refresh(&table, &s->code, &s->memory, &blobs, &changes), 0);
 	for (size_t k = 0; k < sizeof(PLACES) / sizeof(PLACES[0]); k++) {
@@ -1090,13 +1056,12 @@ static void rows_unwind_at_every_instruction_of_a_method(void **state)
 	close_scene(s);
 }
 
-static void a_stack_that_leads_nowhere_is_an_error(void **state)
+TEST(a_stack_that_leads_nowhere_is_an_error)
 {
 	struct scene *s = open_scene(false);
 	struct hotspot_frame f = make_stack(s, 0);
 	struct hotspot_seen seen;
 
-	(void)state;
 	f.general[SP] = 8; /* not there */
 	assert_int_equal(hotspot_walk__step(&s->code, NULL, &s->memory, &f, &seen), -EFAULT);
 	f = make_stack(s, 0);
@@ -1128,39 +1093,5 @@ static void a_stack_that_leads_nowhere_is_an_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(supported_layouts_are_read_completely),
-		cmocka_unit_test(missing_fields_disable_the_parts_that_need_them),
-		cmocka_unit_test(frame_pointer_flags_of_both_types_are_read),
-		cmocka_unit_test(an_unreadable_flag_is_unknown_and_unwinding_remains),
-		cmocka_unit_test(implausible_exported_values_are_an_error),
-		cmocka_unit_test(a_table_without_an_end_is_an_error),
-		cmocka_unit_test(large_offsets_rule_out_unwinding),
-		cmocka_unit_test(the_blob_of_an_address_is_found_and_read),
-		cmocka_unit_test(a_segment_map_without_a_first_segment_is_refused),
-		cmocka_unit_test(heaps_that_make_no_sense_are_refused),
-		cmocka_unit_test(a_refresh_reports_added_and_gone_blobs),
-		cmocka_unit_test(an_exhausted_read_budget_changes_nothing),
-		cmocka_unit_test(counters_are_found_by_name_in_the_perf_memory),
-		cmocka_unit_test(methods_have_signatures_files_and_lines),
-		cmocka_unit_test(a_line_entry_across_pages_is_read),
-		cmocka_unit_test(a_malformed_signature_is_left_out_of_the_name),
-		cmocka_unit_test(a_described_place_has_a_chain_of_inlined_methods),
-		cmocka_unit_test(code_between_places_has_the_chain_of_the_next),
-		cmocka_unit_test(a_possibly_inlined_call_makes_the_method_doubtful),
-		cmocka_unit_test(an_inner_loop_belongs_to_the_inlined_method),
-		cmocka_unit_test(a_chain_is_doubtful_if_only_the_caller_loops),
-		cmocka_unit_test(loop_code_belongs_to_the_only_callee_that_loops),
-		cmocka_unit_test(checks_that_lead_to_a_trap_are_places),
-		cmocka_unit_test(ways_lead_through_switches_and_wide_bytecodes),
-		cmocka_unit_test(a_bad_scope_record_cuts_the_chain),
-		cmocka_unit_test(replaced_code_and_methods_are_stale),
-		cmocka_unit_test(an_unreadable_method_or_name_is_an_error),
-		cmocka_unit_test(an_unsigned5_number_has_at_most_five_bytes),
-		cmocka_unit_test(a_mixed_stack_is_walked_with_and_without_rows),
-		cmocka_unit_test(rows_unwind_at_every_instruction_of_a_method),
-		cmocka_unit_test(a_stack_that_leads_nowhere_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

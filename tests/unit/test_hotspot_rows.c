@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules from instructions, of the shapes that HotSpot's code has. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "models/hotspot_rows.h"
 
 #define RAX 0
@@ -82,14 +78,13 @@ static void assert_by_fp(const struct hotspot_rows *rows, uint32_t at, int32_t d
 static const struct hotspot_shape SIX_WORDS = {
 	.entry = 8, .entry_ra = -1, .words = 6, .is_nmethod = true};
 
-static void rules_follow_the_prologue_and_the_epilogue(void **state)
+TEST(rules_follow_the_prologue_and_the_epilogue)
 {
 	struct code c = {};
 	struct hotspot_shape shape = SIX_WORDS;
 	struct hotspot_rows rows;
 	uint32_t bang, push, sub, body, add, pop, poll, branch, ret, stub;
 
-	(void)state;
 	PUT(&c, UNVERIFIED "\x0f\x85\x00\x10\x00\x00"); /* to where other nmethods are */
 	bang = PUT(&c, BANG);
 	push = PUT(&c, PUSH_RBP);
@@ -121,13 +116,12 @@ static void rules_follow_the_prologue_and_the_epilogue(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void storing_rbp_completes_a_frame_made_at_once(void **state)
+TEST(storing_rbp_completes_a_frame_made_at_once)
 {
 	struct code c = {};
 	struct hotspot_rows rows;
 	uint32_t store, body, load;
 
-	(void)state;
 	PUT(&c, "\x48\x81\xec\x28\x00\x00\x00"); /* sub rsp,0x28 */
 	store = PUT(&c, "\x48\x89\x6c\x24\x20"); /* mov [rsp+0x20],rbp */
 	body = PUT(&c, "\x31\xed");		 /* rbp is a register like any other */
@@ -144,13 +138,12 @@ static void storing_rbp_completes_a_frame_made_at_once(void **state)
 }
 
 /* What comes behind a return is reached by a jump from above, or has the body's frame. */
-static void a_jump_carries_its_depth_past_a_return(void **state)
+TEST(a_jump_carries_its_depth_past_a_return)
 {
 	struct code c = {};
 	struct hotspot_rows rows;
 	uint32_t behind, barrier, trap;
 
-	(void)state;
 	PUT(&c, PUSH_RBP SUB_0X20);
 	PUT(&c, "\x50\x74\x0a\x58"); /* push rax; je barrier; pop rax */
 	PUT(&c, ADD_0X20 POP_RBP RET);
@@ -165,13 +158,12 @@ static void a_jump_carries_its_depth_past_a_return(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void a_call_stub_has_no_frame(void **state)
+TEST(a_call_stub_has_no_frame)
 {
 	struct code c = {};
 	struct hotspot_rows rows;
 	uint32_t stub;
 
-	(void)state;
 	PUT(&c, PUSH_RBP SUB_0X20 CALL ADD_0X20 POP_RBP RET);
 	stub = PUT(&c, "\x48\xbb\x00\x00\x00\x00\x00\x00\x00\x00\xe9\x00\x10\x00\x00");
 	PUT(&c, "\x90");
@@ -182,14 +174,13 @@ static void a_call_stub_has_no_frame(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void a_patched_entry_does_not_hide_the_prologue(void **state)
+TEST(a_patched_entry_does_not_hide_the_prologue)
 {
 	struct hotspot_shape shape = SIX_WORDS;
 	struct hotspot_rows rows;
 	struct code c = {}, d = {};
 	uint32_t entry;
 
-	(void)state;
 	PUT(&c, UNVERIFIED "\x75\x7f\x90\x90");
 	entry = PUT(&c, "\xe9\x00\x10\x00\x00\xfe\xff" PUSH_RBP SUB_0X20 "\x90");
 	shape.verified = entry;
@@ -206,13 +197,12 @@ static void a_patched_entry_does_not_hide_the_prologue(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void an_aligned_stack_has_a_rounded_depth_until_restored(void **state)
+TEST(an_aligned_stack_has_a_rounded_depth_until_restored)
 {
 	struct code c = {};
 	struct hotspot_rows rows;
 	uint32_t back;
 
-	(void)state;
 	PUT(&c, PUSH_RBP SUB_0X20 "\x50");	/* push rax */
 	PUT(&c, "\x48\x83\xe4\xf0");		/* and rsp,-16 */
 	back = PUT(&c, "\x90\x48\x8b\xe0\x90"); /* mov rsp,rax */
@@ -222,14 +212,13 @@ static void an_aligned_stack_has_a_rounded_depth_until_restored(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void stubs_with_a_frame_pointer_are_unwound_by_it(void **state)
+TEST(stubs_with_a_frame_pointer_are_unwound_by_it)
 {
 	const struct hotspot_shape shape = {.entry = 8, .entry_ra = -1, .by_fp = true};
 	struct hotspot_rows rows;
 	struct code c = {};
 	uint32_t entry, body, leave, next, cookie, frame;
 
-	(void)state;
 	entry = PUT(&c, PUSH_RBP "\x48\x8b\xec");
 	body = PUT(&c, "\xff\x30\x75\xfc\x48\x83\xe4\xf0\x90"); /* pushes in a loop; aligns */
 	leave = PUT(&c, "\xc9");
@@ -254,14 +243,13 @@ static void stubs_with_a_frame_pointer_are_unwound_by_it(void **state)
 }
 
 /* The return address is taken from the stack, and put back. */
-static void popped_return_addresses_are_in_registers_until_pushed(void **state)
+TEST(popped_return_addresses_are_in_registers_until_pushed)
 {
 	const struct hotspot_shape shape = {.entry = 8, .entry_ra = -1, .by_fp = true};
 	const struct hotspot_rule *r;
 	struct hotspot_rows rows;
 	struct code c = {};
 
-	(void)state;
 	PUT(&c, "\x58\x4c\x8b\xec\x48\x83\xec\x10\x50\xff\xe1"); /* pop rax … push rax; jmp rcx */
 	rows = decode(&c, &shape);
 	r = hotspot_rows__find(&rows, 4);
@@ -275,13 +263,12 @@ static void popped_return_addresses_are_in_registers_until_pushed(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void a_jump_enters_with_its_return_in_a_register(void **state)
+TEST(a_jump_enters_with_its_return_in_a_register)
 {
 	const struct hotspot_shape shape = {.entry = 0, .entry_ra = RDX, .words = 6};
 	struct hotspot_rows rows;
 	struct code c = {};
 
-	(void)state;
 	PUT(&c, "\x52" SUB_0X20 "\x48\x83\xec\x08\x48\x89\x6c\x24\x20" CALL); /* push rdx; … */
 	assert_int_equal(hotspot_depth_at_call(c.bytes, c.size, 0), 48);
 	assert_int_equal(hotspot_depth_at_call(c.bytes, c.size, 8), 56);
@@ -295,14 +282,13 @@ static void a_jump_enters_with_its_return_in_a_register(void **state)
 	hotspot_rows__fini(&rows);
 }
 
-static void codelets_have_own_rules_while_frames_are_incomplete(void **state)
+TEST(codelets_have_own_rules_while_frames_are_incomplete)
 {
 	struct hotspot_rows rows = {};
 	const struct hotspot_rule *r;
 	struct code c = {};
 	uint32_t at;
 
-	(void)state;
 	/* mov rbx,[rbp-8]; leave; pop rsi; mov rsp,rbx; jmp rsi */
 	PUT(&c, "\x90\x90\x48\x8b\x5d\xf8\xc9\x5e\x48\x8b\xe3\xff\xe6\x90\x90\x90\x90\x90");
 	assert_int_equal(hotspot_decode_codelet(c.bytes, c.size, 100, false, &rows), 0);
@@ -351,11 +337,10 @@ static void codelets_have_own_rules_while_frames_are_incomplete(void **state)
 }
 
 /* Any bytes give rows, and not more than there are instructions. */
-static void random_bytes_give_sorted_rows_within_the_code(void **state)
+TEST(random_bytes_give_sorted_rows_within_the_code)
 {
 	uint32_t seed = 12345;
 
-	(void)state;
 	for (int round = 0; round < 2000; round++) {
 		struct hotspot_shape shape = SIX_WORDS;
 		struct hotspot_rows rows;
@@ -376,19 +361,5 @@ static void random_bytes_give_sorted_rows_within_the_code(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules_follow_the_prologue_and_the_epilogue),
-		cmocka_unit_test(storing_rbp_completes_a_frame_made_at_once),
-		cmocka_unit_test(a_jump_carries_its_depth_past_a_return),
-		cmocka_unit_test(a_call_stub_has_no_frame),
-		cmocka_unit_test(a_patched_entry_does_not_hide_the_prologue),
-		cmocka_unit_test(an_aligned_stack_has_a_rounded_depth_until_restored),
-		cmocka_unit_test(stubs_with_a_frame_pointer_are_unwound_by_it),
-		cmocka_unit_test(popped_return_addresses_are_in_registers_until_pushed),
-		cmocka_unit_test(a_jump_enters_with_its_return_in_a_register),
-		cmocka_unit_test(codelets_have_own_rules_while_frames_are_incomplete),
-		cmocka_unit_test(random_bytes_give_sorted_rows_within_the_code),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How many files of a user a profile distinguishes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "session/image_gate.h"
 #include "tenants/quota.h"
 #include "world/image_table.h"
@@ -38,13 +33,12 @@ static const struct mmap_event *mapping(struct space *s, uint32_t number, uint64
 	return e;
 }
 
-static void images_are_limited_per_user_and_in_total(void **state)
+TEST(images_are_limited_per_user_and_in_total)
 {
 	struct image_table *t = image_table__new();
 	struct space s;
 	enum outside_reason refusal;
 
-	(void)state;
 	image_table__limit(t, 5, 8, 2);
 	for (uint32_t i = 0; i < 5; i++)
 		assert_true(image_table__admit(t, mapping(&s, i, 0), 1, &refusal));
@@ -72,7 +66,7 @@ static void images_are_limited_per_user_and_in_total(void **state)
 }
 
 /* Too many: marked, counted, one image, and still a mapping that takes the place of the one before. */
-static void mappings_over_the_limit_share_one_image(void **state)
+TEST(mappings_over_the_limit_share_one_image)
 {
 	struct outside_books *books = outside_books__new();
 	struct image_gate gate = {.world = world__new(NULL), .books = books};
@@ -82,7 +76,6 @@ static void mappings_over_the_limit_share_one_image(void **state)
 	struct outside_row row;
 	struct space s;
 
-	(void)state;
 	for (uint32_t i = 0; i < quota_row(QUOTA_IMAGES)->user.limit + extra; i++) {
 		const struct event_header *event = &mapping(&s, i, 0x10000)->header;
 
@@ -114,10 +107,5 @@ static void mappings_over_the_limit_share_one_image(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(images_are_limited_per_user_and_in_total),
-		cmocka_unit_test(mappings_over_the_limit_share_one_image),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which work of interrupts a sample shows, by the functions of its kernel stack. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "live/interrupts.h"
 
 #define PERIOD 1000000u
@@ -102,14 +97,13 @@ static void init(struct interrupts *i)
 		*(out) = s_.event;                                                                 \
 	})
 
-static void interrupts_in_tasks_only_set_a_flag(void **state)
+TEST(interrupts_in_tasks_only_set_a_flag)
 {
 	const unsigned int on = EVENT_ON_INTERRUPT_STACK;
 	struct pushed pushed = {};
 	struct sample_event s;
 	struct interrupts i;
 
-	(void)state;
 	init(&i);
 	TAKE(&i, &pushed, &s, 7, 0, on, NAPI, NET_RX, HANDLE, EXIT, SYSVEC);
 	assert_int_equal(s.header.flags, EVENT_IN_SOFTIRQ);
@@ -146,14 +140,13 @@ static void check_idle(const struct pushed *pushed, const struct sample_event *s
 	}
 }
 
-static void interrupts_of_an_idle_cpu_have_their_own_threads(void **state)
+TEST(interrupts_of_an_idle_cpu_have_their_own_threads)
 {
 	const unsigned int on = EVENT_ON_INTERRUPT_STACK;
 	struct pushed pushed = {};
 	struct sample_event s;
 	struct interrupts i;
 
-	(void)state;
 	init(&i);
 	TAKE(&i, &pushed, &s, 0, 0, on, NAPI, NET_RX, HANDLE, EXIT, SYSVEC, IDLE);
 	check_idle(&pushed, &s, INTERRUPT_NET_RX, "NET_RX", 1);
@@ -180,10 +173,5 @@ static void interrupts_of_an_idle_cpu_have_their_own_threads(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(interrupts_in_tasks_only_set_a_flag),
-		cmocka_unit_test(interrupts_of_an_idle_cpu_have_their_own_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

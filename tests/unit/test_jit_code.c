@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From pieces of perf maps and jitdumps to the names and lines of an address at a time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "jit/jit_code.h"
 
 #include "unit/forge_jitdump.h"
@@ -98,11 +94,10 @@ static void assert_counts(const struct jit_code *c, uint64_t entries, uint64_t b
 /* ---- perf maps ------------------------------------------------------------------------------- */
 
 /* A line that was cut has the moments of the piece that ends it. */
-static void divided_lines_have_the_times_of_the_last_piece(void **state)
+TEST(divided_lines_have_the_times_of_the_last_piece)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
-	(void)state;
 	feed_text(c, 0, 10, "1000 100 first\nno entry\n2000 10 sec");
 	assert_counts(c, 1, 1, strlen("2000 10 sec"));
 	feed_text(c, 20, 30, "ond\r\n1000 80 third one\n3000 10 torn");
@@ -123,9 +118,8 @@ static void divided_lines_have_the_times_of_the_last_piece(void **state)
 static const char MAP[] =
 	"1000 100 one\n\nbad\n2000 100 two two\n1080 8 three\n0x3000 0x1 four\r\n";
 
-static void a_map_reads_alike_in_pieces_of_any_size(void **state)
+TEST(a_map_reads_alike_in_pieces_of_any_size)
 {
-	(void)state;
 	for (size_t piece = 1; piece < sizeof(MAP); piece++) {
 		struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
@@ -150,11 +144,10 @@ static void a_map_reads_alike_in_pieces_of_any_size(void **state)
 }
 
 /* What a file that is written anew does not have any more has ended. */
-static void code_that_a_rewritten_map_lacks_has_ended(void **state)
+TEST(code_that_a_rewritten_map_lacks_has_ended)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
-	(void)state;
 	feed_text(c, 0, 10, "1000 100 stays\n2000 100 goes\n7000 10 torn in th");
 	feed_snapshot(c, 10, 20, "1000 100 stays\n3000 100 com", true, false);
 	feed_snapshot(c, 10, 20, "es\n", false, false);
@@ -176,11 +169,10 @@ static void code_that_a_rewritten_map_lacks_has_ended(void **state)
 }
 
 /* Begun and ended at once, with nothing in it: no code is left. The last one does not end. */
-static void only_a_complete_snapshot_ends_code(void **state)
+TEST(only_a_complete_snapshot_ends_code)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
-	(void)state;
 	feed_text(c, 0, 10, "1000 100 old\n2000 100 other\n");
 	feed_snapshot(c, 10, 20, "", true, true);
 	feed_text(c, 20, 30, "1000 100 new\n");
@@ -197,12 +189,11 @@ static void only_a_complete_snapshot_ends_code(void **state)
 	jit_code__free(c);
 }
 
-static void a_nul_in_a_name_becomes_a_question_mark(void **state)
+TEST(a_nul_in_a_name_becomes_a_question_mark)
 {
 	static const char TEXT[] = "1000 10 a\0b\0\n2000 10 \0\n3000 10 a?b?\n";
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
-	(void)state;
 	assert_int_equal(
 		feed(c, (struct jit_piece){.bytes = TEXT, .size = sizeof(TEXT) - 1, .before = 1}),
 		0);
@@ -237,9 +228,8 @@ static bool are_same(const char *name, const char *other)
 	return same;
 }
 
-static void only_tiers_of_a_function_are_the_same_function(void **state)
+TEST(only_tiers_of_a_function_are_the_same_function)
 {
-	(void)state;
 	assert_true(are_same("f", "f"));
 	assert_false(are_same("f", "g"));
 	assert_true(are_same("JS:~f /a.js:1:2", "JS:*f /a.js:1:2"));
@@ -254,11 +244,10 @@ static void only_tiers_of_a_function_are_the_same_function(void **state)
 }
 
 /* Another tier at the same place is in no doubt, another function is. */
-static void only_another_function_at_an_address_is_ambiguous(void **state)
+TEST(only_another_function_at_an_address_is_ambiguous)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
-	(void)state;
 	feed_text(c, 0, 10, "1000 100 JS:~f /a.js:1:2\n");
 	feed_text(c, 20, 30, "1000 80 JS:*f /a.js:1:2\n");
 	feed_text(c, 40, 50, "1000 80 JS:*g /a.js:9:2\n");
@@ -290,12 +279,11 @@ static struct jit_code *settled(const struct dump *d)
 }
 
 /* Of several threads the order in the file is not that of the times; at one time it is. */
-static void records_of_a_dump_are_ordered_by_time(void **state)
+TEST(records_of_a_dump_are_ordered_by_time)
 {
 	struct dump d = {};
 	struct jit_code *c;
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 300, 0x1000, 32, "third");
 	put_load(&d, 100, 0x1000, 64, "first");
@@ -314,11 +302,10 @@ static void records_of_a_dump_are_ordered_by_time(void **state)
 	jit_code__free(c);
 }
 
-static void a_dump_in_two_pieces_names_the_same_code(void **state)
+TEST(a_dump_in_two_pieces_names_the_same_code)
 {
 	struct dump d = {};
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 100, 0x1000, 32, "f");
 	put_move(&d, 200, 0x1000, 0x2000, 32);
@@ -345,12 +332,11 @@ static void a_dump_in_two_pieces_names_the_same_code(void **state)
 	}
 }
 
-static void moved_code_ends_what_is_in_its_new_place(void **state)
+TEST(moved_code_ends_what_is_in_its_new_place)
 {
 	struct dump d = {};
 	struct jit_code *c;
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 100, 0x1000, 64, "f");
 	put_load(&d, 110, 0x2000, 64, "in the way");
@@ -389,14 +375,13 @@ static void put_frames(struct dump *d)
 }
 
 /* Code that is moved has no CFI any more, and code in its new place neither. */
-static void moved_code_has_no_cfi_in_either_place(void **state)
+TEST(moved_code_has_no_cfi_in_either_place)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_FRAMES);
 	struct jit_unwinding *list;
 	struct dump d = {};
 	size_t count;
 
-	(void)state;
 	assert_false(jit_code__has_new_unwinding(c));
 	put_header(&d, 0);
 	for (uint64_t i = 1; i <= 4; i++) {
@@ -417,12 +402,11 @@ static void moved_code_has_no_cfi_in_either_place(void **state)
 }
 
 /* A move that stands before its load in the file. */
-static void a_move_may_precede_its_load_in_the_file(void **state)
+TEST(a_move_may_precede_its_load_in_the_file)
 {
 	struct dump d = {};
 	struct jit_code *c;
 
-	(void)state;
 	put_header(&d, 0);
 	put_move(&d, 200, 0x1000, 0x2000, 32);
 	put_load(&d, 100, 0x1000, 32, "f");
@@ -434,12 +418,11 @@ static void a_move_may_precede_its_load_in_the_file(void **state)
 	jit_code__free(c);
 }
 
-static void a_close_record_ends_all_code(void **state)
+TEST(a_close_record_ends_all_code)
 {
 	struct dump d = {};
 	struct jit_code *c;
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 100, 0x1000, 32, "f");
 	put_load(&d, 110, 0x7fffffff0000, 32, "g");
@@ -469,13 +452,12 @@ static uint64_t from_tsc(void *context, uint64_t tsc)
 	return tsc < 1000 ? 0 : tsc / 10;
 }
 
-static void tsc_times_are_converted_when_code_is_settled(void **state)
+TEST(tsc_times_are_converted_when_code_is_settled)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct tsc tsc = {};
 	struct dump d = {};
 
-	(void)state;
 	put_header(&d, 1);
 	put_load(&d, 3000, 0x1000, 32, "second");
 	put_load(&d, 2000, 0x1000, 32, "first");
@@ -498,13 +480,12 @@ static void tsc_times_are_converted_when_code_is_settled(void **state)
 }
 
 /* Times that are ready are not converted. */
-static void monotonic_times_are_not_converted(void **state)
+TEST(monotonic_times_are_not_converted)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct tsc tsc = {};
 	struct dump d = {};
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 2000, 0x1000, 32, "f");
 	assert_int_equal(feed_dump(c, &d, false), 0);
@@ -516,12 +497,11 @@ static void monotonic_times_are_not_converted(void **state)
 }
 
 /* The clock of a time namespace; of a checkpoint on another machine, with its records. */
-static void times_of_another_clock_are_shifted_by_its_offset(void **state)
+TEST(times_of_another_clock_are_shifted_by_its_offset)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 4000000, 0x1000, 32, "before the restore");
 	put_load(&d, 5000000, 0x1000, 32, "the last one before it");
@@ -578,11 +558,10 @@ static void feed_two(struct jit_code *c, uint64_t flags, uint64_t one, uint64_t 
 }
 
 /* Not readable; a record after it was read, which only the second piece shows; a record without time. */
-static void code_of_an_unknown_clock_is_ambiguous_between_readings(void **state)
+TEST(code_of_an_unknown_clock_is_ambiguous_between_readings)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 
-	(void)state;
 	jit_code__set_clock(c, 0, false);
 	feed_two(c, 0, 20, 20);
 	assert_in_doubt(c);
@@ -642,12 +621,11 @@ static void assert_lines_at(struct jit_code *c, uint64_t start, uint64_t time)
 	assert_line(c, start + 0x3f, time, "/a.c", 9, 5);
 }
 
-static void lines_are_found_by_address_also_after_a_move(void **state)
+TEST(lines_are_found_by_address_also_after_a_move)
 {
 	struct dump d = {};
 	struct jit_code *c;
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 80, 0x4000, 64, "without");
 	put_code_with_lines(&d);
@@ -662,12 +640,11 @@ static void lines_are_found_by_address_also_after_a_move(void **state)
 	jit_code__free(c);
 }
 
-static void code_without_debug_records_has_no_lines(void **state)
+TEST(code_without_debug_records_has_no_lines)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 	struct dump d = {};
 
-	(void)state;
 	feed_text(c, 0, 1, "1000 10 JS:~f /a.js:1:2\n");
 	settle(c);
 	assert_false(jit_code__has_lines(c));
@@ -684,13 +661,12 @@ static void code_without_debug_records_has_no_lines(void **state)
 /* ---- odd dumps ------------------------------------------------------------------------------- */
 
 /* It is said once; what came before it holds on, in doubt. */
-static void a_malformed_dump_is_an_error_only_once(void **state)
+TEST(a_malformed_dump_is_an_error_only_once)
 {
 	static const unsigned char RECORD_OF_NO_SIZE[16];
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
 
-	(void)state;
 	put(&d, MAP, sizeof(MAP));
 	assert_int_equal(feed_dump(c, &d, false), -EBADMSG);
 	assert_int_equal(feed_dump(c, &d, false), 0);
@@ -712,12 +688,11 @@ static void a_malformed_dump_is_an_error_only_once(void **state)
 }
 
 /* From the last reading on other code may be there. */
-static void a_lost_dump_is_ambiguous_since_its_last_reading(void **state)
+TEST(a_lost_dump_is_ambiguous_since_its_last_reading)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 10, 0x1000, 16, "f");
 	feed_moments(c, &d, 0, 50);
@@ -731,12 +706,11 @@ static void a_lost_dump_is_ambiguous_since_its_last_reading(void **state)
 }
 
 /* Written anew, it is a dump of its own: earlier reports stay. */
-static void a_rewritten_dump_keeps_the_earlier_code(void **state)
+TEST(a_rewritten_dump_keeps_the_earlier_code)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
 
-	(void)state;
 	put_header(&d, 0);
 	put_load(&d, 100, 0x1000, 16, "old");
 	put_load(&d, 110, 0x2000, 16, "stays");
@@ -755,13 +729,12 @@ static void a_rewritten_dump_keeps_the_earlier_code(void **state)
 }
 
 /* It was emptied, and nothing came any more: its times are still those of the TSC. */
-static void an_emptied_dump_keeps_its_clock(void **state)
+TEST(an_emptied_dump_keeps_its_clock)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {}, nothing = {};
 	struct tsc tsc = {};
 
-	(void)state;
 	put_header(&d, 1);
 	put_load(&d, 2000, 0x1000, 16, "f");
 	assert_int_equal(feed_dump(c, &d, false), 0);
@@ -774,31 +747,5 @@ static void an_emptied_dump_keeps_its_clock(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(divided_lines_have_the_times_of_the_last_piece),
-		cmocka_unit_test(a_map_reads_alike_in_pieces_of_any_size),
-		cmocka_unit_test(code_that_a_rewritten_map_lacks_has_ended),
-		cmocka_unit_test(only_a_complete_snapshot_ends_code),
-		cmocka_unit_test(a_nul_in_a_name_becomes_a_question_mark),
-		cmocka_unit_test(only_tiers_of_a_function_are_the_same_function),
-		cmocka_unit_test(only_another_function_at_an_address_is_ambiguous),
-		cmocka_unit_test(records_of_a_dump_are_ordered_by_time),
-		cmocka_unit_test(a_dump_in_two_pieces_names_the_same_code),
-		cmocka_unit_test(moved_code_ends_what_is_in_its_new_place),
-		cmocka_unit_test(a_move_may_precede_its_load_in_the_file),
-		cmocka_unit_test(a_close_record_ends_all_code),
-		cmocka_unit_test(tsc_times_are_converted_when_code_is_settled),
-		cmocka_unit_test(monotonic_times_are_not_converted),
-		cmocka_unit_test(times_of_another_clock_are_shifted_by_its_offset),
-		cmocka_unit_test(code_of_an_unknown_clock_is_ambiguous_between_readings),
-		cmocka_unit_test(lines_are_found_by_address_also_after_a_move),
-		cmocka_unit_test(code_without_debug_records_has_no_lines),
-		cmocka_unit_test(a_malformed_dump_is_an_error_only_once),
-		cmocka_unit_test(a_lost_dump_is_ambiguous_since_its_last_reading),
-		cmocka_unit_test(a_rewritten_dump_keeps_the_earlier_code),
-		cmocka_unit_test(an_emptied_dump_keeps_its_clock),
-		cmocka_unit_test(moved_code_has_no_cfi_in_either_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

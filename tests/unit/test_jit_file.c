@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A file that is found and grows: the events about it, and their times. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "jit/follow/jit_file.h"
 #include "unit/jit_file_support.h"
 
 /* ---- it is found ----------------------------------------------------------------------------- */
 
-static void a_found_map_is_reported_and_read_once(void **state)
+TEST(a_found_map_is_reported_and_read_once)
 {
 	struct followed f;
 
-	(void)state;
 	write_new_map("1000 10 f\n2000 10 to");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
 	assert_int_equal(f.received.states, 1);
@@ -36,13 +31,12 @@ static void a_found_map_is_reported_and_read_once(void **state)
 }
 
 /* Every length of path has its NUL, and fits. */
-static void a_path_of_any_length_is_reported_whole(void **state)
+TEST(a_path_of_any_length_is_reported_whole)
 {
 	const struct jit_owner owner = {.pid = 1};
 	struct received received = {};
 	const struct jit_file_sink sink = {receive_event, &received};
 
-	(void)state;
 	for (size_t length = 0; length < PATH_MAX; length += length < 20 ? 1 : 509) {
 		struct jit_found found = {.fd = -1, .state = JIT_FILE_STATE_LINK};
 		struct jit_file f;
@@ -55,14 +49,13 @@ static void a_path_of_any_length_is_reported_whole(void **state)
 }
 
 /* A file that may not be read is reported once. */
-static void a_file_that_is_not_followed_is_reported_once(void **state)
+TEST(a_file_that_is_not_followed_is_reported_once)
 {
 	const struct jit_owner owner = {.pid = 4711};
 	struct jit_found found = {.fd = -1, .state = JIT_FILE_STATE_NOT_REGULAR, .path = "/p"};
 	struct followed f = {};
 	const struct jit_file_sink sink = {receive_event, &f.received};
 
-	(void)state;
 	assert_int_equal(jit_file__begin(&f.file, NUMBER, JIT_FILE_MAP, &owner, &found, 5, &sink),
 			 0);
 	assert_int_equal(f.received.state.state, JIT_FILE_STATE_NOT_REGULAR);
@@ -75,11 +68,10 @@ static void a_file_that_is_not_followed_is_reported_once(void **state)
 }
 
 /* It may be half written: it is waited for, a while, or until it is closed. */
-static void a_young_map_is_read_later_or_once_closed(void **state)
+TEST(a_young_map_is_read_later_or_once_closed)
 {
 	struct followed f;
 
-	(void)state;
 	write_new_map("");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
 	append_to_map("1000 10 f\n");
@@ -120,12 +112,11 @@ static void a_young_map_is_read_later_or_once_closed(void **state)
 }
 
 /* Older than the process, it may be its own after all: once it is written to. */
-static void an_outdated_map_is_followed_after_a_write(void **state)
+TEST(an_outdated_map_is_followed_after_a_write)
 {
 	static const struct jit_signs ONLY_OPENED = {.opened = true};
 	struct followed f;
 
-	(void)state;
 	write_new_map("1000 10 old\n");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_OUTDATED, 0);
 	assert_int_equal(f.received.state.state, JIT_FILE_STATE_OUTDATED);
@@ -149,12 +140,11 @@ static void an_outdated_map_is_followed_after_a_write(void **state)
 /* ---- it grows -------------------------------------------------------------------------------- */
 
 /* Several lines: readings and glances give all times. */
-static void appended_lines_have_the_times_of_readings_and_glances(void **state)
+TEST(appended_lines_have_the_times_of_readings_and_glances)
 {
 	uint64_t began, ended;
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	began = f.began;
 	ended = f.read_at;
@@ -180,12 +170,11 @@ static void appended_lines_have_the_times_of_readings_and_glances(void **state)
 }
 
 /* A glance says nothing of a file that is as long as it was, and was written to. */
-static void a_glance_at_a_rewritten_file_gives_no_time(void **state)
+TEST(a_glance_at_a_rewritten_file_gives_no_time)
 {
 	struct followed f;
 	uint64_t silent;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	append_to_map(TWO_LINES);
 	read_all(&f, &MODIFIED);
@@ -201,11 +190,10 @@ static void a_glance_at_a_rewritten_file_gives_no_time(void **state)
 	end_map(&f);
 }
 
-static void torn_lines_are_joined_across_readings(void **state)
+TEST(torn_lines_are_joined_across_readings)
 {
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, "0 1 f\n");
 	append_to_map("1000 10 fi");
 	read_all(&f, &MODIFIED);
@@ -221,12 +209,11 @@ static void torn_lines_are_joined_across_readings(void **state)
 }
 
 /* A line that is the last write is as old as the file. */
-static void a_single_line_is_as_old_as_the_file(void **state)
+TEST(a_single_line_is_as_old_as_the_file)
 {
 	unsigned int close = 0;
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	read_all(&f, &MODIFIED);
 	for (int i = 0; i < 10; i++) {
@@ -273,13 +260,12 @@ static void end_write(const char *text)
 }
 
 /* The file's time is that of the next line already. */
-static void a_line_is_not_dated_by_the_next_write(void **state)
+TEST(a_line_is_not_dated_by_the_next_write)
 {
 	static const char *const behind[] = {"3000 10 h\n", TWO_LINES, ""};
 	uint64_t silent, written;
 	struct followed f;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(behind) / sizeof(behind[0]); i++) {
 		begin_map(&f, "1000 10 f\n");
 		silent = f.read_at;
@@ -307,12 +293,11 @@ static void a_line_is_not_dated_by_the_next_write(void **state)
 }
 
 /* It is reported at once when the next one has a time of its own. */
-static void a_held_line_is_reported_with_the_next_one(void **state)
+TEST(a_held_line_is_reported_with_the_next_one)
 {
 	struct followed f;
 	uint64_t began;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	sleep_ns(TICK);
 	began = monotonic_ns();
@@ -334,7 +319,7 @@ static void a_held_line_is_reported_with_the_next_one(void **state)
 }
 
 /* Set by hand, the file's time is reported as it is. */
-static void a_plausible_modification_time_is_reported_exactly(void **state)
+TEST(a_plausible_modification_time_is_reported_exactly)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
 	uint64_t real, wanted;
@@ -342,7 +327,6 @@ static void a_plausible_modification_time_is_reported_exactly(void **state)
 	struct followed f;
 	int64_t offset;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	read_all(&f, &MODIFIED);
 	sleep_ns(40000000);
@@ -380,12 +364,11 @@ static void a_plausible_modification_time_is_reported_exactly(void **state)
 }
 
 /* Somebody only looks at it. */
-static void a_file_that_is_only_opened_reports_nothing_new(void **state)
+TEST(a_file_that_is_only_opened_reports_nothing_new)
 {
 	static const struct jit_signs LOOKED_AT = {.opened = true};
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	read_all(&f, &LOOKED_AT);
 	read_all(&f, &NO_SIGNS);
@@ -399,21 +382,5 @@ static void a_file_that_is_only_opened_reports_nothing_new(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_found_map_is_reported_and_read_once),
-		cmocka_unit_test(a_path_of_any_length_is_reported_whole),
-		cmocka_unit_test(a_file_that_is_not_followed_is_reported_once),
-		cmocka_unit_test(a_young_map_is_read_later_or_once_closed),
-		cmocka_unit_test(an_outdated_map_is_followed_after_a_write),
-		cmocka_unit_test(appended_lines_have_the_times_of_readings_and_glances),
-		cmocka_unit_test(a_glance_at_a_rewritten_file_gives_no_time),
-		cmocka_unit_test(torn_lines_are_joined_across_readings),
-		cmocka_unit_test(a_single_line_is_as_old_as_the_file),
-		cmocka_unit_test(a_line_is_not_dated_by_the_next_write),
-		cmocka_unit_test(a_held_line_is_reported_with_the_next_one),
-		cmocka_unit_test(a_plausible_modification_time_is_reported_exactly),
-		cmocka_unit_test(a_file_that_is_only_opened_reports_nothing_new),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return run_unit_tests(make_directory, remove_directory);
 }

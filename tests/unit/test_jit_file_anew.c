@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A file that is emptied, written anew or replaced, is large, or is given up: the events about it, and their times. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 
+#include "unit.h"
 #include "jit/follow/jit_file.h"
 #include "unit/jit_file_support.h"
 
 /* ---- it is written anew ---------------------------------------------------------------------- */
 
-static void a_rewritten_map_is_a_snapshot_since_last_read(void **state)
+TEST(a_rewritten_map_is_a_snapshot_since_last_read)
 {
 	uint64_t listed_from, listed_to, closed;
 	const struct report *report;
 	struct followed f;
 	int fd;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n2000 10 g\n");
 	listed_from = f.began;
 	listed_to = f.read_at;
@@ -59,11 +54,10 @@ static void a_rewritten_map_is_a_snapshot_since_last_read(void **state)
 	end_map(&f);
 }
 
-static void an_emptied_map_is_an_empty_snapshot(void **state)
+TEST(an_emptied_map_is_an_empty_snapshot)
 {
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	rewrite_map("");
 	read_all(&f, &CLOSED);
@@ -76,7 +70,7 @@ static void an_emptied_map_is_an_empty_snapshot(void **state)
 }
 
 /* All in one round: only the bytes show it. */
-static void a_rewriting_between_readings_is_found_by_the_bytes(void **state)
+TEST(a_rewriting_between_readings_is_found_by_the_bytes)
 {
 	static const char *const contents[] = {
 		"1000 20 f\n",		  /* as long */
@@ -86,7 +80,6 @@ static void a_rewriting_between_readings_is_found_by_the_bytes(void **state)
 	};
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
 		rewrite_map(contents[i]);
@@ -112,12 +105,11 @@ static char *make_lines(size_t count, size_t other)
 }
 
 /* HotSpot's lines are of one length: a method that was compiled again changes nothing but itself. */
-static void one_changed_line_of_equal_length_makes_a_snapshot(void **state)
+TEST(one_changed_line_of_equal_length_makes_a_snapshot)
 {
 	char *old = make_lines(40, 100), *new = make_lines(40, 3);
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, old);
 	rewrite_map(new);
 	read_all(&f, &CLOSED);
@@ -128,13 +120,12 @@ static void one_changed_line_of_equal_length_makes_a_snapshot(void **state)
 }
 
 /* Emptied and kept open, it is appended to again. */
-static void a_truncated_map_kept_open_is_reported_after_patience(void **state)
+TEST(a_truncated_map_kept_open_is_reported_after_patience)
 {
 	uint64_t listed_from, listed_to;
 	struct followed f;
 	int fd;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n2000 10 g\n");
 	listed_from = f.began;
 	listed_to = f.read_at;
@@ -161,13 +152,12 @@ static void a_truncated_map_kept_open_is_reported_after_patience(void **state)
 }
 
 /* The same after it had been appended to, and glanced at: up to then everything was reported. */
-static void a_truncation_is_dated_from_the_last_glance(void **state)
+TEST(a_truncation_is_dated_from_the_last_glance)
 {
 	struct followed f;
 	uint64_t glance_from, glance_to;
 	int fd;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	append_to_map(TWO_LINES);
 	read_all(&f, &MODIFIED);
@@ -190,11 +180,10 @@ static void a_truncation_is_dated_from_the_last_glance(void **state)
 }
 
 /* Half of it is there when there is no more time. */
-static void an_open_rewriting_is_reported_at_the_last_reading(void **state)
+TEST(an_open_rewriting_is_reported_at_the_last_reading)
 {
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	rewrite_map("2 1 g\n");
 	read_all(&f, &OPENED);
@@ -205,13 +194,12 @@ static void an_open_rewriting_is_reported_at_the_last_reading(void **state)
 	end_map(&f);
 }
 
-static void the_file_that_replaced_a_map_is_a_snapshot(void **state)
+TEST(the_file_that_replaced_a_map_is_a_snapshot)
 {
 	struct followed f;
 	struct stat st;
 	int fd;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	write_new_map("1000 10 f\n2000 10 another\n");
 	fd = open(FILENAME, O_RDONLY | O_CLOEXEC);
@@ -239,14 +227,13 @@ static unsigned int read_much(struct followed *f, const struct jit_signs *signs)
 	return count;
 }
 
-static void appended_text_is_read_in_rounds_snapshots_whole(void **state)
+TEST(appended_text_is_read_in_rounds_snapshots_whole)
 {
 	enum { LINES = 250000 }; /* 6 MB */
 	char *text = make_lines(LINES, LINES);
 	struct followed f;
 	uint64_t silent;
 
-	(void)state;
 	write_new_map(text);
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
 	assert_int_equal(read_much(&f, &NO_SIGNS), 2);
@@ -274,12 +261,11 @@ static void appended_text_is_read_in_rounds_snapshots_whole(void **state)
 }
 
 /* Where nothing was written there are only zeros, which are not reported. */
-static void the_line_behind_a_skipped_hole_is_reported(void **state)
+TEST(the_line_behind_a_skipped_hole_is_reported)
 {
 	static const char LINE[] = "2000 10 g\n";
 	struct followed f;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	assert_int_equal(truncate(FILENAME, 10 << 20), 0);
 	append_to_map(LINE);
@@ -293,12 +279,11 @@ static void the_line_behind_a_skipped_hole_is_reported(void **state)
 }
 
 /* No runtime gives its map a second name, so little is read of such a file. */
-static void a_map_with_two_links_is_not_read_whole(void **state)
+TEST(a_map_with_two_links_is_not_read_whole)
 {
 	const off_t size = 20 << 20;
 	struct followed f;
 
-	(void)state;
 	for (int names = 1; names <= 2; names++) {
 		begin_map(&f, "1000 10 f\n");
 		if (names > 1)
@@ -316,14 +301,13 @@ static void a_map_with_two_links_is_not_read_whole(void **state)
 
 /* ---- it ends --------------------------------------------------------------------------------- */
 
-static void an_error_of_the_sink_is_returned(void **state)
+TEST(an_error_of_the_sink_is_returned)
 {
 	const struct jit_owner owner = {.pid = 1};
 	struct jit_found found = {.fd = -1};
 	struct followed f;
 	struct jit_file other;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	append_to_map(TWO_LINES);
 	f.received.refusal = -ENOSPC;
@@ -338,12 +322,11 @@ static void an_error_of_the_sink_is_returned(void **state)
 }
 
 /* From the last reading on everything is in doubt. */
-static void a_given_up_map_is_doubtful_since_last_read(void **state)
+TEST(a_given_up_map_is_doubtful_since_last_read)
 {
 	struct followed f;
 	uint64_t silent;
 
-	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	silent = f.read_at;
 	append_to_map(TWO_LINES);
@@ -368,21 +351,5 @@ static void a_given_up_map_is_doubtful_since_last_read(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_rewritten_map_is_a_snapshot_since_last_read),
-		cmocka_unit_test(an_emptied_map_is_an_empty_snapshot),
-		cmocka_unit_test(a_rewriting_between_readings_is_found_by_the_bytes),
-		cmocka_unit_test(one_changed_line_of_equal_length_makes_a_snapshot),
-		cmocka_unit_test(a_truncated_map_kept_open_is_reported_after_patience),
-		cmocka_unit_test(a_truncation_is_dated_from_the_last_glance),
-		cmocka_unit_test(an_open_rewriting_is_reported_at_the_last_reading),
-		cmocka_unit_test(the_file_that_replaced_a_map_is_a_snapshot),
-		cmocka_unit_test(appended_text_is_read_in_rounds_snapshots_whole),
-		cmocka_unit_test(the_line_behind_a_skipped_hole_is_reported),
-		cmocka_unit_test(a_map_with_two_links_is_not_read_whole),
-		cmocka_unit_test(an_error_of_the_sink_is_returned),
-		cmocka_unit_test(a_given_up_map_is_doubtful_since_last_read),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return run_unit_tests(make_directory, remove_directory);
 }

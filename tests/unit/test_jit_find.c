@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which files count as a process's perf map or jitdump, and which do not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "jit/follow/jit_find.h"
@@ -108,7 +104,7 @@ static void expect_map(const struct jit_owner *owner, enum jit_file_state state,
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void jitdumps_are_recognized_by_their_name(void **state)
+TEST(jitdumps_are_recognized_by_their_name)
 {
 	static const char *const dumps[] = {
 		"/tmp/jit-1.dump",
@@ -146,7 +142,6 @@ static void jitdumps_are_recognized_by_their_name(void **state)
 		"/memfd:jit-1.dump (deleted)",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(dumps) / sizeof(dumps[0]); i++)
 		if (!jit_is_dump(dumps[i]))
 			fail_msg("%s is none", dumps[i]);
@@ -176,14 +171,13 @@ static void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void a_process_has_an_owner_record_until_it_ends(void **state)
+TEST(a_process_has_an_owner_record_until_it_ends)
 {
 	struct jit_owner owner = {};
 	uint64_t began, ended;
 	siginfo_t info;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(jit_owner__read(getpid(), &owner), 0);
 	assert_int_equal(owner.pid, getpid());
 	assert_int_equal(owner.own_pid, getpid());
@@ -208,14 +202,13 @@ static void a_process_has_an_owner_record_until_it_ends(void **state)
 }
 
 /* Real and effective users are distinguished. */
-static void real_and_effective_users_are_distinguished(void **state)
+TEST(real_and_effective_users_are_distinguished)
 {
 	struct jit_owner owner;
 	int ready[2];
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	if (geteuid()) {
 		print_message("another user needs root\n");
 		skip();
@@ -238,12 +231,11 @@ static void real_and_effective_users_are_distinguished(void **state)
 	end_child(pid);
 }
 
-static void the_clock_offset_turns_monotonic_into_real_time(void **state)
+TEST(the_clock_offset_turns_monotonic_into_real_time)
 {
 	int64_t offset;
 	bool known = false;
 
-	(void)state;
 	for (int i = 0; i < 10 && !known; i++)
 		known = jit_clock_offset(&offset);
 	assert_true(known);
@@ -253,12 +245,11 @@ static void the_clock_offset_turns_monotonic_into_real_time(void **state)
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-static void a_regular_map_of_the_process_is_followed(void **state)
+TEST(a_regular_map_of_the_process_is_followed)
 {
 	uint64_t began = monotonic_ns(), ended;
 	struct jit_found found;
 
-	(void)state;
 	write_text(map_path, "1000 10 f\n");
 	ended = monotonic_ns();
 	assert_int_equal(jit_find_map(&me, &found), 0);
@@ -271,11 +262,10 @@ static void a_regular_map_of_the_process_is_followed(void **state)
 	expect_content(found.fd, "1000 10 f\n");
 }
 
-static void a_missing_map_is_an_error(void **state)
+TEST(a_missing_map_is_an_error)
 {
 	struct jit_owner owner = me;
 
-	(void)state;
 	expect_none(&me);
 	owner.own_pid = 0x7ffffffe;
 	expect_none(&owner);
@@ -283,9 +273,8 @@ static void a_missing_map_is_an_error(void **state)
 	assert_true(jit_find_map(&owner, &(struct jit_found){}) < 0);
 }
 
-static void symbolic_links_are_refused(void **state)
+TEST(symbolic_links_are_refused)
 {
-	(void)state;
 	write_text(target_path, "secret");
 	assert_int_equal(symlink(target_path, map_path), 0);
 	expect_refusal(&me, JIT_FILE_STATE_LINK);
@@ -297,9 +286,8 @@ static void symbolic_links_are_refused(void **state)
 	expect_refusal(&me, JIT_FILE_STATE_LINK);
 }
 
-static void fifos_directories_and_devices_are_refused(void **state)
+TEST(fifos_directories_and_devices_are_refused)
 {
-	(void)state;
 	assert_int_equal(mkfifo(map_path, 0666), 0);
 	expect_refusal(&me, JIT_FILE_STATE_NOT_REGULAR);
 	unlink(map_path);
@@ -324,11 +312,10 @@ static struct jit_owner as_user(uid_t uid, uid_t euid)
 }
 
 /* Of the process's user, real or effective. Root's files are root's. */
-static void foreign_or_world_writable_maps_are_refused(void **state)
+TEST(foreign_or_world_writable_maps_are_refused)
 {
 	struct jit_owner owner = as_user(NOBODY - 1, NOBODY - 1);
 
-	(void)state;
 	write_text(map_path, "text");
 	expect_refusal(&owner, JIT_FILE_STATE_FOREIGN);
 	assert_int_equal(chmod(map_path, 0666), 0);
@@ -352,11 +339,10 @@ static void foreign_or_world_writable_maps_are_refused(void **state)
 }
 
 /* What the process may not read, we do not read for it, whoever we are. */
-static void maps_that_their_process_may_not_read_are_refused(void **state)
+TEST(maps_that_their_process_may_not_read_are_refused)
 {
 	struct jit_owner owner = me;
 
-	(void)state;
 	write_text(map_path, "text");
 	if (geteuid()) {
 		assert_int_equal(chmod(map_path, 0), 0);
@@ -387,12 +373,11 @@ static void maps_that_their_process_may_not_read_are_refused(void **state)
 }
 
 /* In a mount namespace of its own, a process can have any file under any name. */
-static void a_file_mounted_over_a_map_is_refused(void **state)
+TEST(a_file_mounted_over_a_map_is_refused)
 {
 	pid_t pid;
 	int status;
 
-	(void)state;
 	if (geteuid()) {
 		print_message("mounting needs root\n");
 		skip();
@@ -417,11 +402,10 @@ static void a_file_mounted_over_a_map_is_refused(void **state)
 }
 
 /* Regular files, to look at. */
-static void files_of_procfs_are_refused(void **state)
+TEST(files_of_procfs_are_refused)
 {
 	struct jit_found found = {};
 
-	(void)state;
 	assert_int_equal(jit_open_dump(&me, "/proc/version", 0, 1, &found), 0);
 	assert_int_equal(found.state, JIT_FILE_STATE_NO_DATA);
 	assert_int_equal(found.fd, -1);
@@ -448,14 +432,13 @@ static bool enter_namespace(uid_t uid, gid_t gid)
 }
 
 /* Whoever makes a user namespace answers for it, and for those in it. */
-static void the_creator_of_a_user_namespace_owns_its_processes(void **state)
+TEST(the_creator_of_a_user_namespace_owns_its_processes)
 {
 	struct jit_owner owner;
 	int ready[2], status;
 	char byte = 0;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(jit_owner__read(getpid(), &owner), 0);
 	assert_false(owner.apart);
 	assert_int_equal(owner.user, getuid());
@@ -500,13 +483,12 @@ static void set_modified(uint64_t monotonic)
 }
 
 /* It was some earlier process's; the clocks may differ a little. */
-static void a_map_older_than_its_process_is_outdated(void **state)
+TEST(a_map_older_than_its_process_is_outdated)
 {
 	static const struct timespec EPOCH[2];
 	struct jit_owner owner = me;
 	struct jit_found found;
 
-	(void)state;
 	write_text(map_path, "text");
 	set_modified(me.start - SECOND / 2);
 	expect_map(&me, JIT_FILE_STATE_FOLLOWED, "text");
@@ -522,14 +504,13 @@ static void a_map_older_than_its_process_is_outdated(void **state)
 }
 
 /* The number that it has for itself comes first. */
-static void a_map_of_the_inner_pid_comes_first(void **state)
+TEST(a_map_of_the_inner_pid_comes_first)
 {
 	struct jit_owner owner = me;
 	struct jit_found found;
 	char path[64];
 	pid_t pid;
 
-	(void)state;
 	pid = start_child();
 	end_child(pid); /* of no process now */
 	owner.own_pid = pid;
@@ -556,7 +537,7 @@ static struct jit_owner read_as(pid_t pid, pid_t number)
 }
 
 /* But not where another process has that number in the same /tmp, unless it has the file open. */
-static void a_map_named_after_another_process_must_be_open(void **state)
+TEST(a_map_named_after_another_process_must_be_open)
 {
 	pid_t number = start_child(), without = start_child(), with;
 	struct jit_owner owner;
@@ -564,7 +545,6 @@ static void a_map_named_after_another_process_must_be_open(void **state)
 	char path[64];
 	int fd, err, no_err;
 
-	(void)state;
 	/* a former process of that number may have left one */
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", without);
 	unlink(path);
@@ -589,7 +569,7 @@ static void a_map_named_after_another_process_must_be_open(void **state)
 }
 
 /* … which has more open files than are searched. */
-static void too_many_open_files_leave_a_map_unopened(void **state)
+TEST(too_many_open_files_leave_a_map_unopened)
 {
 	enum { MANY = 4200 };
 	const struct rlimit files = {MANY + 100, MANY + 100};
@@ -600,7 +580,6 @@ static void too_many_open_files_leave_a_map_unopened(void **state)
 	char path[64];
 	int err, any, first, last;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	if (setrlimit(RLIMIT_NOFILE, &files)) {
 		print_message("more open files need root\n");
@@ -639,14 +618,13 @@ static void *map_dump(size_t size)
 	return map;
 }
 
-static void a_dump_is_opened_whether_mapped_or_not(void **state)
+TEST(a_dump_is_opened_whether_mapped_or_not)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	struct jit_found found;
 	uint64_t start;
 	void *map;
 
-	(void)state;
 	write_text(dump_path, "dump");
 	map = map_dump(page);
 	start = (uintptr_t)map;
@@ -669,7 +647,7 @@ static void a_dump_is_opened_whether_mapped_or_not(void **state)
 	assert_int_equal(found.fd, -1);
 }
 
-static void a_deleted_dump_is_opened_by_its_mapping(void **state)
+TEST(a_deleted_dump_is_opened_by_its_mapping)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	struct jit_found found;
@@ -677,7 +655,6 @@ static void a_deleted_dump_is_opened_by_its_mapping(void **state)
 	char path[80];
 	void *map;
 
-	(void)state;
 	if (geteuid()) {
 		print_message("map_files needs root\n");
 		skip();
@@ -694,31 +671,7 @@ static void a_deleted_dump_is_opened_by_its_mapping(void **state)
 	munmap(map, page);
 }
 
-#define test(function) cmocka_unit_test_setup_teardown(function, begin, remove_files)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		test(jitdumps_are_recognized_by_their_name),
-		test(a_process_has_an_owner_record_until_it_ends),
-		test(real_and_effective_users_are_distinguished),
-		test(the_clock_offset_turns_monotonic_into_real_time),
-		test(a_regular_map_of_the_process_is_followed),
-		test(a_missing_map_is_an_error),
-		test(symbolic_links_are_refused),
-		test(fifos_directories_and_devices_are_refused),
-		test(foreign_or_world_writable_maps_are_refused),
-		test(maps_that_their_process_may_not_read_are_refused),
-		test(a_file_mounted_over_a_map_is_refused),
-		test(files_of_procfs_are_refused),
-		test(the_creator_of_a_user_namespace_owns_its_processes),
-		test(a_map_older_than_its_process_is_outdated),
-		test(a_map_of_the_inner_pid_comes_first),
-		test(a_map_named_after_another_process_must_be_open),
-		test(too_many_open_files_leave_a_map_unopened),
-		test(a_dump_is_opened_whether_mapped_or_not),
-		test(a_deleted_dump_is_opened_by_its_mapping),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(begin, remove_files);
 }

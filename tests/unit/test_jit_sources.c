@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* JIT files over windows: times of the TSC, records that come late, files that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "jit/jitdump.h"
 #include "jit/names/jit_names.h"
 #include "jit/names/jit_sources.h"
@@ -103,13 +99,12 @@ static void assert_begins(struct jit_sources *s, uint64_t address, uint64_t time
  * An hour of sleep: the TSC goes on, CLOCK_MONOTONIC does not. A stamp from just before it belongs on
  * the line from before, one from just after it on that from after: not on a line through both.
  */
-static void tsc_times_are_right_before_and_after_a_suspend(void **state)
+TEST(tsc_times_are_right_before_and_after_a_suspend)
 {
 	struct jit_sources *s = jit_sources__new();
 	uint64_t sleep = 3600 * S * GHZ;
 	struct dump d = {};
 
-	(void)state;
 	for (uint64_t i = 0; i < 5; i++)
 		report_anchor(s, M0 + i * S, T0 + i * S * GHZ, 0, false);
 	for (uint64_t i = 5; i < 8; i++)
@@ -130,12 +125,11 @@ static void tsc_times_are_right_before_and_after_a_suspend(void **state)
 }
 
 /* No anchor has a TSC: it is not known when the code was there. */
-static void without_a_tsc_code_begins_at_the_earliest_time(void **state)
+TEST(without_a_tsc_code_begins_at_the_earliest_time)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct dump d = {};
 
-	(void)state;
 	report_anchor(s, M0, 0, 0, false);
 	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	put_header(&d, 1);
@@ -148,7 +142,7 @@ static void without_a_tsc_code_begins_at_the_earliest_time(void **state)
 }
 
 /* The clock of its process, by an event. */
-static void dump_times_are_corrected_by_the_process_clock(void **state)
+TEST(dump_times_are_corrected_by_the_process_clock)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct jit_clock_event e = {
@@ -159,7 +153,6 @@ static void dump_times_are_corrected_by_the_process_clock(void **state)
 	};
 	struct dump d = {};
 
-	(void)state;
 	assert_int_equal(jit_sources__event(s, &e.header), 0);
 	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	assert_int_equal(jit_sources__event(s, &e.header), 0);
@@ -172,13 +165,12 @@ static void dump_times_are_corrected_by_the_process_clock(void **state)
 }
 
 /* Read at the end of a window, fed and read again: late records are put where they belong. */
-static void late_records_are_put_at_their_times(void **state)
+TEST(late_records_are_put_at_their_times)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct dump d = {};
 	size_t size;
 
-	(void)state;
 	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	put_header(&d, 0);
 	put_load(&d, 2 * S, 0x1000, 32, "second");
@@ -202,12 +194,11 @@ static void late_records_are_put_at_their_times(void **state)
 }
 
 /* A perf map goes on in the next window. */
-static void lines_of_a_perf_map_can_span_two_windows(void **state)
+TEST(lines_of_a_perf_map_can_span_two_windows)
 {
 	static const char one[] = "1000 100 one\n2000 10 tw", two[] = "o\n";
 	struct jit_sources *s = jit_sources__new();
 
-	(void)state;
 	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	report_bytes(s, 1, one, strlen(one));
 	assert_int_equal(jit_sources__settle(s), 0);
@@ -219,11 +210,10 @@ static void lines_of_a_perf_map_can_span_two_windows(void **state)
 	jit_sources__free(s);
 }
 
-static void links_and_invalid_dumps_have_their_states(void **state)
+TEST(links_and_invalid_dumps_have_their_states)
 {
 	struct jit_sources *s = jit_sources__new();
 
-	(void)state;
 	assert_null(jit_sources__get(s, 0));
 	assert_null(jit_sources__get(s, 7));
 	report_bytes(s, 7, "x", 1);
@@ -242,11 +232,10 @@ static void links_and_invalid_dumps_have_their_states(void **state)
 }
 
 /* Processes come and go. */
-static void files_that_are_not_kept_are_forgotten(void **state)
+TEST(files_that_are_not_kept_are_forgotten)
 {
 	struct jit_sources *s = jit_sources__new();
 
-	(void)state;
 	for (uint32_t file = 1; file < 200000; file++) {
 		const uint32_t living[] = {7, file, 3};
 
@@ -327,12 +316,11 @@ static unsigned int named(struct jit_sources *s, uint32_t file, unsigned int fro
 }
 
 /* Many files of one user are limited as one is, and the other user has his own limit. */
-static void files_of_a_user_share_one_limit_on_memory(void **state)
+TEST(files_of_a_user_share_one_limit_on_memory)
 {
 	struct jit_sources *s = jit_sources__new();
 	uint64_t sum;
 
-	(void)state;
 	jit_sources__limit(s, 1 << 20, 3 << 20);
 	for (uint32_t file = 1; file <= 10; file++)
 		report_file_of(s, file, file <= 9 ? 1000 : 2000, JIT_FILE_MAP,
@@ -366,14 +354,13 @@ static void files_of_a_user_share_one_limit_on_memory(void **state)
  * The profile names the user, once for a file that two processes have, and no user whose files were
  * kept. Files beyond the number of files that are kept have no user.
  */
-static void left_out_names_are_counted_once_for_their_user(void **state)
+TEST(left_out_names_are_counted_once_for_their_user)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct profile_builder *b = profile_builder__new();
 	struct jit_process processes[4] = {};
 	const struct profile *p;
 
-	(void)state;
 	jit_sources__limit(s, 1 << 20, 3 << 20);
 	for (uint32_t file = 1; file <= 9; file++) {
 		report_file_of(s, file, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
@@ -407,13 +394,12 @@ static void left_out_names_are_counted_once_for_their_user(void **state)
 }
 
 /* A record that is too large is skipped, and in the books once, also if a second window is named. */
-static void an_oversized_record_is_in_the_books_once(void **state)
+TEST(an_oversized_record_is_in_the_books_once)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct jit_process process = {};
 	struct dump d = {};
 
-	(void)state;
 	report_file_of(s, 1, 1000, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	put_header(&d, 0);
 	put_load(&d, M0 + S, 0x1000, 32, "f");
@@ -444,11 +430,10 @@ static void an_oversized_record_is_in_the_books_once(void **state)
 }
 
 /* Users come and go; those that stay are charged with what they had. */
-static void a_user_stays_charged_while_others_come_and_go(void **state)
+TEST(a_user_stays_charged_while_others_come_and_go)
 {
 	struct jit_sources *s = jit_sources__new();
 
-	(void)state;
 	jit_sources__limit(s, 1 << 20, 8 << 20);
 	report_file_of(s, 1, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	while (jit_sources__get(s, 1)->memory < 900 << 10)
@@ -474,11 +459,10 @@ static void a_user_stays_charged_while_others_come_and_go(void **state)
 }
 
 /* All users together: the one with the most gives way. */
-static void the_total_limit_evicts_names_of_large_users(void **state)
+TEST(the_total_limit_evicts_names_of_large_users)
 {
 	struct jit_sources *s = jit_sources__new();
 
-	(void)state;
 	jit_sources__limit(s, 1 << 20, 3 << 20);
 	report_file_of(s, 1, 1001, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	report_lines(s, 1, 500);
@@ -510,7 +494,7 @@ static void report_line(struct jit_sources *s, uint32_t file, uint64_t time, con
 }
 
 /* Bytes that could not be kept: what there was is in doubt, half a line is none, and the next line is one. */
-static void lost_bytes_end_earlier_names_and_a_half_line(void **state)
+TEST(lost_bytes_end_earlier_names_and_a_half_line)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct jit_bytes_event lost = {
@@ -521,7 +505,6 @@ static void lost_bytes_end_earlier_names_and_a_half_line(void **state)
 		.flags = JIT_BYTES_LOST,
 	};
 
-	(void)state;
 	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	report_line(s, 1, M0, "1000 100 before\n2000 1");
 	assert_int_equal(jit_sources__event(s, &lost.header), 0);
@@ -538,13 +521,12 @@ static void lost_bytes_end_earlier_names_and_a_half_line(void **state)
  * Weeks of a process whose code comes and goes at the same addresses, with a name of its own each time: windows end, and
  * it takes no more memory than at first. What was sampled in a window has its name, and nothing is left out.
  */
-static void memory_of_a_perf_map_is_bounded_over_windows(void **state)
+TEST(memory_of_a_perf_map_is_bounded_over_windows)
 {
 	struct jit_sources *s = jit_sources__new();
 	uint64_t most = 0, memory;
 	char line[80];
 
-	(void)state;
 	jit_sources__limit(s, 1 << 20, 1 << 20);
 	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	report_line(s, 1, 1, "100000 100 since_the_start\n");
@@ -570,12 +552,11 @@ static void memory_of_a_perf_map_is_bounded_over_windows(void **state)
 }
 
 /* More living code than there is room for; when most of it is freed, all of what comes has names again. */
-static void freed_code_makes_room_for_new_names(void **state)
+TEST(freed_code_makes_room_for_new_names)
 {
 	struct jit_sources *s = jit_sources__new();
 	char line[80];
 
-	(void)state;
 	jit_sources__limit(s, 1 << 20, 1 << 20);
 	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	report_lines(s, 1, MANY);
@@ -600,14 +581,13 @@ static void freed_code_makes_room_for_new_names(void **state)
 }
 
 /* The same of a jitdump, where code moves: what was loaded windows ago is moved now, and has its name. */
-static void moved_code_of_early_windows_keeps_its_name(void **state)
+TEST(moved_code_of_early_windows_keeps_its_name)
 {
 	struct jit_sources *s = jit_sources__new();
 	uint64_t most = 0, memory, time = S;
 	struct dump d = {};
 	char name[40];
 
-	(void)state;
 	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	put_header(&d, 0);
 	put_load(&d, time, 0x100000, 32, "old");
@@ -641,24 +621,5 @@ static void moved_code_of_early_windows_keeps_its_name(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tsc_times_are_right_before_and_after_a_suspend),
-		cmocka_unit_test(without_a_tsc_code_begins_at_the_earliest_time),
-		cmocka_unit_test(dump_times_are_corrected_by_the_process_clock),
-		cmocka_unit_test(late_records_are_put_at_their_times),
-		cmocka_unit_test(lines_of_a_perf_map_can_span_two_windows),
-		cmocka_unit_test(links_and_invalid_dumps_have_their_states),
-		cmocka_unit_test(files_that_are_not_kept_are_forgotten),
-		cmocka_unit_test(files_of_a_user_share_one_limit_on_memory),
-		cmocka_unit_test(the_total_limit_evicts_names_of_large_users),
-		cmocka_unit_test(left_out_names_are_counted_once_for_their_user),
-		cmocka_unit_test(an_oversized_record_is_in_the_books_once),
-		cmocka_unit_test(a_user_stays_charged_while_others_come_and_go),
-		cmocka_unit_test(memory_of_a_perf_map_is_bounded_over_windows),
-		cmocka_unit_test(lost_bytes_end_earlier_names_and_a_half_line),
-		cmocka_unit_test(freed_code_makes_room_for_new_names),
-		cmocka_unit_test(moved_code_of_early_windows_keeps_its_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What was at an address at a time, by entries that came one after the other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "jit/jit_timeline.h"
 
 static void add(struct jit_timeline *t, uint64_t start, uint64_t size, uint64_t after,
@@ -46,11 +42,10 @@ static void assert_answer(struct jit_timeline *t, uint64_t address, uint64_t tim
 }
 
 /* The classic case: an address that was one function and became another. */
-static void a_reused_address_is_ambiguous_between_two_readings(void **state)
+TEST(a_reused_address_is_ambiguous_between_two_readings)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
-	(void)state;
 	assert_answer(t, 0x955b, 5, JIT_NO_ENTRY, false);
 	add(t, 0x9420, 0x1942, 0, 10, 10);
 	add(t, 0x9420, 0x2a0, 90, 100, 20);
@@ -69,11 +64,10 @@ static void a_reused_address_is_ambiguous_between_two_readings(void **state)
 }
 
 /* Another tier of a function is no other function; a single address is where nothing else is. */
-static void tiers_are_not_ambiguous_and_singles_replace_no_code(void **state)
+TEST(tiers_are_not_ambiguous_and_singles_replace_no_code)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
-	(void)state;
 	add(t, 0x1000, 0x100, 0, 10, 70);
 	add(t, 0x1000, 0x100, 20, 30, 71);
 	add(t, 0x1080, 0, 40, 50, 80);
@@ -91,11 +85,10 @@ static void tiers_are_not_ambiguous_and_singles_replace_no_code(void **state)
 }
 
 /* The same entry once more is no change, and a reading that goes on is one with the next. */
-static void a_repeated_entry_changes_nothing(void **state)
+TEST(a_repeated_entry_changes_nothing)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
-	(void)state;
 	add(t, 0x1000, 0x100, 0, 10, 10);
 	add(t, 0x1000, 0x100, 20, 30, 10);
 	assert_answer(t, 0x1010, 25, 0, false);
@@ -117,7 +110,7 @@ static void snapshot(struct jit_timeline *t, uint64_t after, uint64_t before,
 }
 
 /* A file that is written anew: what it has holds back to the one before, what it has not ends. */
-static void a_snapshot_ends_only_the_code_that_it_lacks(void **state)
+TEST(a_snapshot_ends_only_the_code_that_it_lacks)
 {
 	static const struct code_range FIRST[] = {
 		{0x1000, 0x1100}, {0x2000, 0x2100}, {0x3000, 0x3100}};
@@ -127,7 +120,6 @@ static void a_snapshot_ends_only_the_code_that_it_lacks(void **state)
 	static const uint32_t A[] = {10, 20, 30}, B[] = {10, 40, 50}, C[] = {10, 60};
 	struct jit_timeline *t = jit_timeline__new();
 
-	(void)state;
 	snapshot(t, 0, 100, FIRST, A, 3);
 	snapshot(t, 100, 200, SECOND, B, 3);
 	assert_answer(t, 0x1010, 50, 0, false);
@@ -273,9 +265,8 @@ static size_t choose(uint64_t *addresses, int one_in)
 	return count;
 }
 
-static void random_answers_agree_with_the_plain_definition(void **state)
+TEST(random_answers_agree_with_the_plain_definition)
 {
-	(void)state;
 	srandom(11);
 	for (int round = 0; round < 600; round++) {
 		struct jit_timeline *t = jit_timeline__new();
@@ -307,14 +298,13 @@ static int compare_u64(const void *a, const void *b)
 }
 
 /* Many entries at random addresses: blocks split and go away. */
-static void entries_are_found_among_many_at_random_addresses(void **state)
+TEST(entries_are_found_among_many_at_random_addresses)
 {
 	enum { COUNT = 200000, REQUESTED = 1000 };
 	struct jit_history *histories = calloc(REQUESTED, sizeof(*histories));
 	struct jit_timeline *t = jit_timeline__new();
 	uint64_t *starts = calloc(COUNT, sizeof(*starts)), addresses[REQUESTED];
 
-	(void)state;
 	srandom(12);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		starts[i] = ((uint64_t)random() << 20 ^ (uint64_t)random()) & ~63ull;
@@ -372,11 +362,10 @@ static uint32_t name_of(struct jit_timeline *t, struct jit_answer answer)
 }
 
 /* From the horizon on every answer is what it is where nothing was forgotten. */
-static void forgetting_changes_no_answer_from_the_horizon_on(void **state)
+TEST(forgetting_changes_no_answer_from_the_horizon_on)
 {
 	size_t forgotten = 0;
 
-	(void)state;
 	srandom(7);
 	for (int round = 0; round < 60; round++) {
 		struct jit_timeline *all = jit_timeline__new(), *some = jit_timeline__new();
@@ -407,12 +396,11 @@ static void forgetting_changes_no_answer_from_the_horizon_on(void **state)
 }
 
 /* A process that makes code for ever, at the same addresses: what is kept is what is there. */
-static void steadily_replaced_code_takes_limited_memory(void **state)
+TEST(steadily_replaced_code_takes_limited_memory)
 {
 	struct jit_timeline *t = jit_timeline__new();
 	size_t most = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 200000; i++) {
 		add(t, 0x1000 + i % 100 * 64, 64, 10 * i, 10 * i + 9, i);
 		if (i % 1000 == 999) {
@@ -428,11 +416,10 @@ static void steadily_replaced_code_takes_limited_memory(void **state)
 }
 
 /* All that has ended goes, of the present as well: what is alive has its moments, and earlier nothing is known. */
-static void forgetting_everything_keeps_the_code_that_is_alive(void **state)
+TEST(forgetting_everything_keeps_the_code_that_is_alive)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
-	(void)state;
 	add(t, 0x1000, 0x100, 0, 10, 10);
 	add(t, 0x2000, 0x100, 20, 30, 20);
 	add(t, 0x1000, 0x100, 40, 50, 30);
@@ -455,11 +442,10 @@ static void forgetting_everything_keeps_the_code_that_is_alive(void **state)
 }
 
 /* What was never an answer goes first, then what was one the longest ago. */
-static void shedding_begins_with_the_least_recently_used_entries(void **state)
+TEST(shedding_begins_with_the_least_recently_used_entries)
 {
 	struct jit_timeline *t = jit_timeline__new();
 
-	(void)state;
 	for (uint32_t i = 0; i < 8; i++)
 		add(t, 0x1000 * (i + 1), 0x100, 10 * i, 10 * i + 5, i);
 	jit_timeline__use(t, 2);
@@ -479,14 +465,13 @@ static void shedding_begins_with_the_least_recently_used_entries(void **state)
 }
 
 /* Moments come from a file that somebody else may have made: beginnings are put in order. */
-static void unordered_beginnings_are_put_in_order(void **state)
+TEST(unordered_beginnings_are_put_in_order)
 {
 	static const uint64_t reported[] = {10, 40, 30, 20, 50}, wanted[] = {10, 20, 20, 20, 50};
 	struct jit_timeline *t = jit_timeline__new();
 	struct jit_history history = {};
 	uint64_t address = 0x1000;
 
-	(void)state;
 	for (uint32_t i = 0; i < 5; i++)
 		add(t, 0x1000, 0x10, reported[i], 100 + i, 10 * (i + 1));
 	assert_int_equal(jit_timeline__histories(t, &address, 1, &history), 0);
@@ -500,14 +485,13 @@ static void unordered_beginnings_are_put_in_order(void **state)
 }
 
 /* Each entry is of all addresses: their product is more than is kept. */
-static void too_many_changes_of_all_addresses_are_an_error(void **state)
+TEST(too_many_changes_of_all_addresses_are_an_error)
 {
 	enum { EACH = 2000 };
 	struct jit_timeline *t = jit_timeline__new();
 	struct jit_history *histories = calloc(EACH, sizeof(*histories));
 	uint64_t addresses[EACH];
 
-	(void)state;
 	for (uint32_t i = 0; i < EACH; i++) {
 		addresses[i] = 0x1000 + i;
 		add(t, 0x1000, 0x1000, 10 * i, 10 * i + 5, i);
@@ -527,20 +511,5 @@ static void too_many_changes_of_all_addresses_are_an_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_reused_address_is_ambiguous_between_two_readings),
-		cmocka_unit_test(tiers_are_not_ambiguous_and_singles_replace_no_code),
-		cmocka_unit_test(a_repeated_entry_changes_nothing),
-		cmocka_unit_test(a_snapshot_ends_only_the_code_that_it_lacks),
-		cmocka_unit_test(random_answers_agree_with_the_plain_definition),
-		cmocka_unit_test(entries_are_found_among_many_at_random_addresses),
-		cmocka_unit_test(unordered_beginnings_are_put_in_order),
-		cmocka_unit_test(too_many_changes_of_all_addresses_are_an_error),
-		cmocka_unit_test(forgetting_changes_no_answer_from_the_horizon_on),
-		cmocka_unit_test(steadily_replaced_code_takes_limited_memory),
-		cmocka_unit_test(forgetting_everything_keeps_the_code_that_is_alive),
-		cmocka_unit_test(shedding_begins_with_the_least_recently_used_entries),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The kernel's symbols and the session's facts as events. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -15,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "live/proc/kernel_snapshot.h"
@@ -72,7 +68,7 @@ static int report_text(const char *text, size_t size, struct reported *reported)
 	return err;
 }
 
-static void only_symbols_of_code_are_kept(void **state)
+TEST(only_symbols_of_code_are_kept)
 {
 	static const char text[] = "0000000000000000 A fixed_percpu_data\n"
 				   "0000000000000000 t early\n"
@@ -90,7 +86,6 @@ static void only_symbols_of_code_are_kept(void **state)
 				   "ffffffffc0000002 t half a li";
 	struct reported reported;
 
-	(void)state;
 	assert_int_equal(report_text(text, strlen(text), &reported), 0);
 	assert_int_equal(reported.pieces, 1);
 	assert_string_equal(reported.text, "0000000000000000 t early\n"
@@ -105,14 +100,13 @@ static void only_symbols_of_code_are_kept(void **state)
 	assert_int_equal(reported.pieces, 0);
 }
 
-static void pieces_are_whole_lines(void **state)
+TEST(pieces_are_whole_lines)
 {
 	enum { LINES = 20000 };
 	char *text = malloc(LINES * 64 + 200000);
 	struct reported reported;
 	size_t size = 0;
 
-	(void)state;
 	for (int i = 0; i < LINES; i++)
 		size += sprintf(text + size, "%016lx t function_%d\n", 0xffffffff81000000 + i, i);
 	assert_int_equal(report_text(text, size, &reported), 0);
@@ -133,13 +127,12 @@ static void pieces_are_whole_lines(void **state)
 	free(text);
 }
 
-static void few_symbols_with_hidden_addresses_are_kept(void **state)
+TEST(few_symbols_with_hidden_addresses_are_kept)
 {
 	char text[4096];
 	struct reported reported;
 	size_t size = 0, lines = 0;
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		size += sprintf(text + size, "0000000000000000 T function_%d\n", i);
 	assert_int_equal(report_text(text, size, &reported), 0);
@@ -150,12 +143,11 @@ static void few_symbols_with_hidden_addresses_are_kept(void **state)
 	free(reported.text);
 }
 
-static void symbols_of_the_running_kernel_are_reported(void **state)
+TEST(symbols_of_the_running_kernel_are_reported)
 {
 	struct reported reported = {};
 	uint64_t start = monotonic_ns();
 
-	(void)state;
 	if (access("/proc/kallsyms", R_OK)) {
 		print_message("no /proc/kallsyms here: not tested\n");
 		skip();
@@ -186,13 +178,12 @@ static bool has_fact(const struct reported *reported, const char *key, const cha
 	return false;
 }
 
-static void facts_of_the_machine_are_reported(void **state)
+TEST(facts_of_the_machine_are_reported)
 {
 	struct reported reported = {};
 	struct utsname machine;
 	char cpus[16];
 
-	(void)state;
 	uname(&machine);
 	snprintf(cpus, sizeof(cpus), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	assert_int_equal(machine_facts__emit(take, &reported, 42), 0);
@@ -205,12 +196,11 @@ static void facts_of_the_machine_are_reported(void **state)
 	assert_int_equal(machine_facts__emit(take, &reported, 42), -ECANCELED);
 }
 
-static void long_values_are_cut_and_bad_keys_are_refused(void **state)
+TEST(long_values_are_cut_and_bad_keys_are_refused)
 {
 	char *value = malloc(40000), key[META_KEY_MAX + 1];
 	struct reported reported = {};
 
-	(void)state;
 	for (size_t i = 0; i + 3 < 40000; i += 3)
 		memcpy(value + i, "\xe2\x82\xac", 4);
 	assert_int_equal(meta_event__emit(take, &reported, 42, "command", value), 0);
@@ -230,14 +220,5 @@ static void long_values_are_cut_and_bad_keys_are_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_symbols_of_code_are_kept),
-		cmocka_unit_test(pieces_are_whole_lines),
-		cmocka_unit_test(few_symbols_with_hidden_addresses_are_kept),
-		cmocka_unit_test(symbols_of_the_running_kernel_are_reported),
-		cmocka_unit_test(facts_of_the_machine_are_reported),
-		cmocka_unit_test(long_values_are_cut_and_bad_keys_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

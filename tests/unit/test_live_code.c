@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests about the frames of samples, how often, and the answers that are reported: HotSpot's, by a reader that lies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "runtimes/ask/code.h"
@@ -276,9 +272,8 @@ static const struct frame_note compiled = {
 static const struct frame_note interpreted = {
 	.kind = FRAME_NOTE_HOTSPOT, .place = 0x40, .function = 0xa00, .check = 0xb00};
 
-static void compiled_code_is_requested_once_for_each_place(void **state)
+TEST(compiled_code_is_requested_once_for_each_place)
 {
-	(void)state;
 	sample(FRAME_TABLE, &compiled);
 	run();
 	assert_int_equal(reading->codes, 1);
@@ -311,11 +306,10 @@ static void compiled_code_is_requested_once_for_each_place(void **state)
 }
 
 /* Processes beyond the limit are counted. */
-static void processes_beyond_the_limit_are_counted(void **state)
+TEST(processes_beyond_the_limit_are_counted)
 {
 	struct outside_row row;
 
-	(void)state;
 	for (pid_t pid = 1 << 23; pid < (1 << 23) + 16384; pid++)
 		map_runtime_of(pid);
 	assert_true(outside_books__take(live.books, &row));
@@ -337,9 +331,8 @@ static void assert_left(const char *expected)
 }
 
 /* A limit of what is read of a process is in the books: of a look, and of its functions. */
-static void readings_and_functions_cut_by_limits_are_counted(void **state)
+TEST(readings_and_functions_cut_by_limits_are_counted)
 {
-	(void)state;
 	reading->left = 1;
 	sample(FRAME_IP, &interpreted);
 	run();
@@ -354,9 +347,8 @@ static void readings_and_functions_cut_by_limits_are_counted(void **state)
 }
 
 /* It may be gone after some ticks. */
-static void the_first_sample_of_a_process_starts_a_look(void **state)
+TEST(the_first_sample_of_a_process_starts_a_look)
 {
-	(void)state;
 	run();
 	assert_int_equal(reading->looks, 0);
 	sample(FRAME_IP, &interpreted);
@@ -370,9 +362,8 @@ static void the_first_sample_of_a_process_starts_a_look(void **state)
 }
 
 /* What a look has found is older than the mapping. */
-static void a_runtime_mapped_during_a_look_causes_another(void **state)
+TEST(a_runtime_mapped_during_a_look_causes_another)
 {
-	(void)state;
 	sample(FRAME_IP, &interpreted);
 	assert_int_equal(live.code.tick(live.code.object, live.now), 0);
 	map_runtime();
@@ -393,9 +384,8 @@ static void a_runtime_mapped_during_a_look_causes_another(void **state)
 	assert_int_equal(reading->looks, 3);
 }
 
-static void methods_sampled_since_their_reading_are_read_again(void **state)
+TEST(methods_sampled_since_their_reading_are_read_again)
 {
-	(void)state;
 	sample(FRAME_IP, &interpreted);
 	run();
 	live.now += S / 2;
@@ -420,11 +410,10 @@ static void methods_sampled_since_their_reading_are_read_again(void **state)
 }
 
 /* An answer holds from the first sample since the last reading on; the end of a doubt is reported. */
-static void the_end_of_doubt_about_methods_is_reported(void **state)
+TEST(the_end_of_doubt_about_methods_is_reported)
 {
 	uint64_t first;
 
-	(void)state;
 	reading->flags = EVENT_DOUBTFUL;
 	sample(FRAME_IP, &interpreted);
 	run();
@@ -453,12 +442,11 @@ static void the_end_of_doubt_about_methods_is_reported(void **state)
 }
 
 /* Questions that find no room: when they find one, they are about the first sample that had none. */
-static void deferred_requests_have_the_time_of_their_first_sample(void **state)
+TEST(deferred_requests_have_the_time_of_their_first_sample)
 {
 	struct frame_note other = interpreted;
 	uint64_t first;
 
-	(void)state;
 	sample(FRAME_IP, &interpreted);
 	run();
 	first = live.now += S / 10;
@@ -494,12 +482,11 @@ static void use_up_the_limit(struct frame_note *other)
 }
 
 /* A process at its limit: a method that may be another one by now loses its old name from then on. */
-static void at_the_limit_a_replaced_method_becomes_stale(void **state)
+TEST(at_the_limit_a_replaced_method_becomes_stale)
 {
 	struct frame_note other = interpreted;
 	struct outside_row row;
 
-	(void)state;
 	sample(FRAME_IP, &interpreted);
 	run();
 	reading->is_big = true;
@@ -525,9 +512,8 @@ static void at_the_limit_a_replaced_method_becomes_stale(void **state)
 	assert_true(reading->methods > 200);
 }
 
-static void the_end_of_a_window_completes_readings(void **state)
+TEST(the_end_of_a_window_completes_readings)
 {
-	(void)state;
 	sample(FRAME_IP, &interpreted);
 	run();
 	assert_int_equal(live.code.close(live.code.object, live.now), 0);
@@ -544,11 +530,10 @@ static void the_end_of_a_window_completes_readings(void **state)
 }
 
 /* What was never read is no news when it is gone, and the time that counts is that of its first sample. */
-static void stale_methods_that_were_never_read_are_not_reported(void **state)
+TEST(stale_methods_that_were_never_read_are_not_reported)
 {
 	uint64_t first = live.now;
 
-	(void)state;
 	reading->state = CODE_STATE_STALE;
 	for (int i = 0; i < 200; i++) {
 		sample(FRAME_IP, &interpreted);
@@ -561,12 +546,11 @@ static void stale_methods_that_were_never_read_are_not_reported(void **state)
 }
 
 /* The receiver drops answers after some windows without them: then they are reported again. */
-static void functions_unsampled_for_some_windows_are_read_again(void **state)
+TEST(functions_unsampled_for_some_windows_are_read_again)
 {
 	const struct frame_note always = {.kind = FRAME_NOTE_PYTHON, .function = 0xa00, .check = 1};
 	const struct frame_note rarely = {.kind = FRAME_NOTE_PYTHON, .function = 0xa40, .check = 1};
 
-	(void)state;
 	sample(FRAME_IP, &rarely);
 	for (int window = 0; window < 4; window++) {
 		sample(FRAME_IP, &always);
@@ -611,9 +595,8 @@ static void fork_child(uint32_t child)
 }
 
 /* What was read of the parent before is not read of the child. */
-static void functions_read_of_parents_are_not_read_of_children(void **state)
+TEST(functions_read_of_parents_are_not_read_of_children)
 {
-	(void)state;
 	sample(FRAME_IP, &python[0]);
 	run();
 	assert_int_equal(reading->methods, 1);
@@ -635,9 +618,8 @@ static void functions_read_of_parents_are_not_read_of_children(void **state)
 }
 
 /* A child's samples are read before its fork, and its end may come with them: then its parent is read. */
-static void the_parent_of_an_ended_child_is_read_instead(void **state)
+TEST(the_parent_of_an_ended_child_is_read_instead)
 {
-	(void)state;
 	live.now = monotonic_ns() + S;
 	sample_of(CHILD, FRAME_IP, &python[0]);
 	fork_child(CHILD);
@@ -655,9 +637,8 @@ static void the_parent_of_an_ended_child_is_read_instead(void **state)
 }
 
 /* Notes about a process that never appears are dropped. */
-static void notes_are_dropped_when_a_fork_comes_too_late(void **state)
+TEST(notes_are_dropped_when_a_fork_comes_too_late)
 {
-	(void)state;
 	sample_of(CHILD, FRAME_IP, &python[0]);
 	for (int i = 0; i < 5; i++)
 		run();
@@ -667,11 +648,10 @@ static void notes_are_dropped_when_a_fork_comes_too_late(void **state)
 }
 
 /* An address alone may be another function's by the next second. */
-static void v8_functions_without_a_number_are_read_each_second(void **state)
+TEST(v8_functions_without_a_number_are_read_each_second)
 {
 	const struct frame_note note = {.kind = FRAME_NOTE_V8, .function = 0x501};
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		sample(FRAME_IP, &note);
 		run();
@@ -685,12 +665,11 @@ static void v8_functions_without_a_number_are_read_each_second(void **state)
 	assert_int_equal(live.stale, 1);
 }
 
-static void numbered_functions_of_v8_are_seldom_read_again(void **state)
+TEST(numbered_functions_of_v8_are_seldom_read_again)
 {
 	const struct frame_note first = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 7};
 	const struct frame_note next = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 8};
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		sample(FRAME_IP, &first);
 		run();
@@ -717,11 +696,10 @@ static void numbered_functions_of_v8_are_seldom_read_again(void **state)
 	assert_int_equal(live.functions, 2);
 }
 
-static void a_v8_function_that_is_gone_is_reported_once(void **state)
+TEST(a_v8_function_that_is_gone_is_reported_once)
 {
 	const struct frame_note note = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 7};
 
-	(void)state;
 	reading->state = CODE_STATE_STALE;
 	sample(FRAME_IP, &note);
 	run();
@@ -734,11 +712,10 @@ static void a_v8_function_that_is_gone_is_reported_once(void **state)
 }
 
 /* Of a JVM: until it is looked at, and when it has called execve, nothing is known. */
-static void frame_pointers_count_as_kept_from_look_to_exec(void **state)
+TEST(frame_pointers_count_as_kept_from_look_to_exec)
 {
 	const uint32_t pid = (uint32_t)getpid();
 
-	(void)state;
 	reading->keeps_frame_pointers = true;
 	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
 	sample(FRAME_IP, &interpreted);
@@ -756,9 +733,8 @@ static void frame_pointers_count_as_kept_from_look_to_exec(void **state)
  * The map of a JVM is a snapshot, so its frames are noted all the same. Others are while maps are not read, but not those of Python,
  * which would be there twice.
  */
-static void frames_of_a_jvm_are_noted_beside_its_map(void **state)
+TEST(frames_of_a_jvm_are_noted_beside_its_map)
 {
-	(void)state;
 	reading->has = BESIDE | RUNTIME_V8 | RUNTIME_PYTHON;
 	sample(FRAME_IP, &interpreted);
 	run();
@@ -777,9 +753,8 @@ static void frames_of_a_jvm_are_noted_beside_its_map(void **state)
 	assert_int_equal(reading->codes, 1);
 }
 
-static void frames_of_node_are_noted_while_maps_are_paused(void **state)
+TEST(frames_of_node_are_noted_while_maps_are_paused)
 {
-	(void)state;
 	reading->has = RUNTIME_V8;
 	sample(FRAME_IP, &interpreted);
 	report_map(getpid());
@@ -792,9 +767,8 @@ static void frames_of_node_are_noted_while_maps_are_paused(void **state)
 }
 
 /* Pieces of code: when the runtime is found, and at the end of the first window. */
-static void pieces_are_listed_when_found_and_after_a_window(void **state)
+TEST(pieces_are_listed_when_found_and_after_a_window)
 {
-	(void)state;
 	sample(FRAME_IP, &interpreted);
 	run();
 	assert_int_equal(reading->lists, 0);
@@ -818,31 +792,5 @@ static void pieces_are_listed_when_found_and_after_a_window(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		T(compiled_code_is_requested_once_for_each_place),
-		T(processes_beyond_the_limit_are_counted),
-		T(readings_and_functions_cut_by_limits_are_counted),
-		T(the_first_sample_of_a_process_starts_a_look),
-		T(frame_pointers_count_as_kept_from_look_to_exec),
-		T(a_runtime_mapped_during_a_look_causes_another),
-		T(methods_sampled_since_their_reading_are_read_again),
-		T(the_end_of_doubt_about_methods_is_reported),
-		T(deferred_requests_have_the_time_of_their_first_sample),
-		T(at_the_limit_a_replaced_method_becomes_stale),
-		T(the_end_of_a_window_completes_readings),
-		T(stale_methods_that_were_never_read_are_not_reported),
-		T(functions_unsampled_for_some_windows_are_read_again),
-		T(functions_read_of_parents_are_not_read_of_children),
-		T(the_parent_of_an_ended_child_is_read_instead),
-		T(notes_are_dropped_when_a_fork_comes_too_late),
-		T(frames_of_a_jvm_are_noted_beside_its_map),
-		T(frames_of_node_are_noted_while_maps_are_paused),
-		T(pieces_are_listed_when_found_and_after_a_window),
-		T(v8_functions_without_a_number_are_read_each_second),
-		T(numbered_functions_of_v8_are_seldom_read_again),
-		T(a_v8_function_that_is_gone_is_reported_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(set_up, tear_down);
 }

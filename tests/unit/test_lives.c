@@ -4,21 +4,17 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "unit/event_story.h"
 
 /* ---- fork, exec, exit ------------------------------------------------------------------------ */
 
-static void fork_storm(void **state)
+TEST(fork_storm)
 {
-	(void)state;
 	prog();
 	for (uint32_t pid = 1000; pid < 101000; pid++) {
 		ev.now += MS;
@@ -43,11 +39,10 @@ static void fork_storm(void **state)
 	expect_stack(thread_of(10, 0), 0, "prog+0x41f [unknown]+0x20010");
 }
 
-static void exec_replaces_names_and_maps(void **state)
+TEST(exec_replaces_names_and_maps)
 {
 	const struct profile_thread *t;
 
-	(void)state;
 	prog();
 	ev.now += MS;
 	fork_(10, 10, 11, 11);
@@ -85,9 +80,8 @@ static void exec_replaces_names_and_maps(void **state)
 }
 
 /* Thread 12 calls execve: it goes on as 11, with its own clock, and all others are gone. */
-static void exec_by_another_thread(void **state)
+TEST(exec_by_another_thread)
 {
-	(void)state;
 	prog();
 	ev.now += MS;
 	fork_(10, 10, 11, 11);
@@ -109,11 +103,10 @@ static void exec_by_another_thread(void **state)
 	assert_int_equal(thread_of(12, 0)->end, S + 3 * MS);
 }
 
-static void leader_exits_first(void **state)
+TEST(leader_exits_first)
 {
 	const struct profile_process *p;
 
-	(void)state;
 	prog();
 	fork_(10, 10, 10, 12);
 	ev.now += MS;
@@ -134,11 +127,10 @@ static void leader_exits_first(void **state)
 	expect_stack(thread_of(12, 0), 0, "prog+0x410");
 }
 
-static void a_sample_after_the_exit_record(void **state)
+TEST(a_sample_after_the_exit_record)
 {
 	const struct profile_thread *t;
 
-	(void)state;
 	prog();
 	ev.now += MS;
 	fork_(10, 10, 11, 11);
@@ -160,9 +152,8 @@ static void a_sample_after_the_exit_record(void **state)
 }
 
 /* Not all of its threads were known: the last known one is not the last one. */
-static void a_sign_of_life_after_the_end(void **state)
+TEST(a_sign_of_life_after_the_end)
 {
-	(void)state;
 	prog();
 	ev.now += MS;
 	exit_(10, 10);
@@ -176,9 +167,8 @@ static void a_sign_of_life_after_the_end(void **state)
 	expect_stack(thread_of(12, 0), 0, "prog+0x410");
 }
 
-static void pid_reuse(void **state)
+TEST(pid_reuse)
 {
-	(void)state;
 	prog();
 	ev.now += MS;
 	fork_(10, 10, 11, 11);
@@ -211,9 +201,8 @@ static void pid_reuse(void **state)
 	assert_int_equal(thread_of(11, 2)->end, 0);
 }
 
-static void tid_reuse_in_another_process(void **state)
+TEST(tid_reuse_in_another_process)
 {
-	(void)state;
 	prog();
 	fork_(10, 10, 10, 12);
 	ev.now += MS;
@@ -232,9 +221,8 @@ static void tid_reuse_in_another_process(void **state)
 }
 
 /* /proc was being read when the thread was born: its event is first, the record comes after. */
-static void reported_before_its_fork_record(void **state)
+TEST(reported_before_its_fork_record)
 {
-	(void)state;
 	prog();
 	process(11, S - 5 * MS, true, "child");
 	thread(11, 11, S - 5 * MS, 100, "child");
@@ -248,9 +236,8 @@ static void reported_before_its_fork_record(void **state)
 	assert_int_equal(ev.p->process_count, 3);
 }
 
-static void ended_lives_are_forgotten(void **state)
+TEST(ended_lives_are_forgotten)
 {
-	(void)state;
 	prog();
 	fork_(10, 10, 11, 11);
 	exit_(11, 11);
@@ -267,11 +254,10 @@ static void ended_lives_are_forgotten(void **state)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void names_as_they_were(void **state)
+TEST(names_as_they_were)
 {
 	const struct profile_thread *t;
 
-	(void)state;
 	prog();
 	ev.now += MS;
 	sample(10, 10, 5 * S, HERE);
@@ -297,9 +283,8 @@ static void names_as_they_were(void **state)
 }
 
 /* Whatever its main thread is called when it is found, and whatever /proc says of it later. */
-static void a_process_is_called_as_its_program(void **state)
+TEST(a_process_is_called_as_its_program)
 {
-	(void)state;
 	process(10, S / 2, true, "MainThread");
 	thread(10, 10, S / 2, 5 * S, "MainThread");
 	map(10, 0x10000, 0x1000, 0x400, "/bin/prog", EVENT_FROM_PROC);
@@ -318,11 +303,10 @@ static void a_process_is_called_as_its_program(void **state)
 }
 
 /* "ld-linux-x86-64.so.2 PROGRAM": the kernel maps the loader, and that maps the program. */
-static void a_loader_is_not_the_program(void **state)
+TEST(a_loader_is_not_the_program)
 {
 	const struct profile_process *tool;
 
-	(void)state;
 	prog();
 	fork_(10, 10, 11, 11);
 	comm(11, 11, "ld-linux-x86-64", EVENT_COMM_EXEC);
@@ -339,9 +323,8 @@ static void a_loader_is_not_the_program(void **state)
 }
 
 /* They have no program, and change their names all the time. */
-static void a_kernel_thread_is_called_as_it_is(void **state)
+TEST(a_kernel_thread_is_called_as_it_is)
 {
-	(void)state;
 	report_process(2, S / 2, false, true, "kworker/0:1");
 	thread(2, 2, S / 2, 5, "kworker/0:1");
 	start_sampling();
@@ -353,11 +336,10 @@ static void a_kernel_thread_is_called_as_it_is(void **state)
 
 /* ---- beginnings, names, control groups, memory ----------------------------------------------- */
 
-static void how_lives_begin_and_end(void **state)
+TEST(how_lives_begin_and_end)
 {
 	const struct profile_process *parent, *child, *tool;
 
-	(void)state;
 	prog();
 	sample(10, 10, 5 * S, HERE);
 	ev.now += MS;
@@ -382,9 +364,8 @@ static void how_lives_begin_and_end(void **state)
 }
 
 /* A life that began in an earlier window does not begin again in the next one; nor does its name. */
-static void a_life_begins_once(void **state)
+TEST(a_life_begins_once)
 {
-	(void)state;
 	prog();
 	ev.now += MS;
 	fork_(10, 10, 11, 11);
@@ -406,11 +387,10 @@ static void a_life_begins_once(void **state)
 	assert_string_equal(str(thread_of(11, 0)->renames[0].name), "renamed");
 }
 
-static void names_by_time(void **state)
+TEST(names_by_time)
 {
 	const struct profile_thread *t;
 
-	(void)state;
 	prog();
 	sample(10, 10, 5 * S, HERE);
 	for (int i = 0; i < 1000; i++) {
@@ -446,11 +426,10 @@ static const char *facts_text(const struct profile_process *process)
 
 #define REPORT(pid, since, state, text) facts(pid, since, FACTS_STATE_##state, text, sizeof(text))
 
-static void facts_about_processes(void **state)
+TEST(facts_about_processes)
 {
 	const struct profile_process *p;
 
-	(void)state;
 	prog();
 	sample(10, 10, 5 * S, HERE);
 	ev.now += MS;
@@ -492,9 +471,8 @@ static const char *program_of_pid(uint32_t pid, uint32_t life)
 }
 
 /* By what is mapped first; a life that is sampled before that is reported later, and one that maps nothing has none. */
-static void programs_of_lives(void **state)
+TEST(programs_of_lives)
 {
-	(void)state;
 	prog();
 	sample(10, 10, 5 * S, HERE);
 	fork_(10, 10, 11, 11);
@@ -529,11 +507,10 @@ static void programs_of_lives(void **state)
 }
 
 /* A life is known again in the next window, with what was said about it before. */
-static void facts_outlive_windows(void **state)
+TEST(facts_outlive_windows)
 {
 	uint64_t life;
 
-	(void)state;
 	prog();
 	REPORT(10, ev.now, WHOLE, "exe\0/bin/prog");
 	sample(10, 10, 5 * S, HERE);
@@ -551,9 +528,8 @@ static void facts_outlive_windows(void **state)
 	assert_true(process_of(thread_of(10, 1))->life != life);
 }
 
-static void control_groups(void **state)
+TEST(control_groups)
 {
-	(void)state;
 	prog();
 	cgroup(10, "/parent");
 	cgroup(77, "/nobody");
@@ -589,9 +565,8 @@ static const struct profile_memory *memory_of(uint32_t pid, unsigned int n)
 	return NULL;
 }
 
-static void memory_over_time(void **state)
+TEST(memory_over_time)
 {
-	(void)state;
 	memory(9, 100, EVENT_RECORDER);
 	prog();
 	memory(10, 1000, 0);
@@ -627,9 +602,8 @@ static void memory_over_time(void **state)
 }
 
 /* The recorder is a process like any other where the whole system is recorded. */
-static void memory_of_a_sampled_recorder(void **state)
+TEST(memory_of_a_sampled_recorder)
 {
-	(void)state;
 	prog();
 	memory(10, 100, EVENT_RECORDER);
 	finish();
@@ -639,31 +613,5 @@ static void memory_of_a_sampled_recorder(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		STORY(fork_storm),
-		STORY(exec_replaces_names_and_maps),
-		STORY(exec_by_another_thread),
-		STORY(leader_exits_first),
-		STORY(a_sample_after_the_exit_record),
-		STORY(a_sign_of_life_after_the_end),
-		STORY(pid_reuse),
-		STORY(tid_reuse_in_another_process),
-		STORY(reported_before_its_fork_record),
-		STORY(ended_lives_are_forgotten),
-		STORY(names_as_they_were),
-		STORY(a_process_is_called_as_its_program),
-		STORY(a_loader_is_not_the_program),
-		STORY(a_kernel_thread_is_called_as_it_is),
-		STORY(how_lives_begin_and_end),
-		STORY(a_life_begins_once),
-		STORY(names_by_time),
-		STORY(control_groups),
-		STORY(facts_about_processes),
-		STORY(programs_of_lives),
-		STORY(facts_outlive_windows),
-		STORY(memory_over_time),
-		STORY(memory_of_a_sampled_recorder),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(set_up, tear_down);
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sentences about failures, and what is printed at which level. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#undef fail /* base/log.h has a function of this name */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,18 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
 #define THREADS 4
 #define LINES	200
 
-static void failures_are_filled(void **state)
+TEST(failures_are_filled)
 {
 	struct failure f = {};
 	char long_text[2000];
 
-	(void)state;
 	assert_int_equal(fail(NULL, -EPERM, "nobody listens"), -EPERM);
 	assert_int_equal(fail_remedy(NULL, -EPERM, "nobody listens"), -EPERM);
 	assert_int_equal(fail(&f, -ENOENT, "open %s", "/x"), -ENOENT);
@@ -82,7 +76,7 @@ static void say_everything(void)
 	log_debug(LOG_SYMBOLS, "debug");
 }
 
-static void levels_differ(void **state)
+TEST(levels_differ)
 {
 	static const struct {
 		enum log_level level;
@@ -95,7 +89,6 @@ static void levels_differ(void **state)
 		{LOG_DEBUG, "sysprof: error\nsysprof: warning\nsysprof: info\n", true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(levels) / sizeof(*levels); i++) {
 		_cleanup_free_ char *text = NULL;
 		struct capture c;
@@ -111,14 +104,13 @@ static void levels_differ(void **state)
 	}
 }
 
-static void debug_lines_have_subsystem_and_time(void **state)
+TEST(debug_lines_have_subsystem_and_time)
 {
 	_cleanup_free_ char *text = NULL;
 	double first, second;
 	struct capture c;
 	int end = 0;
 
-	(void)state;
 	capture__start(&c);
 	log_set_level(LOG_DEBUG);
 	log_debug(LOG_BPF, "one of %d", 2);
@@ -134,12 +126,11 @@ static void debug_lines_have_subsystem_and_time(void **state)
 	assert_true(first >= 0 && second >= first + 0.019);
 }
 
-static void text_of_strangers_is_escaped(void **state)
+TEST(text_of_strangers_is_escaped)
 {
 	_cleanup_free_ char *text = NULL;
 	struct capture c;
 
-	(void)state;
 	capture__start(&c);
 	log_set_level(LOG_DEBUG);
 	log_print(LOG_INFO, "%s", "a\nsysprof: [bpf] forged\x1b[2J\x7f\xff");
@@ -155,13 +146,12 @@ static int evaluate(int *times)
 	return ++*times;
 }
 
-static void nothing_is_done_where_it_is_off(void **state)
+TEST(nothing_is_done_where_it_is_off)
 {
 	_cleanup_free_ char *text = NULL;
 	struct capture c;
 	int times = 0;
 
-	(void)state;
 	capture__start(&c);
 	log_debug(LOG_STREAM, "%d", evaluate(&times));
 	text = capture__end(&c);
@@ -169,12 +159,11 @@ static void nothing_is_done_where_it_is_off(void **state)
 	assert_string_equal(text, "");
 }
 
-static void errno_stays(void **state)
+TEST(errno_stays)
 {
 	_cleanup_free_ char *text = NULL;
 	struct capture c;
 
-	(void)state;
 	capture__start(&c);
 	log_set_level(LOG_DEBUG);
 	errno = EBUSY;
@@ -197,7 +186,7 @@ static void *say_lines(void *letter)
 }
 
 /* Each arrives in one piece: a datagram is one write. */
-static void lines_of_threads_stay_whole(void **state)
+TEST(lines_of_threads_stay_whole)
 {
 	static char letters[THREADS] = {'a', 'b', 'c', 'd'};
 	int saved = dup(STDERR_FILENO), ends[2], count = 0;
@@ -205,7 +194,6 @@ static void lines_of_threads_stay_whole(void **state)
 	char line[1024];
 	ssize_t got;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	dup2(ends[1], STDERR_FILENO);
 	close(ends[1]);
@@ -232,15 +220,5 @@ static void lines_of_threads_stay_whole(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(failures_are_filled),
-		cmocka_unit_test(levels_differ),
-		cmocka_unit_test(debug_lines_have_subsystem_and_time),
-		cmocka_unit_test(text_of_strangers_is_escaped),
-		cmocka_unit_test(nothing_is_done_where_it_is_off),
-		cmocka_unit_test(errno_stays),
-		cmocka_unit_test(lines_of_threads_stay_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

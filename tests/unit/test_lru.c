@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The order of last use. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "files/lru.h"
 
 #define SECOND 1000000000ull
@@ -24,12 +20,11 @@ static uint32_t idle(const struct lru *l, uint64_t now, uint64_t idle)
 	return lru__idle(l);
 }
 
-static void released_places_are_reused_before_new_ones(void **state)
+TEST(released_places_are_reused_before_new_ones)
 {
 	struct lru l;
 	uint32_t place;
 
-	(void)state;
 	lru__init(&l, &lru_clock, 100);
 	for (uint32_t i = 0; i < 100; i++) {
 		assert_int_equal(lru__take(&l, 0, &place), 0);
@@ -49,12 +44,11 @@ static void released_places_are_reused_before_new_ones(void **state)
 	lru__fini(&l);
 }
 
-static void the_longest_idle_place_is_found_first(void **state)
+TEST(the_longest_idle_place_is_found_first)
 {
 	struct lru l;
 	uint32_t place;
 
-	(void)state;
 	lru__init(&l, &lru_clock, 100);
 	assert_int_equal(idle(&l, 100 * SECOND, 0), LRU_NONE);
 	for (int i = 0; i < 5; i++) {
@@ -89,12 +83,11 @@ static void the_longest_idle_place_is_found_first(void **state)
 }
 
 /* Uses that follow each other closely count once, and nothing that was just used is idle. */
-static void uses_within_the_grain_count_once(void **state)
+TEST(uses_within_the_grain_count_once)
 {
 	struct lru l;
 	uint32_t a, b;
 
-	(void)state;
 	lru__init(&l, &lru_clock, 100);
 	assert_int_equal(lru__take(&l, 0, &a), 0);
 	assert_int_equal(lru__take(&l, 0, &b), 0);
@@ -111,11 +104,5 @@ static void uses_within_the_grain_count_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(released_places_are_reused_before_new_ones),
-		cmocka_unit_test(the_longest_idle_place_is_found_first),
-		cmocka_unit_test(uses_within_the_grain_count_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

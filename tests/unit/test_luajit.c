@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* LuaJIT's traces are found from its dispatch table, in a state that this process has made of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"
 #include "unit/luajit_state.h"
@@ -33,11 +29,10 @@ static void assert_frame(const struct luajit_state *w, size_t i, uint64_t start,
 	assert_int_equal(w->frames[i].fp_offset, -16);
 }
 
-static void frames_of_all_traces_are_found_until_freed(void **state)
+TEST(frames_of_all_traces_are_found_until_freed)
 {
 	struct luajit_state w;
 
-	(void)state;
 	luajit_state__init(&w);
 	assert_int_equal(request(&w, NULL), -ENODATA);
 	assert_int_equal(request(&w, w.dispatch), 0);
@@ -60,11 +55,10 @@ static void frames_of_all_traces_are_found_until_freed(void **state)
 }
 
 /* What is no trace, or not yet, is left out. */
-static void invalid_traces_are_left_out(void **state)
+TEST(invalid_traces_are_left_out)
 {
 	struct luajit_state w;
 
-	(void)state;
 	luajit_state__init(&w);
 	w.traces[1].number = 2;
 	w.traces[2].spadjust = 8192;
@@ -86,7 +80,7 @@ static void invalid_traces_are_left_out(void **state)
 	luajit_state__fini(&w);
 }
 
-static void a_damaged_state_has_all_frames_or_none(void **state)
+TEST(a_damaged_state_has_all_frames_or_none)
 {
 	static const int64_t at[] = {-AT_CODE,	   -AT_CODE + 1, -AT_CODE + 2,	-AT_CODE + 3,
 				     -AT_CODE + 4, -AT_TRACES,	 -AT_TRACES + 1};
@@ -94,7 +88,6 @@ static void a_damaged_state_has_all_frames_or_none(void **state)
 	unsigned int whole = 0;
 	struct luajit_state w;
 
-	(void)state;
 	luajit_state__init(&w);
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++) {
@@ -122,11 +115,10 @@ static void a_damaged_state_has_all_frames_or_none(void **state)
 }
 
 /* An array that names itself all over costs no more than another. */
-static void an_array_that_refers_to_itself_has_no_traces(void **state)
+TEST(an_array_that_refers_to_itself_has_no_traces)
 {
 	struct luajit_state w;
 
-	(void)state;
 	luajit_state__init(&w);
 	for (uint64_t *word = w.memory; word + 1 < w.dispatch - AT_CODE; word += 2) {
 		word[0] = address_of(w.memory);
@@ -145,12 +137,5 @@ static void an_array_that_refers_to_itself_has_no_traces(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_of_all_traces_are_found_until_freed),
-		cmocka_unit_test(invalid_traces_are_left_out),
-		cmocka_unit_test(a_damaged_state_has_all_frames_or_none),
-		cmocka_unit_test(an_array_that_refers_to_itself_has_no_traces),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which processes get requests for the frames of their code, when, and how that code is placed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "models/unwind_find.h"
 #include "unwind/made_code.h"
 
@@ -146,13 +142,12 @@ static void assert_instead(const struct scene *w, uint64_t address, uint32_t wan
 	assert_int_equal(instead, wanted);
 }
 
-static void a_frame_gives_the_rule_for_its_code_alone(void **state)
+TEST(a_frame_gives_the_rule_for_its_code_alone)
 {
 	const struct unwind_rule *rule;
 	uint32_t instead;
 	struct scene w;
 
-	(void)state;
 	set_up(&w);
 	assert_instead(&w, 0x11010, UNWIND_LATER);
 	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
@@ -181,11 +176,10 @@ static void a_frame_gives_the_rule_for_its_code_alone(void **state)
 	tear_down(&w);
 }
 
-static void frames_are_requested_again_when_due(void **state)
+TEST(frames_are_requested_again_when_due)
 {
 	struct scene w;
 
-	(void)state;
 	set_up(&w);
 	assert_false(made_code__is_due(w.made, TGID, 1000 * MS));
 	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
@@ -211,11 +205,10 @@ static void frames_are_requested_again_when_due(void **state)
 }
 
 /* PyPy's frames never change: a question is for what was missed. */
-static void frames_of_pypy_are_never_due_again(void **state)
+TEST(frames_of_pypy_are_never_due_again)
 {
 	struct scene w;
 
-	(void)state;
 	set_up(&w);
 	assert_int_equal(send_request(&w, MADE_BY_PYPY, 1000 * MS, 0x11010), 1);
 	assert_false(made_code__is_due(w.made, TGID, 100000 * MS));
@@ -223,14 +216,13 @@ static void frames_of_pypy_are_never_due_again(void **state)
 }
 
 /* A process without an answer gets fewer requests, and is walked by frame pointer meanwhile. */
-static void processes_without_an_answer_get_fewer_requests(void **state)
+TEST(processes_without_an_answer_get_fewer_requests)
 {
 	uint64_t time = 1000 * MS;
 	unsigned int requested;
 	struct scene w;
 	int changed = 0;
 
-	(void)state;
 	set_up(&w);
 	w.count = 0;
 	for (; w.requested < 100 && changed == 0; time += 100 * MS)
@@ -250,12 +242,11 @@ static void processes_without_an_answer_get_fewer_requests(void **state)
 }
 
 /* A table that is too large is none. */
-static void a_table_beyond_the_limit_is_not_placed(void **state)
+TEST(a_table_beyond_the_limit_is_not_placed)
 {
 	struct made_code_options options = {.table_limit = 64, .request = request_frames};
 	struct scene w;
 
-	(void)state;
 	set_up(&w);
 	options.store = w.store;
 	options.context = &w;
@@ -269,13 +260,5 @@ static void a_table_beyond_the_limit_is_not_placed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_frame_gives_the_rule_for_its_code_alone),
-		cmocka_unit_test(frames_are_requested_again_when_due),
-		cmocka_unit_test(frames_of_pypy_are_never_due_again),
-		cmocka_unit_test(processes_without_an_answer_get_fewer_requests),
-		cmocka_unit_test(a_table_beyond_the_limit_is_not_placed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

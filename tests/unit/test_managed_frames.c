@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Frames of runtimes: where they stand in a stack, and which names they get of what was read when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 #include <errno.h>
 
+#include "unit.h"
 #include "managed_support.h"
 
 static const struct frame_note v8[] = {
@@ -14,9 +11,8 @@ static const struct frame_note v8[] = {
 	{.frame = 2, .kind = FRAME_NOTE_V8, .place = 101, .function = 0x601}, /* not a place */
 };
 
-static void runtime_frames_replace_the_native_ones(void **state)
+TEST_WITH(runtime_frames_replace_the_native_ones, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	noted_sample(4, v8, COUNT(v8));
 	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "inner", 10);
@@ -29,14 +25,13 @@ static void runtime_frames_replace_the_native_ones(void **state)
 	assert_string_equal(counted(), "V8 4 0 0 0");
 }
 
-static void compiled_code_shows_its_inlined_calls(void **state)
+TEST_WITH(compiled_code_shows_its_inlined_calls, set_up, tear_down)
 {
 	struct {
 		struct code_chain_event e;
 		struct code_call calls[2];
 	} chain = {};
 
-	(void)state;
 	begin();
 	noted_sample(4, v8, COUNT(v8));
 	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
@@ -58,7 +53,7 @@ static void compiled_code_shows_its_inlined_calls(void **state)
 }
 
 /* Where the thread was in optimized code, which has something inlined; and a builtin without a frame, called by such code. */
-static void the_innermost_note_names_the_code_or_its_caller(void **state)
+TEST_WITH(the_innermost_note_names_the_code_or_its_caller, set_up, tear_down)
 {
 	const struct frame_note leaf = {.kind = FRAME_NOTE_V8, .function = 0x601};
 	struct {
@@ -66,7 +61,6 @@ static void the_innermost_note_names_the_code_or_its_caller(void **state)
 		struct code_call call;
 	} chain = {.call.function = 0x601};
 
-	(void)state;
 	begin();
 	noted_sample(2, &leaf, 1);
 	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
@@ -105,9 +99,8 @@ static void report_python(void)
 	report(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_CONFIRMED, "main", 30);
 }
 
-static void python_frames_stand_where_their_loops_are(void **state)
+TEST_WITH(python_frames_stand_where_their_loops_are, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	noted_sample(5, python, COUNT(python));
 	report_python();
@@ -116,11 +109,10 @@ static void python_frames_stand_where_their_loops_are(void **state)
 }
 
 /* Which a function has, and where it runs. */
-static void python_functions_belong_to_their_source_files(void **state)
+TEST_WITH(python_functions_belong_to_their_source_files, set_up, tear_down)
 {
 	unsigned int found = 0;
 
-	(void)state;
 	begin();
 	noted_sample(5, python, COUNT(python));
 	report_python();
@@ -140,9 +132,8 @@ static void python_functions_belong_to_their_source_files(void **state)
 	assert_int_equal(found, 3);
 }
 
-static void python_frames_without_loops_are_kept(void **state)
+TEST_WITH(python_frames_without_loops_are_kept, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	/* the native walk ended early: nothing, or the inner loop alone, was met */
 	noted_sample(1, python, 3);
@@ -154,7 +145,7 @@ static void python_frames_without_loops_are_kept(void **state)
 }
 
 /* The outermost frames of the inner loop, and what is behind it, had no room. */
-static void truncated_python_chains_are_marked(void **state)
+TEST_WITH(truncated_python_chains_are_marked, set_up, tear_down)
 {
 	const struct frame_note cut[] = {
 		python[0],
@@ -162,7 +153,6 @@ static void truncated_python_chains_are_marked(void **state)
 		{.frame = 1, .kind = FRAME_NOTE_PYTHON_LOOP, .place = 0},
 	};
 
-	(void)state;
 	begin();
 	noted_sample(5, cut, COUNT(cut));
 	noted_sample(5, cut + 1, 1); /* not one of them was sound */
@@ -172,7 +162,7 @@ static void truncated_python_chains_are_marked(void **state)
 	assert_string_equal(lines_of(1), "[truncated] [prog] [prog] 0x50030 [prog] [prog]");
 }
 
-static void python_frames_without_a_function_are_left_out(void **state)
+TEST_WITH(python_frames_without_a_function_are_left_out, set_up, tear_down)
 {
 	const struct frame_note shim[] = {
 		python[0],
@@ -180,7 +170,6 @@ static void python_frames_without_a_function_are_left_out(void **state)
 		python[1],
 	};
 
-	(void)state;
 	begin();
 	noted_sample(1, shim, COUNT(shim));
 	report_python();
@@ -195,9 +184,8 @@ static void fork_to(uint32_t child)
 	ev.now += MS;
 }
 
-static void children_begin_with_the_names_of_their_parents(void **state)
+TEST_WITH(children_begin_with_the_names_of_their_parents, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	noted_sample(1, python, 1);
 	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
@@ -226,11 +214,10 @@ static void children_begin_with_the_names_of_their_parents(void **state)
 }
 
 /* The functions of a parent that is gone are kept for its children, and for no longer; of ancestors, some generations back. */
-static void names_of_dead_parents_are_kept_for_living_children(void **state)
+TEST_WITH(names_of_dead_parents_are_kept_for_living_children, set_up, tear_down)
 {
 	const uint64_t later = LIFE_GRACE_NS + S;
 
-	(void)state;
 	begin();
 	noted_sample(1, python, 1);
 	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
@@ -266,13 +253,12 @@ static void names_of_dead_parents_are_kept_for_living_children(void **state)
 }
 
 /* What the notes say of the GIL is added up by thread, with the CPU time of the samples that held it. */
-static void gil_states_of_samples_are_summed_by_thread(void **state)
+TEST_WITH(gil_states_of_samples_are_summed_by_thread, set_up, tear_down)
 {
 	static const enum gil_state states[] = {GIL_UNKNOWN, GIL_RELEASED, GIL_WAITING,
 						GIL_HELD,    GIL_HELD,	   GIL_UNKNOWN};
 	struct frame_note note = python[0];
 
-	(void)state;
 	begin();
 	noted_sample(1, &note, 1); /* it was not read */
 	note.flags = FRAME_NOTE_GIL_KNOWN;
@@ -297,11 +283,10 @@ static void gil_states_of_samples_are_summed_by_thread(void **state)
 }
 
 /* A process whose Python is not read is reported, with what helps, until it is read after all. */
-static void unread_python_is_reported_with_the_reason(void **state)
+TEST_WITH(unread_python_is_reported_with_the_reason, set_up, tear_down)
 {
 	struct code_runtime_event e = {.pid = 10, .kind = FRAME_NOTE_PYTHON};
 
-	(void)state;
 	begin();
 	noted_sample(1, NULL, 0);
 	e.header = header(0);
@@ -324,9 +309,8 @@ static void unread_python_is_reported_with_the_reason(void **state)
 	finish();
 }
 
-static void functions_that_could_not_be_read_have_no_name(void **state)
+TEST_WITH(functions_that_could_not_be_read_have_no_name, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	noted_sample(5, python, COUNT(python));
 	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
@@ -336,9 +320,8 @@ static void functions_that_could_not_be_read_have_no_name(void **state)
 	assert_string_equal(counted(), "CPython 3 0 1 2");
 }
 
-static void samples_between_two_functions_are_doubtful(void **state)
+TEST_WITH(samples_between_two_functions_are_doubtful, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	noted_sample(4, v8, 1);
 	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
@@ -359,9 +342,8 @@ static const struct frame_note numbered[] = {
 	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 9},
 };
 
-static void numbers_distinguish_functions_at_one_address(void **state)
+TEST_WITH(numbers_distinguish_functions_at_one_address, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	for (size_t i = 0; i < 3; i++)
 		noted_sample(2, &numbered[i], 1);
@@ -380,9 +362,8 @@ static void numbers_distinguish_functions_at_one_address(void **state)
 }
 
 /* One function, read again and again: what is said of it changes, but not which one it is. */
-static void a_number_reported_again_updates_the_same_function(void **state)
+TEST_WITH(a_number_reported_again_updates_the_same_function, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	noted_sample(2, numbered, 1);
 	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0); /* while it was moved */
@@ -400,9 +381,8 @@ static void a_number_reported_again_updates_the_same_function(void **state)
 }
 
 /* Two isolates count for themselves; or the process lies. */
-static void a_number_of_two_functions_is_doubtful(void **state)
+TEST_WITH(a_number_of_two_functions_is_doubtful, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	noted_sample(2, numbered, 1);
 	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
@@ -415,7 +395,7 @@ static void a_number_of_two_functions_is_doubtful(void **state)
 }
 
 /* Of code that has been at one address, of functions that have been at one: inlined are functions with numbers, too. */
-static void chains_have_the_functions_with_their_numbers(void **state)
+TEST_WITH(chains_have_the_functions_with_their_numbers, set_up, tear_down)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8, .function = 0x501, .check = 7},
@@ -426,7 +406,6 @@ static void chains_have_the_functions_with_their_numbers(void **state)
 		struct code_call calls[2];
 	} chain = {};
 
-	(void)state;
 	begin();
 	noted_sample(4, &notes[0], 1);
 	noted_sample(4, &notes[1], 1);
@@ -454,9 +433,8 @@ static void chains_have_the_functions_with_their_numbers(void **state)
 	assert_string_equal(counted(), "V8 2 0 0 0");
 }
 
-static void names_outlive_a_window(void **state)
+TEST_WITH(names_outlive_a_window, set_up, tear_down)
 {
-	(void)state;
 	begin();
 	noted_sample(4, v8, 1);
 	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
@@ -473,7 +451,7 @@ static void names_outlive_a_window(void **state)
 	assert_string_equal(lines_of(0), "[prog] [unknown] [prog] [V8]");
 }
 
-static void events_with_invalid_frame_notes_are_refused(void **state)
+TEST(events_with_invalid_frame_notes_are_refused)
 {
 	const struct frame_note wrong[] = {
 		{.frame = 4, .kind = FRAME_NOTE_V8},
@@ -482,7 +460,6 @@ static void events_with_invalid_frame_notes_are_refused(void **state)
 		{.frame = FRAME_NOTES_MAX, .kind = FRAME_NOTE_PYTHON},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct {
 			struct sample_event e;
@@ -526,12 +503,11 @@ static void report_wasm(uint64_t address, uint32_t number, enum code_state state
 	ev.now += MS;
 }
 
-static void wasm_frames_have_the_name_of_their_code(void **state)
+TEST_WITH(wasm_frames_have_the_name_of_their_code, set_up, tear_down)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
 
-	(void)state;
 	begin();
 	noted_sample(4, notes, COUNT(notes));
 	report(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
@@ -548,14 +524,13 @@ static void wasm_frames_have_the_name_of_their_code(void **state)
 }
 
 /* Without an event it is WebAssembly all the same; in a file's code the note says nothing, but for the innermost frame. */
-static void wasm_frames_without_a_report_show_the_runtime(void **state)
+TEST_WITH(wasm_frames_without_a_report_show_the_runtime, set_up, tear_down)
 {
 	const struct frame_note notes[] = {
 		{.frame = 0, .kind = FRAME_NOTE_V8_WASM, .function = 0x901},
 		{.frame = 1, .kind = FRAME_NOTE_V8_WASM, .function = 0x901},
 		{.frame = 2, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
 
-	(void)state;
 	begin();
 	noted_sample(4, notes, COUNT(notes));
 	finish();
@@ -564,13 +539,12 @@ static void wasm_frames_without_a_report_show_the_runtime(void **state)
 }
 
 /* The innermost frame is not made yet: whatever its words are, it is another function of the module that has called it. */
-static void a_frame_just_entered_from_wasm_is_wasm_too(void **state)
+TEST_WITH(a_frame_just_entered_from_wasm_is_wasm_too, set_up, tear_down)
 {
 	const struct frame_note notes[] = {
 		{.frame = 0, .kind = FRAME_NOTE_V8, .function = 0x501},
 		{.frame = 1, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
 
-	(void)state;
 	begin();
 	unmap_and_map_made();
 	noted_sample(2, notes, COUNT(notes));
@@ -606,12 +580,11 @@ static void report_type(uint64_t address)
 }
 
 /* The words of a frame in memory without a file are those of a type, but its code is not V8's. */
-static void a_frame_type_outside_v8_code_is_ignored(void **state)
+TEST_WITH(a_frame_type_outside_v8_code_is_ignored, set_up, tear_down)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8_FRAME, .function = 5}};
 
-	(void)state;
 	begin();
 	noted_sample(4, notes, COUNT(notes));
 	report(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
@@ -622,13 +595,12 @@ static void a_frame_type_outside_v8_code_is_ignored(void **state)
 }
 
 /* Other frames of V8's: by their type in its code, by their symbol in a file's. */
-static void typed_frames_in_v8_code_have_their_types_name(void **state)
+TEST_WITH(typed_frames_in_v8_code_have_their_types_name, set_up, tear_down)
 {
 	const struct frame_note notes[] = {
 		{.frame = 1, .kind = FRAME_NOTE_V8_FRAME, .function = 5},
 		{.frame = 2, .kind = FRAME_NOTE_V8_FRAME, .function = 5}};
 
-	(void)state;
 	begin();
 	noted_sample(4, notes, COUNT(notes));
 	report(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
@@ -639,34 +611,5 @@ static void typed_frames_in_v8_code_have_their_types_name(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		T(wasm_frames_have_the_name_of_their_code),
-		T(wasm_frames_without_a_report_show_the_runtime),
-		T(a_frame_just_entered_from_wasm_is_wasm_too),
-		T(typed_frames_in_v8_code_have_their_types_name),
-		T(a_frame_type_outside_v8_code_is_ignored),
-		T(runtime_frames_replace_the_native_ones),
-		T(compiled_code_shows_its_inlined_calls),
-		T(python_frames_stand_where_their_loops_are),
-		T(python_functions_belong_to_their_source_files),
-		T(python_frames_without_loops_are_kept),
-		T(truncated_python_chains_are_marked),
-		T(python_frames_without_a_function_are_left_out),
-		T(children_begin_with_the_names_of_their_parents),
-		T(names_of_dead_parents_are_kept_for_living_children),
-		T(gil_states_of_samples_are_summed_by_thread),
-		T(unread_python_is_reported_with_the_reason),
-		T(functions_that_could_not_be_read_have_no_name),
-		T(samples_between_two_functions_are_doubtful),
-		T(numbers_distinguish_functions_at_one_address),
-		T(a_number_reported_again_updates_the_same_function),
-		T(a_number_of_two_functions_is_doubtful),
-		T(chains_have_the_functions_with_their_numbers),
-		T(names_outlive_a_window),
-		cmocka_unit_test(events_with_invalid_frame_notes_are_refused),
-		T(the_innermost_note_names_the_code_or_its_caller),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

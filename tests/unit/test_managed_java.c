@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Frames of HotSpot's: which methods they are, and how sure that is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "managed_support.h"
 
 static uint32_t reported_sure; /* of inlined functions, where it is inferred */
@@ -76,9 +73,8 @@ static const char *full_name_of(const char *name)
 	return NULL;
 }
 
-static void java_frames_are_named_in_earlier_and_later_samples(void **state)
+TEST(java_frames_are_named_in_earlier_and_later_samples)
 {
-	(void)state;
 	begin();
 	noted_sample(5, java, COUNT(java));
 	report_java();
@@ -104,7 +100,7 @@ static enum code_tier tier_of(const char *name)
 }
 
 /* Compiled and interpreted, a method is one function; code of HotSpot's own is distinguished by its tier. */
-static void a_method_is_one_function_compiled_or_interpreted(void **state)
+TEST(a_method_is_one_function_compiled_or_interpreted)
 {
 	const struct frame_note notes[] = {
 		{.frame = 0,
@@ -117,7 +113,6 @@ static void a_method_is_one_function_compiled_or_interpreted(void **state)
 	};
 	size_t functions = 0, dsos = 0;
 
-	(void)state;
 	begin();
 	report_java();
 	report_java_code();
@@ -135,9 +130,8 @@ static void a_method_is_one_function_compiled_or_interpreted(void **state)
 }
 
 /* Other code by now, or no answer: never the name of what lies there. */
-static void replaced_code_does_not_get_the_new_name(void **state)
+TEST(replaced_code_does_not_get_the_new_name)
 {
-	(void)state;
 	begin();
 	noted_sample(5, java, COUNT(java));
 	report_java();
@@ -151,9 +145,8 @@ static void replaced_code_does_not_get_the_new_name(void **state)
 }
 
 /* Events about code stay right after it is gone; its methods are those of that time. */
-static void names_of_code_outlive_it_but_are_doubtful(void **state)
+TEST(names_of_code_outlive_it_but_are_doubtful)
 {
-	(void)state;
 	begin();
 	report_java();
 	report_java_code();
@@ -170,9 +163,8 @@ static void names_of_code_outlive_it_but_are_doubtful(void **state)
  * Code without a note: what a stack copy was walked through, or from before the JVM was found. Pieces of code that last as long as
  * the process name it, the smallest first.
  */
-static void code_without_notes_is_named_by_its_smallest_piece(void **state)
+TEST(code_without_notes_is_named_by_its_smallest_piece)
 {
-	(void)state;
 	begin();
 	noted_sample(3, NULL, 0);
 	report(FRAME_NOTE_HOTSPOT_CODE, MADE, 0x800, CODE_STATE_CONFIRMED, "[stubs]", 0);
@@ -183,9 +175,8 @@ static void code_without_notes_is_named_by_its_smallest_piece(void **state)
 	assert_int_equal(ev.p->runtime_count, 0);
 }
 
-static void beyond_a_small_piece_the_larger_one_names_code(void **state)
+TEST(beyond_a_small_piece_the_larger_one_names_code)
 {
-	(void)state;
 	begin();
 	noted_sample(3, NULL, 0);
 	report(FRAME_NOTE_HOTSPOT_CODE, MADE, 0x800, CODE_STATE_CONFIRMED, "[stubs]", 0);
@@ -211,9 +202,8 @@ static void follow_map(void)
 }
 
 /* A map has less than the notes of Java. */
-static void a_map_does_not_replace_notes_of_java(void **state)
+TEST(a_map_does_not_replace_notes_of_java)
 {
-	(void)state;
 	begin();
 	report_java();
 	report_java_code();
@@ -224,11 +214,10 @@ static void a_map_does_not_replace_notes_of_java(void **state)
 }
 
 /* Of others, notes from just before the map was found do not count; later ones name what the map does not. */
-static void a_new_map_suspends_the_notes_of_v8(void **state)
+TEST(a_new_map_suspends_the_notes_of_v8)
 {
 	const struct frame_note v8 = {.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501};
 
-	(void)state;
 	begin();
 	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "f", 10);
 	noted_sample(2, &v8, 1);
@@ -243,9 +232,8 @@ static void a_new_map_suspends_the_notes_of_v8(void **state)
 }
 
 /* A smaller one, compiled code, a method: none of them is the code at the address. */
-static void methods_and_distant_pieces_do_not_name_code(void **state)
+TEST(methods_and_distant_pieces_do_not_name_code)
 {
-	(void)state;
 	begin();
 	noted_sample(3, NULL, 0);
 	report(FRAME_NOTE_HOTSPOT_CODE, MADE, 0x20, CODE_STATE_CONFIRMED, "[stubs]", 0);
@@ -256,7 +244,7 @@ static void methods_and_distant_pieces_do_not_name_code(void **state)
 }
 
 /* Between two places that the compiler has described: of what is inlined at the next the outermost is sure. */
-static void inferred_inlined_functions_are_doubtful_unless_sure(void **state)
+TEST(inferred_inlined_functions_are_doubtful_unless_sure)
 {
 	for (reported_sure = 0; reported_sure < 5; reported_sure++) {
 		tear_down(state);
@@ -276,9 +264,8 @@ static void inferred_inlined_functions_are_doubtful_unless_sure(void **state)
 	reported_sure = 0;
 }
 
-static void a_sample_before_a_doubtful_reading_stays_in_doubt(void **state)
+TEST(a_sample_before_a_doubtful_reading_stays_in_doubt)
 {
-	(void)state;
 	begin();
 	noted_sample(2, java, 1);
 	reported_flags = EVENT_DOUBTFUL;
@@ -294,9 +281,8 @@ static void a_sample_before_a_doubtful_reading_stays_in_doubt(void **state)
 }
 
 /* What was read when it may have been gone already vouches for nothing that comes later: it may be read so again. */
-static void doubtful_readings_do_not_confirm_each_other(void **state)
+TEST(doubtful_readings_do_not_confirm_each_other)
 {
-	(void)state;
 	begin();
 	noted_sample(2, java, 1);
 	reported_flags = EVENT_DOUBTFUL;
@@ -310,9 +296,8 @@ static void doubtful_readings_do_not_confirm_each_other(void **state)
 }
 
 /* A name that is not in doubt stays so where it is read again later, and others have been unloaded since. */
-static void a_confirmed_name_survives_a_doubtful_reading(void **state)
+TEST(a_confirmed_name_survives_a_doubtful_reading)
 {
-	(void)state;
 	begin();
 	noted_sample(2, java, 1);
 	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
@@ -328,21 +313,5 @@ static void a_confirmed_name_survives_a_doubtful_reading(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		STORY(java_frames_are_named_in_earlier_and_later_samples),
-		STORY(a_method_is_one_function_compiled_or_interpreted),
-		STORY(code_without_notes_is_named_by_its_smallest_piece),
-		STORY(beyond_a_small_piece_the_larger_one_names_code),
-		STORY(methods_and_distant_pieces_do_not_name_code),
-		STORY(a_map_does_not_replace_notes_of_java),
-		STORY(a_new_map_suspends_the_notes_of_v8),
-		STORY(replaced_code_does_not_get_the_new_name),
-		STORY(names_of_code_outlive_it_but_are_doubtful),
-		STORY(inferred_inlined_functions_are_doubtful_unless_sure),
-		STORY(a_sample_before_a_doubtful_reading_stays_in_doubt),
-		STORY(doubtful_readings_do_not_confirm_each_other),
-		STORY(a_confirmed_name_survives_a_doubtful_reading),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(set_up, tear_down);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Typed maps against a naive model: growth, removal, collisions, and no memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "unit.h"
 #include "base/map.h"
 
 #define KEYS 1000u
@@ -64,13 +60,12 @@ static uint32_t random_below(uint32_t limit)
 	return (uint32_t)(state >> 33) % limit;
 }
 
-static void adds_once(void **state)
+TEST(adds_once)
 {
 	struct number_map m = {};
 	struct number *n;
 	bool is_new;
 
-	(void)state;
 	assert_null(number_map__find(&m, 7));
 	n = number_map__need(&m, &(struct number){.key = 7}, &is_new);
 	assert_true(is_new);
@@ -86,11 +81,10 @@ static void adds_once(void **state)
 	assert_null(m.data);
 }
 
-static void keeps_the_order_of_adding(void **state)
+TEST(keeps_the_order_of_adding)
 {
 	struct number_map m = {}, moved;
 
-	(void)state;
 	for (uint32_t i = 0; i < 10000; i++)
 		assert_non_null(number_map__need(&m, &(struct number){i * 4096, i}, NULL));
 	moved = m; /* nothing points back at a map */
@@ -132,23 +126,20 @@ static void keeps_the_order_of_adding(void **state)
 		MAP##__fini(&m);                                                                   \
 	} while (0)
 
-static void agrees_with_model(void **state)
+TEST(agrees_with_model)
 {
-	(void)state;
 	agree_with_model(number_map, n.key);
 }
 
-static void survives_collisions(void **state)
+TEST(survives_collisions)
 {
-	(void)state;
 	agree_with_model(poor_map, &n);
 }
 
-static void removes_in_a_loop(void **state)
+TEST(removes_in_a_loop)
 {
 	struct number_map m = {};
 
-	(void)state;
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_non_null(number_map__need(&m, &(struct number){i, i}, NULL));
 	for (size_t i = m.count; i-- > 0;)
@@ -167,11 +158,10 @@ static int compare_falling(const void *a, const void *b)
 	return x->key < y->key ? 1 : x->key > y->key ? -1 : 0;
 }
 
-static void finds_after_reindex(void **state)
+TEST(finds_after_reindex)
 {
 	struct number_map m = {};
 
-	(void)state;
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_non_null(number_map__need(&m, &(struct number){i, i}, NULL));
 	qsort(m.data, m.count, sizeof(*m.data), compare_falling);
@@ -186,14 +176,13 @@ static void finds_after_reindex(void **state)
 	number_map__fini(&m);
 }
 
-static void has_other_keys(void **state)
+TEST(has_other_keys)
 {
 	struct around around = {.names = "one\0two\0three"};
 	struct number_set set = {};
 	struct text_map texts = {};
 	uint32_t two = 4;
 
-	(void)state;
 	assert_non_null(text_map__need(&texts, &(struct text){"main", 1}, NULL));
 	assert_non_null(text_map__need(&texts, &(struct text){"", 2}, NULL));
 	assert_int_equal(text_map__find(&texts, "main")->value, 1);
@@ -210,11 +199,10 @@ static void has_other_keys(void **state)
 	first_map__fini(&around.firsts);
 }
 
-static void has_placeholders(void **state)
+TEST(has_placeholders)
 {
 	struct number_map m = {};
 
-	(void)state;
 	assert_int_equal(vec_push(&m, (struct number){}), 0);
 	assert_null(number_map__find(&m, 0));
 	assert_ptr_equal(number_map__need(&m, &(struct number){.key = 0}, NULL), &m.data[1]);
@@ -223,14 +211,13 @@ static void has_placeholders(void **state)
 }
 
 /* Until there is no memory: what was added can be found, what was not has left nothing behind. */
-static void stays_whole_without_memory(void **state)
+TEST(stays_whole_without_memory)
 {
 	struct rlimit before, low;
 	struct number_map m = {};
 	uint32_t key = 0;
 	size_t count;
 
-	(void)state;
 #if defined(__SANITIZE_ADDRESS__)
 	skip(); /* it needs the address space itself */
 #endif
@@ -256,17 +243,5 @@ static void stays_whole_without_memory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(adds_once),
-		cmocka_unit_test(keeps_the_order_of_adding),
-		cmocka_unit_test(agrees_with_model),
-		cmocka_unit_test(survives_collisions),
-		cmocka_unit_test(removes_in_a_loop),
-		cmocka_unit_test(finds_after_reindex),
-		cmocka_unit_test(has_other_keys),
-		cmocka_unit_test(has_placeholders),
-		cmocka_unit_test(stays_whole_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -2,14 +2,11 @@
 /* Mappings of a process: replacing, trimming, sharing after fork, dropping what is gone. */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "world/mapping_table.h"
 #include "world/world.h"
 
@@ -66,11 +63,10 @@ static void expect(const struct mapping_table *table, const char *wanted)
 	assert_string_equal(text, wanted);
 }
 
-static void an_empty_table(void **state)
+TEST(an_empty_table)
 {
 	struct mapping_table *table = NULL;
 
-	(void)state;
 	assert_int_equal(mapping_table__count(NULL), 0);
 	assert_null(mapping_table__find(NULL, 5));
 	assert_null(mapping_table__ref(NULL));
@@ -81,11 +77,10 @@ static void an_empty_table(void **state)
 	assert_null(table);
 }
 
-static void lookup(void **state)
+TEST(lookup)
 {
 	struct mapping_table *table = NULL;
 
-	(void)state;
 	map(&table, 300, 400, 0, 3);
 	map(&table, 100, 200, 0, 1);
 	map(&table, 200, 250, 0, 2);
@@ -101,11 +96,10 @@ static void lookup(void **state)
 	mapping_table__unref(table);
 }
 
-static void new_mappings_replace_and_trim(void **state)
+TEST(new_mappings_replace_and_trim)
 {
 	struct mapping_table *table = NULL;
 
-	(void)state;
 	map(&table, 100, 200, 1000, 1);
 	map(&table, 140, 160, 0, 2); /* a hole in the middle */
 	expect(table, "100-140+1000:1 140-160+0:2 160-200+1060:1");
@@ -121,11 +115,10 @@ static void new_mappings_replace_and_trim(void **state)
 	mapping_table__unref(table);
 }
 
-static void known_mappings_are_dropped(void **state)
+TEST(known_mappings_are_dropped)
 {
 	struct mapping_table *table = NULL;
 
-	(void)state;
 	assert_int_equal(map(&table, 100, 200, 1000, 1), MAPPING_ADDED);
 	assert_int_equal(map(&table, 100, 200, 1000, 1), MAPPING_KNOWN);
 	/* mprotect of a part reports that part again */
@@ -135,11 +128,10 @@ static void known_mappings_are_dropped(void **state)
 	mapping_table__unref(table);
 }
 
-static void forks_share_until_a_change(void **state)
+TEST(forks_share_until_a_change)
 {
 	struct mapping_table *parent = NULL, *child, *grandchild;
 
-	(void)state;
 	map(&parent, 100, 200, 0, 1);
 	child = mapping_table__ref(parent);
 	grandchild = mapping_table__ref(child);
@@ -157,11 +149,10 @@ static void forks_share_until_a_change(void **state)
 	mapping_table__unref(child);
 }
 
-static void readings_drop_what_is_gone(void **state)
+TEST(readings_drop_what_is_gone)
 {
 	struct mapping_table *table = NULL, *child;
 
-	(void)state;
 	map(&table, 100, 200, 0, 1);
 	map(&table, 300, 400, 0, 2);
 	map(&table, 500, 600, 0, 3);
@@ -186,7 +177,7 @@ static void readings_drop_what_is_gone(void **state)
 }
 
 /* Against a plain array that says for each address what was mapped there last. */
-static void random_mappings_agree_with_an_array(void **state)
+TEST(random_mappings_agree_with_an_array)
 {
 	enum { SPACE = 256 };
 	struct mapping_table *table = NULL;
@@ -196,7 +187,6 @@ static void random_mappings_agree_with_an_array(void **state)
 	} want[SPACE] = {};
 	uint64_t seed = 3;
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		uint64_t start, end, offset;
 		uint32_t dso;
@@ -316,12 +306,11 @@ static void end_model_read(struct model *m)
 }
 
 /* Processes that fork, map and are read again, each against its own array. */
-static void shared_tables_agree_with_arrays(void **state)
+TEST(shared_tables_agree_with_arrays)
 {
 	struct model *models = calloc(SHARED_TABLES, sizeof(*models));
 	uint64_t seed = 11;
 
-	(void)state;
 	for (int round = 0; round < 30000; round++) {
 		struct model *m = &models[random_of(&seed, SHARED_TABLES)];
 		struct model *other = &models[random_of(&seed, SHARED_TABLES)];
@@ -345,11 +334,10 @@ static void shared_tables_agree_with_arrays(void **state)
 	free(models);
 }
 
-static void a_table_has_a_bound(void **state)
+TEST(a_table_has_a_bound)
 {
 	struct mapping_table *table = NULL;
 
-	(void)state;
 	for (uint64_t i = 262144; i-- > 0;) /* from the top down */
 		assert_int_equal(map(&table, 16 * i, 16 * i + 8, 0, 1), MAPPING_ADDED);
 	assert_int_equal(map(&table, 8, 9, 0, 1), -E2BIG);
@@ -363,17 +351,5 @@ static void a_table_has_a_bound(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_table),
-		cmocka_unit_test(lookup),
-		cmocka_unit_test(new_mappings_replace_and_trim),
-		cmocka_unit_test(known_mappings_are_dropped),
-		cmocka_unit_test(forks_share_until_a_change),
-		cmocka_unit_test(readings_drop_what_is_gone),
-		cmocka_unit_test(random_mappings_agree_with_an_array),
-		cmocka_unit_test(shared_tables_agree_with_arrays),
-		cmocka_unit_test(a_table_has_a_bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -2,19 +2,14 @@
 /* Memory and control groups of processes: which are looked at when, and what a damaged text says. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "live/parts/memory.h"
@@ -25,7 +20,7 @@
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-static void the_right_hierarchy(void **state)
+TEST(the_right_hierarchy)
 {
 	static const struct {
 		const char *text, *path;
@@ -53,7 +48,6 @@ static void the_right_hierarchy(void **state)
 		{"::/x\n", "/x"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		size_t length = strlen(cases[i].text), size = 0;
 		char *text = malloc(length ? length : 1); /* for ASan to guard */
@@ -176,14 +170,13 @@ static void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void this_program_is_looked_at(void **state)
+TEST(this_program_is_looked_at)
 {
 	struct watch w;
 	const size_t more = 64 << 20;
 	struct reported reported = {};
 	char *memory;
 
-	(void)state;
 	new_watch(&w, false, &reported);
 	assert_int_equal(look(&w, 5 * S), 0);
 	assert_int_equal(reported.memory.count, 1);
@@ -205,13 +198,12 @@ static void this_program_is_looked_at(void **state)
 }
 
 /* Processes that ran since the last time, and requested ones; each once, its control group rarely. */
-static void those_that_ran(void **state)
+TEST(those_that_ran)
 {
 	pid_t one = start_child(), two = start_child(), always[] = {two};
 	struct watch w;
 	struct reported reported = {};
 
-	(void)state;
 	new_watch(&w, false, &reported);
 	for (int i = 0; i < 3; i++)
 		sampled(&w, one);
@@ -263,13 +255,12 @@ static void those_that_ran(void **state)
 }
 
 /* With control groups alone nothing is read in between, and they have the others' turns. */
-static void groups_only(void **state)
+TEST(groups_only)
 {
 	pid_t child = start_child();
 	struct watch w;
 	struct reported reported = {};
 
-	(void)state;
 	new_watch(&w, true, &reported);
 	for (uint64_t i = 0; i < 4; i++) {
 		sampled(&w, child);
@@ -291,13 +282,12 @@ static void groups_only(void **state)
 }
 
 /* However many ran: so many are looked at, the busiest of them. */
-static void the_busiest_of_many(void **state)
+TEST(the_busiest_of_many)
 {
 	struct watch w;
 	pid_t children[WATCH_MOST + 8];
 	struct reported reported = {};
 
-	(void)state;
 	new_watch(&w, false, &reported);
 	for (size_t i = 0; i < COUNT(children); i++) {
 		children[i] = start_child();
@@ -316,13 +306,12 @@ static void the_busiest_of_many(void **state)
 }
 
 /* Many that end without a word: it stays small, and goes on. */
-static void a_million_processes(void **state)
+TEST(a_million_processes)
 {
 	struct watch w;
 	struct reported reported = {};
 	uint64_t now = 0;
 
-	(void)state;
 	new_watch(&w, false, &reported);
 	for (pid_t pid = 1 << 22; pid < (1 << 22) + 1000000; pid++) {
 		sampled(&w, pid);
@@ -347,7 +336,7 @@ static void a_million_processes(void **state)
 }
 
 /* Files of /proc that say something else. */
-static void odd_texts(void **state)
+TEST(odd_texts)
 {
 	static const struct {
 		const char *text;
@@ -366,7 +355,6 @@ static void odd_texts(void **state)
 	struct reported reported = {};
 	char big[20000];
 
-	(void)state;
 	assert_true(fd >= 0);
 	for (size_t i = 0; i < COUNT(statms); i++) {
 		size_t size = strlen(statms[i].text);
@@ -400,12 +388,5 @@ static void odd_texts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_right_hierarchy), cmocka_unit_test(this_program_is_looked_at),
-		cmocka_unit_test(those_that_ran),      cmocka_unit_test(the_busiest_of_many),
-		cmocka_unit_test(a_million_processes), cmocka_unit_test(odd_texts),
-		cmocka_unit_test(groups_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages between the collector and its helpers: what arrives, what is refused, and that no descriptor stays open. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "tenants/message.h"
 #include "unit/raw_packet.h"
 
@@ -50,7 +46,7 @@ static int receive(void)
 	return message__receive(ends[1], &buffer, MSG_DONTWAIT);
 }
 
-static void all_of_it_arrives(void **state)
+TEST(all_of_it_arrives)
 {
 	static char bytes[MESSAGE_SIZE_MAX];
 	int fds[MESSAGE_FDS_MAX];
@@ -60,7 +56,6 @@ static void all_of_it_arrives(void **state)
 			    .fd_count = MESSAGE_FDS_MAX};
 	size_t before = open_fds();
 
-	(void)state;
 	memset(bytes, 'x', sizeof(bytes));
 	for (size_t i = 0; i < MESSAGE_FDS_MAX; i++)
 		fds[i] = ends[0];
@@ -80,12 +75,11 @@ static void all_of_it_arrives(void **state)
 	assert_int_equal(receive(), -EAGAIN);
 }
 
-static void too_much_is_not_sent(void **state)
+TEST(too_much_is_not_sent)
 {
 	static char bytes[MESSAGE_SIZE_MAX + 1];
 	struct message m = {.frame = {.size = sizeof(bytes)}, .bytes = bytes};
 
-	(void)state;
 	assert_int_equal(message__send(ends[0], &m, 0), -EMSGSIZE);
 	m = (struct message){.fds = ends, .fd_count = MESSAGE_FDS_MAX + 1};
 	assert_int_equal(message__send(ends[0], &m, 0), -EMSGSIZE);
@@ -101,7 +95,7 @@ static void send_raw(const void *bytes, size_t size, size_t fd_count)
 	assert_int_equal(send_packet(ends[0], bytes, size, fds, fd_count), size);
 }
 
-static void what_is_none_is_refused(void **state)
+TEST(what_is_none_is_refused)
 {
 	static struct {
 		struct message_frame frame;
@@ -110,7 +104,6 @@ static void what_is_none_is_refused(void **state)
 	const size_t head = sizeof(m.frame);
 	size_t before = open_fds();
 
-	(void)state;
 	for (size_t size = 1; size < head; size++) {
 		send_raw(&m, size, 1);
 		assert_int_equal(receive(), -EBADMSG);
@@ -141,7 +134,7 @@ static void what_is_none_is_refused(void **state)
 	assert_int_equal(receive(), 0);
 }
 
-static void read_and_write_do(void **state)
+TEST(read_and_write_do)
 {
 	static struct {
 		struct message_frame frame;
@@ -149,7 +142,6 @@ static void read_and_write_do(void **state)
 	} m = {.frame.size = MESSAGE_SIZE_MAX};
 	size_t before = open_fds();
 
-	(void)state;
 	buffer.frame = (struct message_frame){7, 3, MESSAGE_DONE, 5};
 	memcpy(buffer.bytes, "hello", 5);
 	assert_int_equal(message__write(ends[0], &buffer), 0);
@@ -172,13 +164,12 @@ static void read_and_write_do(void **state)
 	assert_int_equal(message__read(ends[1], &buffer), 0);
 }
 
-static void memory_is_read_once_it_is_sealed(void **state)
+TEST(memory_is_read_once_it_is_sealed)
 {
 	char bytes[16] = {}, more[17];
 	int fd = sealed_memory__new("test", sizeof(bytes)), other = memfd_create("other", 0);
 	void *map;
 
-	(void)state;
 	assert_true(fd >= 0 && other >= 0);
 	assert_int_equal(write(fd, "0123456789abcdef", sizeof(bytes)), sizeof(bytes));
 	assert_int_equal(ftruncate(fd, 8), -1);
@@ -198,17 +189,7 @@ static void memory_is_read_once_it_is_sealed(void **state)
 	close(other);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(all_of_it_arrives),
-		TEST(too_much_is_not_sent),
-		TEST(what_is_none_is_refused),
-		TEST(read_and_write_do),
-		TEST(memory_is_read_once_it_is_sealed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(open_ends, close_ends);
 }

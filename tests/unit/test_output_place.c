@@ -40,12 +40,11 @@ static void expect_regular(const char *path, const char *text)
 	expect_text(path, text);
 }
 
-static void chosen_names_replace_what_is_there(void **state)
+TEST(chosen_names_replace_what_is_there)
 {
 	static const char *const names[] = {"file", "link", "dangling", "fifo", "-", "new"};
 	struct output_place *place;
 
-	(void)state;
 	write_text("victim", "kept");
 	write_text("file", "old");
 	assert_int_equal(symlink("victim", "link"), 0);
@@ -65,11 +64,10 @@ static void chosen_names_replace_what_is_there(void **state)
 }
 
 /* Beside the name that was given, not beside what a link of that name leads to. */
-static void siblings_lie_beside_the_name(void **state)
+TEST(siblings_lie_beside_the_name)
 {
 	struct output_place *place, *beside;
 
-	(void)state;
 	mkdir("d", 0700);
 	write_text("victim", "kept");
 	assert_int_equal(symlink("d/target", "link"), 0);
@@ -87,14 +85,13 @@ static void siblings_lie_beside_the_name(void **state)
 }
 
 /* What is decided stays so: a link or a pipe that comes later is replaced. */
-static void places_do_not_move(void **state)
+TEST(places_do_not_move)
 {
 	static const char *const ways[] = {"ln -s ../victim d/f", "mkfifo d/f",
 					   "ln -s ../elsewhere/f d/f"};
 	struct output_place *place;
 	struct output_file *f;
 
-	(void)state;
 	write_text("victim", "kept");
 	mkdir("elsewhere", 0700);
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
@@ -116,11 +113,10 @@ static void places_do_not_move(void **state)
 }
 
 /* As fs.protected_symlinks and fs.protected_fifos have it, whatever they are set to. */
-static void strangers_decide_nothing_in_a_directory_for_all(void **state)
+TEST(strangers_decide_nothing_in_a_directory_for_all)
 {
 	static const char *const names[] = {"d/link", "d/dangling", "d/fifo"};
 
-	(void)state;
 	need_to_give_away();
 	write_text("victim", "kept");
 	mkdir("d", 0700);
@@ -162,9 +158,8 @@ static void expect_shared(const char *path, const char *directory)
 	output_place__free(place);
 }
 
-static void shared_directories_are_known(void **state)
+TEST(shared_directories_are_known)
 {
-	(void)state;
 	need_to_give_away();
 	mkdir("d", 0700);
 	assert_int_equal(symlink("d/target", "link"), 0);
@@ -193,13 +188,12 @@ static void shared_directories_are_known(void **state)
 }
 
 /* A link of procfs is more than its text, which may name a file that is gone, or another one. */
-static void links_of_procfs(void **state)
+TEST(links_of_procfs)
 {
 	struct output_place *place;
 	int pipes[2], fd;
 	char path[64], byte;
 
-	(void)state;
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", pipes[1]);
 	assert_int_equal(symlink(path, "link"), 0);
@@ -222,11 +216,10 @@ static void links_of_procfs(void **state)
 	close(fd);
 }
 
-static void finished_files_can_be_taken_back(void **state)
+TEST(finished_files_can_be_taken_back)
 {
 	struct output_file *f;
 
-	(void)state;
 	assert_int_equal(output_file__open("f", &f), 0);
 	assert_int_equal(output_file__finish(f), 0);
 	assert_int_equal(access("f", F_OK), 0);
@@ -244,12 +237,11 @@ static void finished_files_can_be_taken_back(void **state)
 	expect_text("f", "");
 }
 
-static void a_directory_has_come_under_the_name(void **state)
+TEST(a_directory_has_come_under_the_name)
 {
 	struct output_file *f;
 	char *path;
 
-	(void)state;
 	mkdir("d", 0700);
 	assert_int_equal(output_file__open("d/f.json.gz", &f), 0);
 	fputs("text", output_file__stream(f));
@@ -284,12 +276,11 @@ static void a_directory_has_come_under_the_name(void **state)
 }
 
 /* A temporary file that was exchanged is not put into place. */
-static void temporary_file_is_exchanged(void **state)
+TEST(temporary_file_is_exchanged)
 {
 	struct output_file *f;
 	char path[PATH_MAX];
 
-	(void)state;
 	write_text("f", "old");
 	assert_int_equal(output_file__open("f", &f), 0);
 	assert_int_equal(output_file__temporary(f, path, sizeof(path)), 0);
@@ -301,19 +292,7 @@ static void temporary_file_is_exchanged(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		in_directory(chosen_names_replace_what_is_there),
-		in_directory(siblings_lie_beside_the_name),
-		in_directory(places_do_not_move),
-		in_directory(strangers_decide_nothing_in_a_directory_for_all),
-		in_directory(shared_directories_are_known),
-		in_directory(links_of_procfs),
-		in_directory(finished_files_can_be_taken_back),
-		in_directory(a_directory_has_come_under_the_name),
-		in_directory(temporary_file_is_exchanged),
-	};
-
 	unsetenv("SUDO_UID"); /* the tests themselves may run under sudo */
 	unsetenv("SUDO_GID");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(enter_directory, leave_directory);
 }

@@ -15,13 +15,12 @@
 
 /* ---- the books ------------------------------------------------------------------------------- */
 
-static void rows_add_up(void **state)
+TEST(rows_add_up)
 {
 	struct outside_books *b = outside_books__new();
 	uint64_t before = monotonic_ns();
 	struct outside_row row;
 
-	(void)state;
 	outside_books__add(NULL, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, 1);
 	assert_false(outside_books__take(b, &row));
 	outside_books__add(b, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, 2);
@@ -47,14 +46,13 @@ static void rows_add_up(void **state)
 }
 
 /* However many users there are: those with rows of their own keep them, all others have one. */
-static void users_are_bounded(void **state)
+TEST(users_are_bounded)
 {
 	struct outside_books *b = outside_books__new();
 	uint64_t others = 0, own = 0, unknown = 0;
 	struct outside_row row;
 	size_t rows = 0;
 
-	(void)state;
 	for (uint32_t user = 0; user < 5000; user++)
 		outside_books__add(b, user, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF, 1);
 	outside_books__add(b, OUTSIDE_USER_UNKNOWN, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF, 1);
@@ -71,11 +69,10 @@ static void users_are_bounded(void **state)
 	outside_books__free(b);
 }
 
-static void users_are_those_of_processes(void **state)
+TEST(users_are_those_of_processes)
 {
 	struct outside_books *b = outside_books__new();
 
-	(void)state;
 	assert_int_equal(outside_books__user_of(b, getpid()), getuid());
 	assert_int_equal(outside_books__user_of(b, getpid()), getuid());
 	assert_int_equal(outside_books__user_of(b, 0x3ffffff), OUTSIDE_USER_UNKNOWN);
@@ -84,7 +81,7 @@ static void users_are_those_of_processes(void **state)
 }
 
 /* A sentence for each row that there can be, of the size that is promised. */
-static void every_row_has_words(void **state)
+TEST(every_row_has_words)
 {
 	static const char *const things[] = {
 #define X(id, name, unit, text) text,
@@ -98,7 +95,6 @@ static void every_row_has_words(void **state)
 	};
 	char text[OUTSIDE_TEXT_SIZE];
 
-	(void)state;
 	for (uint8_t thing = 0; thing < OUTSIDE_THING_COUNT; thing++) {
 		for (uint8_t reason = 0; reason < OUTSIDE_REASON_COUNT; reason++) {
 			const struct outside_row row = {OUTSIDE_USER_UNKNOWN, thing, reason,
@@ -127,7 +123,7 @@ static int decode(void *context, struct event_header *event)
 	return event_decode(event, context);
 }
 
-static void events_become_rows(void **state)
+TEST(events_become_rows)
 {
 	struct outside_books *b = outside_books__new();
 	struct profile_symbols symbols;
@@ -135,7 +131,6 @@ static void events_become_rows(void **state)
 	const struct profile *p;
 	struct fixture f;
 
-	(void)state;
 	fixture__init(&f, 1000);
 	profile_symbols__init(&symbols, f.b);
 	handler = profile_symbols__handler(&symbols);
@@ -166,13 +161,12 @@ static void add(struct fixture *f, uint32_t user, unsigned int thing, unsigned i
 	profile_builder__outside(f->b, &row);
 }
 
-static void strangers_rows_are_bounded(void **state)
+TEST(strangers_rows_are_bounded)
 {
 	const struct profile *p;
 	struct fixture f;
 	uint64_t sum = 0;
 
-	(void)state;
 	fixture__init(&f, 1000);
 	add(&f, 1, OUTSIDE_THING_COUNT, 0, 1, AT(1)); /* of a newer recorder */
 	add(&f, 1, 0, OUTSIDE_REASON_COUNT, 1, AT(1));
@@ -189,12 +183,11 @@ static void strangers_rows_are_bounded(void **state)
 	profile_builder__free(f.b);
 }
 
-static void counts_saturate(void **state)
+TEST(counts_saturate)
 {
 	const struct profile *p;
 	struct fixture f;
 
-	(void)state;
 	fixture__init(&f, 1000);
 	add(&f, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, UINT64_MAX - 1, AT(2));
 	add(&f, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, UINT64_MAX - 1, AT(1));
@@ -243,7 +236,7 @@ static void assert_row(const cJSON *outside)
 	assert_string_equal(string(row, "text"), ROW);
 }
 
-static void report_shows_it(void **state)
+TEST(report_shows_it)
 {
 	const struct report_options options = {.json = true};
 	struct export_request request = {};
@@ -252,7 +245,6 @@ static void report_shows_it(void **state)
 	size_t size;
 	cJSON *json;
 
-	(void)state;
 	request.profile = with_a_row(&f);
 	text = export_text(&text_exporter, request.profile, NULL);
 	assert_non_null(strstr(text, "# left out   " ROW "\n"));
@@ -267,14 +259,13 @@ static void report_shows_it(void **state)
 	profile_builder__free(f.b);
 }
 
-static void firefox_shows_it(void **state)
+TEST(firefox_shows_it)
 {
 	const cJSON *section, *entry, *marker, *schema;
 	bool reported = false, marked = false, described = false;
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, with_a_row(&f), NULL);
 
-	(void)state;
 	cJSON_ArrayForEach (section, get(get(file, "meta"), "extra"))
 		cJSON_ArrayForEach (entry, get(section, "entries"))
 			reported |= !strcmp(string(entry, "label"), "Left outside") &&
@@ -295,7 +286,7 @@ static int note_comment(void *context, const char *text)
 	return 0;
 }
 
-static void other_formats_show_it(void **state)
+TEST(other_formats_show_it)
 {
 	bool commented = false;
 	struct fixture f;
@@ -303,7 +294,6 @@ static void other_formats_show_it(void **state)
 	cJSON *cpuprofile = export_json(&cpuprofile_exporter, p, NULL);
 	cJSON *trace = export_json(&trace_exporter, p, NULL);
 
-	(void)state;
 	assert_row(get(get(get(cpuprofile, "$sysprof"), "recording"), "outside"));
 	assert_row(get(get(get(get(trace, "metadata"), "$sysprof"), "recording"), "outside"));
 	assert_int_equal(export_comments(p, note_comment, &commented), 0); /* of pprof */
@@ -314,7 +304,7 @@ static void other_formats_show_it(void **state)
 }
 
 /* Nothing is said where nothing was left. */
-static void silence(void **state)
+TEST(silence)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "recursion");
@@ -322,7 +312,6 @@ static void silence(void **state)
 	char *text = export_text(&text_exporter, p, NULL);
 	cJSON *cpuprofile = export_json(&cpuprofile_exporter, p, NULL);
 
-	(void)state;
 	assert_null(strstr(firefox, "LeftOut"));
 	assert_null(strstr(firefox, "Left outside"));
 	assert_null(strstr(text, "left out"));
@@ -335,19 +324,5 @@ static void silence(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_add_up),
-		cmocka_unit_test(users_are_bounded),
-		cmocka_unit_test(users_are_those_of_processes),
-		cmocka_unit_test(every_row_has_words),
-		cmocka_unit_test(events_become_rows),
-		cmocka_unit_test(strangers_rows_are_bounded),
-		cmocka_unit_test(counts_saturate),
-		cmocka_unit_test(report_shows_it),
-		cmocka_unit_test(firefox_shows_it),
-		cmocka_unit_test(other_formats_show_it),
-		cmocka_unit_test(silence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -119,9 +119,8 @@ static void check_case(const struct parked_case *c)
 	profile_builder__free(f.b);
 }
 
-static void threads_that_are_parked(void **state)
+TEST(threads_that_are_parked)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		check_case(&cases[i]);
 }
@@ -163,9 +162,8 @@ static bool is_parked_in_runtime(bool other_engine, bool other_function, bool ot
 	return is_parked;
 }
 
-static void how_a_runtime_calls_is_no_place(void **state)
+TEST(how_a_runtime_calls_is_no_place)
 {
-	(void)state;
 	assert_true(is_parked_in_runtime(false, false, false));
 	assert_true(is_parked_in_runtime(true, false, false));
 	assert_false(is_parked_in_runtime(false, true, false));
@@ -173,7 +171,7 @@ static void how_a_runtime_calls_is_no_place(void **state)
 }
 
 /* The innermost function of the runtime's program; a stub of the runtime is none. */
-static void a_stub_does_not_wait(void **state)
+TEST(a_stub_does_not_wait)
 {
 	struct location_id start, method, stub, futex;
 	struct thread_id thread;
@@ -181,7 +179,6 @@ static void a_stub_does_not_wait(void **state)
 	const struct profile *p;
 	struct fixture f;
 
-	(void)state;
 	fixture__init(&f, 100);
 	f.process = add_process(&f, 10, "program", 0, 0);
 	thread = add_thread(&f, f.process, 10, true, "program", 0);
@@ -202,9 +199,5 @@ static void a_stub_does_not_wait(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(threads_that_are_parked),
-					   cmocka_unit_test(how_a_runtime_calls_is_no_place),
-					   cmocka_unit_test(a_stub_does_not_wait)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

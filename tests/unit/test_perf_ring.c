@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* perf_ring and perf_events: records that wrap, that lie about their size, and what they become. */
-#include "live/capture/perf_events.h" /* before cmocka, which has a macro of the name fail */
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "unit.h"
+#include "live/capture/perf_events.h"
 #include "base/clocks.h"
 #include "stream/event_decode.h"
 
@@ -87,7 +82,7 @@ static int see(void *context, struct perf_event_header *record)
 	return seen->count == seen->stop_at ? 7 : 0;
 }
 
-static void records_come_whole_and_in_order(void **state)
+TEST_WITH(records_come_whole_and_in_order, forge, unforge)
 {
 	struct forged *f = *state;
 	struct seen seen = {.whole = true};
@@ -112,7 +107,7 @@ static void records_come_whole_and_in_order(void **state)
 	assert_true(f->ring.page->data_tail > 10 * DATA_SIZE);
 }
 
-static void sink_can_stop(void **state)
+TEST_WITH(sink_can_stop, forge, unforge)
 {
 	struct forged *f = *state;
 	struct seen seen = {.stop_at = 2, .whole = true};
@@ -127,7 +122,7 @@ static void sink_can_stop(void **state)
 	assert_int_equal(seen.types[2], 2);
 }
 
-static void bad_sizes_cost_what_is_there(void **state)
+TEST_WITH(bad_sizes_cost_what_is_there, forge, unforge)
 {
 	static const uint16_t sizes[] = {0, 4, 12, 72, UINT16_MAX};
 	struct forged *f = *state;
@@ -156,11 +151,10 @@ static void bad_sizes_cost_what_is_there(void **state)
 	assert_int_equal(seen.types[0], 9);
 }
 
-static void unmapped_is_empty(void **state)
+TEST(unmapped_is_empty)
 {
 	struct perf_ring ring = {};
 
-	(void)state;
 	assert_int_equal(perf_ring__drain(&ring, see, NULL), 0);
 	assert_int_equal(perf_ring__used(&ring), 0);
 	perf_ring__unmap(&ring);
@@ -259,7 +253,7 @@ static void begin_mmap(struct record *r, uint16_t misc, const void *identity, ui
 	record__add_words(r, 2, protection, (uint32_t)MAP_PRIVATE);
 }
 
-static void mmap_records(void **state)
+TEST(mmap_records)
 {
 	static const char path[16] = "/usr/bin/a b";
 	static const char anonymous[8] = "//anon", cut[16] = "[uprobes-trampo";
@@ -267,7 +261,6 @@ static void mmap_records(void **state)
 	struct caught caught;
 	struct record r;
 
-	(void)state;
 	begin_mmap(&r, PERF_RECORD_MISC_MMAP_BUILD_ID, by_id, PROT_READ | PROT_EXEC);
 	record__add(&r, path, sizeof(path));
 	record__end(&r, 77);
@@ -310,14 +303,13 @@ static void mmap_records(void **state)
 	assert_int_equal(caught.count, 0);
 }
 
-static void mmap_records_that_lie(void **state)
+TEST(mmap_records_that_lie)
 {
 	unsigned char id[24] = {21};
 	struct caught caught;
 	struct record r;
 	char long_path[6000];
 
-	(void)state;
 	begin_mmap(&r, PERF_RECORD_MISC_MMAP_BUILD_ID, id, PROT_EXEC);
 	record__add(&r, "/a\0\0\0\0\0", 8);
 	record__end(&r, 1);
@@ -343,7 +335,7 @@ static void mmap_records_that_lie(void **state)
 }
 
 /* Code that the kernel has made: a line as of /proc/kallsyms, and its end. That code goes is no event. */
-static void ksymbol_records(void **state)
+TEST(ksymbol_records)
 {
 	static const char name[32] = "bpf_prog_0123456789abcdef_f", end[8] = "ool";
 	uint64_t address = 0xffffffffc0001000;
@@ -352,7 +344,6 @@ static void ksymbol_records(void **state)
 	struct caught caught;
 	struct record r;
 
-	(void)state;
 	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
 	record__add(&r, &address, sizeof(address));
 	record__add_words(&r, 2, length, bpf);
@@ -409,13 +400,12 @@ static void ksymbol_records(void **state)
 }
 
 /* Nothing happens later than now. */
-static void records_of_the_future(void **state)
+TEST(records_of_the_future)
 {
 	static const char comm[8] = "comm";
 	struct caught caught;
 	struct record r;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		record__begin(&r, PERF_RECORD_COMM, 0);
 		record__add_words(&r, 2, 5u, 6u);
@@ -426,14 +416,13 @@ static void records_of_the_future(void **state)
 	}
 }
 
-static void other_records(void **state)
+TEST(other_records)
 {
 	static const char comm[24] = "a comm that is too long";
 	uint64_t lost[2] = {1, 42}, time = 5;
 	struct caught caught;
 	struct record r;
 
-	(void)state;
 	record__begin(&r, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC);
 	record__add_words(&r, 2, 5u, 6u);
 	record__add(&r, comm, sizeof(comm));
@@ -482,7 +471,7 @@ static void other_records(void **state)
 	assert_int_equal(decode(&r, &caught), -EBADMSG);
 }
 
-static void group_records(void **state)
+TEST(group_records)
 {
 	static const char path[24] = "/system.slice/a.service";
 	static const char longest[EVENT_PATH_MAX + 8] = {[0 ... EVENT_PATH_MAX] = 'x'};
@@ -490,7 +479,6 @@ static void group_records(void **state)
 	struct caught caught;
 	struct record r;
 
-	(void)state;
 	record__begin(&r, PERF_RECORD_CGROUP, 0);
 	record__add(&r, &id, sizeof(id));
 	record__add(&r, path, sizeof(path));
@@ -515,7 +503,7 @@ static void group_records(void **state)
 	assert_int_equal(caught.count, 0);
 }
 
-static void output_records(void **state)
+TEST(output_records)
 {
 	struct {
 		struct perf_event_header header;
@@ -527,7 +515,6 @@ static void output_records(void **state)
 		.event.header = {.size = sizeof(r.event), .type = EVENT_THREAD_CPU},
 	};
 
-	(void)state;
 	assert_ptr_equal(output_decode(&r.header), &r.event);
 	r.event.header.size += 8;
 	assert_null(output_decode(&r.header));
@@ -545,19 +532,5 @@ static void output_records(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(records_come_whole_and_in_order, forge, unforge),
-		cmocka_unit_test_setup_teardown(sink_can_stop, forge, unforge),
-		cmocka_unit_test_setup_teardown(bad_sizes_cost_what_is_there, forge, unforge),
-		cmocka_unit_test(unmapped_is_empty),
-		cmocka_unit_test(mmap_records),
-		cmocka_unit_test(mmap_records_that_lie),
-		cmocka_unit_test(other_records),
-		cmocka_unit_test(group_records),
-		cmocka_unit_test(ksymbol_records),
-		cmocka_unit_test(records_of_the_future),
-		cmocka_unit_test(output_records),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* /proc as events: the parsers on text, and everything else on real processes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/proc_task.h"
@@ -107,7 +103,7 @@ static struct proc_snapshot *open_snapshot(void)
 #define REST                                                                                       \
 	" S 12 34 34 0 -1 4194560 100 0 0 0 70 30 0 0 20 0 3 0 987654 1000 2 18446744073709551615"
 
-static void a_stat_line_is_parsed_whatever_name_it_contains(void **state)
+TEST(a_stat_line_is_parsed_whatever_name_it_contains)
 {
 	static const char *const names[] = {"cat",  "a b",	 "(x)",	  ") S 1 2 3",
 					    ")\n(", "(((((((((", "",	  "\xff\x01) R 1",
@@ -115,7 +111,6 @@ static void a_stat_line_is_parsed_whatever_name_it_contains(void **state)
 	struct proc_stat stat;
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		snprintf(text, sizeof(text), "77 (%s)%s\n", names[i], REST);
 		assert_int_equal(proc_parse_stat(text, strlen(text), &stat), 0);
@@ -152,12 +147,11 @@ static int parse_line(const char *text, struct proc_mapping *mapping, char *line
 	return proc_parse_mapping(line, strlen(text), mapping);
 }
 
-static void mapping_lines_are_parsed_and_bad_ones_refused(void **state)
+TEST(mapping_lines_are_parsed_and_bad_ones_refused)
 {
 	char line[512];
 	struct proc_mapping m;
 
-	(void)state;
 	assert_int_equal(parse_line("00400000-0047e000 r-xp 00001000 103:0a 12345    /usr/bin/x y",
 				    &m, line),
 			 0);
@@ -233,7 +227,7 @@ static void *helper_thread(void *context)
 	return NULL;
 }
 
-static void a_snapshot_has_threads_and_mappings(void **state)
+TEST(a_snapshot_has_threads_and_mappings)
 {
 	struct proc_snapshot *s = open_snapshot();
 	uint64_t before = monotonic_ns();
@@ -244,7 +238,6 @@ static void a_snapshot_has_threads_and_mappings(void **state)
 	pthread_t helper;
 	char path[4096] = "";
 
-	(void)state;
 	pthread_barrier_init(&barrier, NULL, 2);
 	assert_int_equal(pthread_create(&helper, NULL, helper_thread, NULL), 0);
 	pthread_barrier_wait(&barrier);
@@ -328,7 +321,7 @@ static void expect_exact_path(const char *path, bool deleted)
 	proc_snapshot__free(s);
 }
 
-static void paths_of_mappings_are_exact(void **state)
+TEST(paths_of_mappings_are_exact)
 {
 	static const char *const names[] = {"plain",	   "new\nline",	 "literal\\012",
 					    "both\n\\012", "  spaces  ", "\xff\xfe\x01",
@@ -336,7 +329,6 @@ static void paths_of_mappings_are_exact(void **state)
 	char directory[] = "/tmp/sysprof-test-XXXXXX";
 	char path[256], deep[4500] = "";
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	for (size_t i = 0; i < COUNT(names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
@@ -405,13 +397,12 @@ static const char *reported_comm(const struct reported *reported)
 	return "";
 }
 
-static void a_renamed_leader_leaves_the_process_its_program_name(void **state)
+TEST(a_renamed_leader_leaves_the_process_its_program_name)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {};
 	pid_t pid = start_child(rename_itself);
 
-	(void)state;
 	assert_int_equal(proc_snapshot__process(s, pid, true, take, &reported), 0);
 	assert_string_equal(reported_thread(&reported, pid)->comm, "MainThread");
 	assert_string_equal(reported_comm(&reported), "test_proc_snaps");
@@ -435,13 +426,12 @@ static void map_much(void)
 	}
 }
 
-static void all_of_many_mappings_are_reported(void **state)
+TEST(all_of_many_mappings_are_reported)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {.ignore = true};
 	pid_t pid = start_child(map_much);
 
-	(void)state;
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
 	assert_in_range(reported.of_type[EVENT_MMAP], MANY / 2 + 1, MANY / 2 + 100);
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
@@ -472,7 +462,7 @@ static size_t count_same(const struct reported *a, const struct reported *b)
 }
 
 /* The same, whoever reads it: a process that a reader reads, one with more than fits a message, one that is gone. */
-static void readers_report_the_same_mappings_as_the_caller(void **state)
+TEST(readers_report_the_same_mappings_as_the_caller)
 {
 	static const helper_serve_fn services[] = {proc_maps__serve};
 	const struct helper_pool_options options = {.services = services,
@@ -485,7 +475,6 @@ static void readers_report_the_same_mappings_as_the_caller(void **state)
 	const struct event_header *last;
 	pid_t pid = start_child(map_much);
 
-	(void)state;
 	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
 	proc_snapshot__use_readers(s, pool, 0);
@@ -537,7 +526,7 @@ static void *signal_and_sleep(void *fd)
 	return NULL;
 }
 
-static void a_process_with_an_ended_leader_is_reported(void **state)
+TEST(a_process_with_an_ended_leader_is_reported)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {};
@@ -545,7 +534,6 @@ static void a_process_with_an_ended_leader_is_reported(void **state)
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
@@ -595,7 +583,7 @@ static void expect_hidden(pid_t pid, pid_t thread)
 		assert_int_equal(status, 0);
 }
 
-static void each_kind_of_process_has_its_state(void **state)
+TEST(each_kind_of_process_has_its_state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct proc_identity identity = {};
@@ -605,7 +593,6 @@ static void each_kind_of_process_has_its_state(void **state)
 	pid_t pid = start_child(nothing);
 	char comm[32];
 
-	(void)state;
 	assert_int_equal(proc_process_state(pid, &identity), PROC_ALIVE);
 	assert_int_equal(identity.tgid, pid);
 	assert_int_equal(identity.ppid, getpid());
@@ -657,13 +644,12 @@ static void make_grandchildren(void)
 	start_child(nothing);
 }
 
-static void descendants_are_found_once_and_without_the_roots(void **state)
+TEST(descendants_are_found_once_and_without_the_roots)
 {
 	struct proc_snapshot *s = open_snapshot();
 	pid_t pid = start_child(make_grandchildren), *found = NULL;
 	size_t count = 0;
 
-	(void)state;
 	assert_int_equal(proc_snapshot__descendants(s, &pid, 1, &found, &count), 0);
 	assert_int_equal(count, 6); /* 2 children, 4 grandchildren */
 	for (size_t i = 0; i < count; i++) {
@@ -704,14 +690,13 @@ static uint64_t thread_cpu_now(void)
 	return now.tv_sec * 1000 * MS + now.tv_nsec;
 }
 
-static void the_cpu_time_of_each_thread_is_reported(void **state)
+TEST(the_cpu_time_of_each_thread_is_reported)
 {
 	struct proc_snapshot *s = open_snapshot();
 	const struct thread_cpu_event *e;
 	struct reported reported = {};
 	uint64_t start = thread_cpu_now(), before, after;
 
-	(void)state;
 	while (thread_cpu_now() < start + 50 * MS)
 		;
 	before = thread_cpu_now();
@@ -745,7 +730,7 @@ static void fork_storm(void)
 	}
 }
 
-static void all_processes_are_reported_while_others_come_and_go(void **state)
+TEST(all_processes_are_reported_while_others_come_and_go)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {};
@@ -753,7 +738,6 @@ static void all_processes_are_reported_while_others_come_and_go(void **state)
 	uint64_t end = monotonic_ns() + 300 * MS;
 	unsigned int kernel = 0;
 
-	(void)state;
 	do {
 		reported_fini(&reported);
 		assert_int_equal(proc_snapshot__all(s, false, take, &reported), 0);
@@ -778,7 +762,7 @@ static void all_processes_are_reported_while_others_come_and_go(void **state)
 
 /* ---- reading again --------------------------------------------------------------------------- */
 
-static void repeated_rereading_of_a_process_is_delayed(void **state)
+TEST(repeated_rereading_of_a_process_is_delayed)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct reported reported = {.ignore = true};
@@ -786,7 +770,6 @@ static void repeated_rereading_of_a_process_is_delayed(void **state)
 	struct live_part r;
 	uint64_t start;
 
-	(void)state;
 	assert_non_null(tasks);
 	assert_int_equal(reread_part__new(&(struct reread_options){tasks, s, take, &reported}, &r),
 			 0);
@@ -852,11 +835,10 @@ static pid_t start_in_time(bool grandchild, const int ready[2])
  * A process has the offsets of its namespace. One that has unshared has another one than its
  * children: the offsets in its file are theirs.
  */
-static void a_process_has_the_clock_offset_of_its_namespace(void **state)
+TEST(a_process_has_the_clock_offset_of_its_namespace)
 {
 	int64_t ahead = 1;
 
-	(void)state;
 	assert_int_equal(proc_clock_ahead(getpid(), &ahead), 0);
 	assert_int_equal(ahead, 0);
 	if (access("/proc/self/timens_offsets", F_OK) || geteuid())
@@ -882,22 +864,5 @@ static void a_process_has_the_clock_offset_of_its_namespace(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_has_the_clock_offset_of_its_namespace),
-		cmocka_unit_test(a_stat_line_is_parsed_whatever_name_it_contains),
-		cmocka_unit_test(mapping_lines_are_parsed_and_bad_ones_refused),
-		cmocka_unit_test(a_snapshot_has_threads_and_mappings),
-		cmocka_unit_test(paths_of_mappings_are_exact),
-		cmocka_unit_test(readers_report_the_same_mappings_as_the_caller),
-		cmocka_unit_test(a_renamed_leader_leaves_the_process_its_program_name),
-		cmocka_unit_test(all_of_many_mappings_are_reported),
-		cmocka_unit_test(a_process_with_an_ended_leader_is_reported),
-		cmocka_unit_test(each_kind_of_process_has_its_state),
-		cmocka_unit_test(descendants_are_found_once_and_without_the_roots),
-		cmocka_unit_test(the_cpu_time_of_each_thread_is_reported),
-		cmocka_unit_test(all_processes_are_reported_while_others_come_and_go),
-		cmocka_unit_test(repeated_rereading_of_a_process_is_delayed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The write side of the profile: interning, naming, the bounds of lives, the read helpers. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <sysprof/profile_builder.h>
 
+#include "unit.h"
 #include "profile/profile.h"
 #include "models/profile_dump.h"
 
@@ -54,9 +51,8 @@ static const struct profile *finish(void)
 	return p;
 }
 
-static void strings_are_interned(void **state)
+TEST(strings_are_interned)
 {
-	(void)state;
 	assert_int_equal(str(NULL).v, 0);
 	assert_int_equal(str("").v, 0);
 	assert_int_not_equal(str("a").v, str("b").v);
@@ -64,7 +60,7 @@ static void strings_are_interned(void **state)
 	assert_string_equal(profile_builder__get_string(b, str("b")), "b");
 }
 
-static void dsos_are_what_they_are_built_from(void **state)
+TEST(dsos_are_what_they_are_built_from)
 {
 	struct profile_dso one = {.kind = DSO_FILE,
 				  .path = str("/bin/one"),
@@ -75,7 +71,6 @@ static void dsos_are_what_they_are_built_from(void **state)
 	struct profile_dso copy = one;
 	struct dso_id id;
 
-	(void)state;
 	id = profile_builder__dso(b, &one);
 	/* the same build somewhere else is the same dso; and this time it could be opened */
 	copy.path = str("/bin/copy");
@@ -93,14 +88,13 @@ static void dsos_are_what_they_are_built_from(void **state)
 	assert_int_not_equal(file("/lib/y", 7).v, id.v);
 }
 
-static void locations_of_files_belong_to_nobody(void **state)
+TEST(locations_of_files_belong_to_nobody)
 {
 	struct dso_id dso = file("/lib/x", 7);
 	struct profile_dso jit = {.kind = DSO_JIT, .path = str("//anon"), .name = str("[anon]")};
 	struct dso_id code = profile_builder__dso(b, &jit);
 	struct location_id l;
 
-	(void)state;
 	l = profile_builder__location(b, dso, 16, (struct process_id){1}, CATEGORY_LIBRARY);
 	assert_int_equal(
 		profile_builder__location(b, dso, 16, (struct process_id){2}, CATEGORY_LIBRARY).v,
@@ -115,7 +109,7 @@ static void locations_of_files_belong_to_nobody(void **state)
 		l.v);
 }
 
-static void stacks_are_a_tree(void **state)
+TEST(stacks_are_a_tree)
 {
 	struct dso_id dso = file("/lib/x", 7);
 	struct location_id x = profile_builder__location(b, dso, 1, nobody, CATEGORY_USER);
@@ -124,7 +118,6 @@ static void stacks_are_a_tree(void **state)
 	struct stack_id leaf = profile_builder__stack(b, root, y);
 	const struct profile *p;
 
-	(void)state;
 	assert_int_equal(profile_builder__stack(b, (struct stack_id){0}, x).v, root.v);
 	assert_int_equal(profile_builder__stack(b, root, y).v, leaf.v);
 	assert_int_not_equal(profile_builder__stack(b, root, x).v, root.v);
@@ -134,14 +127,13 @@ static void stacks_are_a_tree(void **state)
 }
 
 /* Interning at some size, so that the indexes grow. */
-static void many_of_everything(void **state)
+TEST(many_of_everything)
 {
 	enum { COUNT = 20000 };
 	struct dso_id dso = file("/lib/x", 7);
 	struct stack_id parent = {0};
 	char name[32];
 
-	(void)state;
 	for (unsigned int round = 0; round < 2; round++) {
 		parent.v = 0;
 		for (unsigned int i = 1; i <= COUNT; i++) {
@@ -168,7 +160,7 @@ static const char *name_of(const struct profile *p, struct location_id l)
 	return profile__string(p, p->functions[p->lines[location->first_line].function.v].name);
 }
 
-static void unnamed_locations_get_names(void **state)
+TEST(unnamed_locations_get_names)
 {
 	struct profile_process process = {.pid = 1, .start = 1};
 	struct process_id pid = profile_builder__process(b, &process);
@@ -179,7 +171,6 @@ static void unnamed_locations_get_names(void **state)
 	struct profile_function f = {.name = str("main"), .address = 16, .size = 4};
 	const struct profile *p;
 
-	(void)state;
 	f.dso = file("libx.so", 1);
 	l[0] = profile_builder__location(b, f.dso, 1, nobody, CATEGORY_LIBRARY);
 	l[1] = profile_builder__location(b, f.dso, 2, nobody, CATEGORY_LIBRARY);
@@ -237,7 +228,7 @@ static void add_sample(struct thread_id thread, uint64_t time, struct stack_id s
 	profile_builder__sample(b, thread, &sample);
 }
 
-static void times_and_lives_are_settled(void **state)
+TEST(times_and_lives_are_settled)
 {
 	struct profile_process process = {.pid = 1, .start = 5};
 	struct process_id pid = profile_builder__process(b, &process);
@@ -246,7 +237,6 @@ static void times_and_lives_are_settled(void **state)
 	const struct profile *p;
 	const struct profile_thread *t;
 
-	(void)state;
 	profile_builder__session(b)->start = 100;
 	profile_builder__session(b)->end = 200;
 	profile_builder__session(b)->start_realtime = 1000;
@@ -278,25 +268,23 @@ static void times_and_lives_are_settled(void **state)
 }
 
 /* In pprof's words: <https://github.com/google/pprof/blob/main/proto/profile.proto>. */
-static void cpu_is_the_sample_type(void **state)
+TEST(cpu_is_the_sample_type)
 {
 	const struct profile *p = finish();
 
-	(void)state;
 	assert_int_equal(p->sample_type_count, 1);
 	assert_int_equal(p->sample_types[0].kind, SAMPLE_CPU);
 	assert_string_equal(profile__string(p, p->sample_types[0].name), "cpu");
 	assert_string_equal(profile__string(p, p->sample_types[0].unit), "nanoseconds");
 }
 
-static void hostile_numbers_do_not_overflow(void **state)
+TEST(hostile_numbers_do_not_overflow)
 {
 	struct profile_process process = {.pid = 1, .start = UINT64_MAX, .end = UINT64_MAX};
 	struct process_id pid = profile_builder__process(b, &process);
 	struct thread_id t = profile_builder__thread(b, pid, 1, true, str("a"), UINT64_MAX);
 	struct profile_cpu_books books = {.cpu = 1};
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		add_sample(t, UINT64_MAX, some_stack(), UINT64_MAX, "a", STACK_END_ROOT);
 	profile_builder__thread_cpu_tail(b, t, UINT64_MAX);
@@ -311,13 +299,12 @@ static void hostile_numbers_do_not_overflow(void **state)
 	assert_int_equal(finish()->books_count, 1);
 }
 
-static void books_meta_and_losses(void **state)
+TEST(books_meta_and_losses)
 {
 	struct profile_cpu_books books = {
 		.cpu = 2, .period = 10, .time_running = 105, .due = 10, .count = {4, 3}};
 	const struct profile *p;
 
-	(void)state;
 	profile_builder__books(b, &books);
 	books.cpu = 0;
 	books.count[BOOK_FILTERED] = 2;
@@ -348,7 +335,7 @@ static void books_meta_and_losses(void **state)
 	assert_int_equal(p->lost_ranges[0].until, 30);
 }
 
-static void dump_is_deterministic(void **state)
+TEST(dump_is_deterministic)
 {
 	struct profile_process process = {.pid = 1, .start = 5, .name = str("a\n\"b")};
 	struct process_id pid = profile_builder__process(b, &process);
@@ -357,7 +344,6 @@ static void dump_is_deterministic(void **state)
 	char *text[2];
 	size_t size[2];
 
-	(void)state;
 	add_sample(t, 9, some_stack(), 3, "a", STACK_END_ROOT);
 	p = finish();
 	for (int i = 0; i < 2; i++) {
@@ -373,7 +359,7 @@ static void dump_is_deterministic(void **state)
 	free(text[1]);
 }
 
-static void a_stack_of_nothing_is_found(void **state)
+TEST(a_stack_of_nothing_is_found)
 {
 	struct profile_process process = {.pid = 1, .start = 5};
 	struct process_id pid = profile_builder__process(b, &process);
@@ -381,7 +367,6 @@ static void a_stack_of_nothing_is_found(void **state)
 	const struct profile *p = NULL;
 	char why[128];
 
-	(void)state;
 	add_sample(t, 9, (struct stack_id){0}, 3, "a", STACK_END_ROOT);
 	assert_int_equal(profile_builder__finish(b, &p, why, sizeof(why)), -EINVAL);
 	assert_null(p);
@@ -389,7 +374,7 @@ static void a_stack_of_nothing_is_found(void **state)
 }
 
 /* Taken from the last samples first, as from a plain array. */
-static void cpu_time_is_taken_back(void **state)
+TEST(cpu_time_is_taken_back)
 {
 	enum { ROUNDS = 4000 };
 	struct profile_process process = {.pid = 1, .start = 5};
@@ -400,7 +385,6 @@ static void cpu_time_is_taken_back(void **state)
 	const struct profile *p;
 	size_t rows = 0;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		uint64_t amount, taken = 0;
 
@@ -446,7 +430,7 @@ static struct location_id inlined(struct dso_id dso, uint64_t address, size_t co
 	return id;
 }
 
-static void chains_of_inlined_functions_are_bounded(void **state)
+TEST(chains_of_inlined_functions_are_bounded)
 {
 	enum { SAMPLES = 3000 };
 	struct profile_process process = {.pid = 1, .start = 5};
@@ -457,7 +441,6 @@ static void chains_of_inlined_functions_are_bounded(void **state)
 	struct stack_id stack = profile_builder__stack(b, (struct stack_id){0}, flat);
 	const struct profile *p;
 
-	(void)state;
 	stack = profile_builder__stack(b, stack, deep);
 	for (int i = 0; i < SAMPLES; i++)
 		add_sample(t, 10 + i, stack, 1, "a", STACK_END_ROOT);
@@ -476,7 +459,7 @@ static void chains_of_inlined_functions_are_bounded(void **state)
 	}
 }
 
-static void a_few_long_chains_are_whole(void **state)
+TEST(a_few_long_chains_are_whole)
 {
 	struct profile_process process = {.pid = 1, .start = 5};
 	struct process_id pid = profile_builder__process(b, &process);
@@ -485,7 +468,6 @@ static void a_few_long_chains_are_whole(void **state)
 	struct stack_id stack = profile_builder__stack(b, (struct stack_id){0}, deep);
 	const struct profile *p;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		add_sample(t, 10 + i, stack, 1, "a", STACK_END_ROOT);
 	p = finish();
@@ -493,12 +475,11 @@ static void a_few_long_chains_are_whole(void **state)
 	assert_int_equal(p->inlined_left_out, 0);
 }
 
-static void many_facts_and_books(void **state)
+TEST(many_facts_and_books)
 {
 	const struct profile *p;
 	char key[32], value[32];
 
-	(void)state;
 	for (unsigned int i = 0; i < 5000; i++) {
 		snprintf(key, sizeof(key), "key%u", i);
 		profile_builder__meta(b, key, "old");
@@ -529,28 +510,7 @@ static void many_facts_and_books(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(strings_are_interned),
-		TEST(dsos_are_what_they_are_built_from),
-		TEST(locations_of_files_belong_to_nobody),
-		TEST(stacks_are_a_tree),
-		TEST(many_of_everything),
-		TEST(unnamed_locations_get_names),
-		TEST(times_and_lives_are_settled),
-		TEST(cpu_is_the_sample_type),
-		TEST(hostile_numbers_do_not_overflow),
-		TEST(books_meta_and_losses),
-		TEST(dump_is_deterministic),
-		TEST(a_stack_of_nothing_is_found),
-		TEST(cpu_time_is_taken_back),
-		TEST(chains_of_inlined_functions_are_bounded),
-		TEST(a_few_long_chains_are_whole),
-		TEST(many_facts_and_books),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(set_up, tear_down);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Frames of code as PyPy makes it, in this process's own memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"
 
@@ -79,11 +75,10 @@ static void assert_frame(const struct code *c, size_t i, uint64_t start, uint64_
 	assert_int_equal(f->fp_offset, fp);
 }
 
-static void one_frame_size_covers_an_area_of_traces(void **state)
+TEST(one_frame_size_covers_an_area_of_traces)
 {
 	struct code c = make_code(4 * PAGE);
 
-	(void)state;
 	assert_int_equal(request(&c), -ENODATA);
 	PUT(c.bytes + 100, END);
 	PUT(c.bytes + 4 * PAGE - sizeof(END) + 1, END); /* at the very end */
@@ -95,22 +90,20 @@ static void one_frame_size_covers_an_area_of_traces(void **state)
 }
 
 /* A version with a smaller frame has shorter instructions. */
-static void a_smaller_frame_is_found_by_shorter_instructions(void **state)
+TEST(a_smaller_frame_is_found_by_shorter_instructions)
 {
 	struct code c = make_code(PAGE);
 
-	(void)state;
 	PUT(c.bytes + 64, OTHER_END);
 	assert_int_equal(request(&c), 0);
 	assert_frame(&c, 0, 0, PAGE, 0x60, -8, -0x38);
 	free_code(&c);
 }
 
-static void helpers_have_frames_of_their_own(void **state)
+TEST(helpers_have_frames_of_their_own)
 {
 	struct code c = make_code(PAGE);
 
-	(void)state;
 	PUT(c.bytes, END);
 	PUT(c.bytes + 100, MAKE_ROOM);
 	PUT(c.bytes + 150, GIVE_BACK);
@@ -134,11 +127,10 @@ static void helpers_have_frames_of_their_own(void **state)
 }
 
 /* Behind more helpers than are kept nothing is known: what follows may be one of either kind. */
-static void code_behind_too_many_helpers_has_no_frame(void **state)
+TEST(code_behind_too_many_helpers_has_no_frame)
 {
 	struct code c = make_code(16 * PAGE);
 
-	(void)state;
 	PUT(c.bytes, END);
 	for (size_t at = 16; at < 16 * PAGE - 16; at += 16) {
 		PUT(c.bytes + at, MAKE_ROOM);
@@ -152,27 +144,25 @@ static void code_behind_too_many_helpers_has_no_frame(void **state)
 }
 
 /* Of memory that is not there, or of another code, nothing is known. */
-static void areas_that_cannot_be_read_have_no_frames(void **state)
+TEST(areas_that_cannot_be_read_have_no_frames)
 {
 	static const struct made_area areas[] = {{0, 1u << 20}, {0x7ffffffff000, 0x800000000000}};
 	struct made_frame *frames;
 	size_t count;
 
-	(void)state;
 	assert_int_equal(find_frames(areas, 2, &frames, &count), -ENODATA);
 	assert_int_equal(find_frames(areas, 0, &frames, &count), -ENODATA);
 	assert_null(frames);
 }
 
 /* Whatever is there, frames ascend, do not overlap and stay in the area. */
-static void frames_of_any_bytes_ascend_within_their_area(void **state)
+TEST(frames_of_any_bytes_ascend_within_their_area)
 {
 	static const char *const pieces[] = {END,      OTHER_END, MAKE_ROOM, GIVE_BACK,
 					     LEA_BACK, TAKE_ARG,  "\xc2\x08"};
 	struct code c = make_code(2 * PAGE);
 	unsigned int given = 0;
 
-	(void)state;
 	srand(1);
 	for (int turn = 0; turn < 200; turn++) {
 		for (size_t i = 0; i < 2 * PAGE - 16; i += 1 + (unsigned)rand() % 40) {
@@ -197,14 +187,5 @@ static void frames_of_any_bytes_ascend_within_their_area(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_frame_size_covers_an_area_of_traces),
-		cmocka_unit_test(a_smaller_frame_is_found_by_shorter_instructions),
-		cmocka_unit_test(helpers_have_frames_of_their_own),
-		cmocka_unit_test(areas_that_cannot_be_read_have_no_frames),
-		cmocka_unit_test(code_behind_too_many_helpers_has_no_frame),
-		cmocka_unit_test(frames_of_any_bytes_ascend_within_their_area),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

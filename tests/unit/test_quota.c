@@ -2,10 +2,6 @@
 /*
  * Accounts of users, eviction, rates, and the table of limits in docs/SECURITY.md, which --print prints.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +9,7 @@
 #include <sysprof/runtime_info.h>
 #include <sysprof/unwind_table.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "live/capture/tick_rings.h"
@@ -29,8 +26,6 @@
 #include "unwind/made_code.h"
 #include "world/recorder.h"
 
-#include <cmocka.h> /* its fail() is a macro */
-
 #define BEGIN "<!-- table: build/tests/unit/test_quota --print -->\n"
 #define END   "<!-- end of table -->\n"
 
@@ -45,9 +40,8 @@ static void reset(uint64_t user, uint64_t all, uint64_t period)
 
 /* ---- eviction -------------------------------------------------------------------------------- */
 
-static void an_owner_can_evict_only_from_a_larger_one(void **state)
+TEST(an_owner_can_evict_only_from_a_larger_one)
 {
-	(void)state;
 	reset(0, 0, 0);
 	assert_int_equal(quota__most(&q, 1, 1), QUOTA_OWNERS); /* nothing is held */
 	quota__take(&q, 1, 10, 0);
@@ -69,11 +63,10 @@ static void an_owner_can_evict_only_from_a_larger_one(void **state)
 }
 
 /* However many one takes, another gets as much as it requests, up to the half. */
-static void a_late_owner_gets_half_of_a_full_quota(void **state)
+TEST(a_late_owner_gets_half_of_a_full_quota)
 {
 	unsigned int got = 0;
 
-	(void)state;
 	reset(0, 0, 0);
 	quota__take(&q, 7, 1000, 0);
 	while (quota__most(&q, 8, 1) < QUOTA_OWNERS) {
@@ -87,9 +80,8 @@ static void a_late_owner_gets_half_of_a_full_quota(void **state)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static void each_refusal_names_the_limit_that_was_reached(void **state)
+TEST(each_refusal_names_the_limit_that_was_reached)
 {
-	(void)state;
 	reset(10, 15, 0);
 	quota__take(&q, 1, 10, 0);
 	assert_int_equal(quota__refusal(&q, 1, 1, 0), OUTSIDE_BY_USER);
@@ -111,9 +103,8 @@ static void each_refusal_names_the_limit_that_was_reached(void **state)
 }
 
 /* Owners for whom there is no account share one, and what is given back frees accounts. */
-static void owners_without_an_account_share_one(void **state)
+TEST(owners_without_an_account_share_one)
 {
-	(void)state;
 	reset(10, 0, 0);
 	for (uint64_t owner = 0; owner < 3000; owner++)
 		quota__take(&q, owner, 1, 0);
@@ -132,13 +123,12 @@ static void owners_without_an_account_share_one(void **state)
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
-static void a_meter_recovers_at_the_rate_of_its_limit(void **state)
+TEST(a_meter_recovers_at_the_rate_of_its_limit)
 {
 	const struct quota_limit limit = {.limit = 100, .period = 1000};
 	const uint64_t now = 1ull << 40;
 	struct meter m = {};
 
-	(void)state;
 	assert_int_equal(meter__left(&m, &limit, now), 100);
 	meter__take(&m, &limit, 150, now);
 	assert_int_equal(meter__left(&m, &limit, now), -50);
@@ -153,11 +143,10 @@ static void a_meter_recovers_at_the_rate_of_its_limit(void **state)
 }
 
 /* An account that time has emptied is another owner's. */
-static void an_emptied_account_goes_to_another_owner(void **state)
+TEST(an_emptied_account_goes_to_another_owner)
 {
 	const uint64_t now = 1ull << 40;
 
-	(void)state;
 	reset(100, 0, 1000);
 	for (uint64_t owner = 0; owner < QUOTA_OWNERS - 1; owner++)
 		quota__take(&q, owner, 100, now);
@@ -171,11 +160,10 @@ static void an_emptied_account_goes_to_another_owner(void **state)
 }
 
 /* What grows adds up unused, for owners without an account of their own and for all as well. */
-static void unused_amounts_of_a_growing_limit_add_up(void **state)
+TEST(unused_amounts_of_a_growing_limit_add_up)
 {
 	const uint64_t began = 1ull << 40;
 
-	(void)state;
 	reset(100, 250, 1000);
 	q.user.grows = q.all.grows = true;
 	quota__begin(&q, began);
@@ -199,12 +187,11 @@ static void unused_amounts_of_a_growing_limit_add_up(void **state)
 }
 
 /* The sums of a process that hangs are those of the next, and several quotas have one sum. Forged ones are bounded. */
-static void a_successor_continues_the_sums_of_a_quota(void **state)
+TEST(a_successor_continues_the_sums_of_a_quota)
 {
 	static struct quota next;
 	_Atomic int64_t all = 0;
 
-	(void)state;
 	reset(10, 15, 0);
 	q.shared = &all;
 	quota__take(&q, 1, 10, 0);
@@ -274,14 +261,13 @@ static uint64_t publish_all(struct meter *process, uint32_t pid, uint64_t cost, 
 	return claim_all(process, &q.total, pid, cost, now, &refusal);
 }
 
-static void a_process_claims_its_share_and_repays_excess(void **state)
+TEST(a_process_claims_its_share_and_repays_excess)
 {
 	const struct quota_claim large = {.process = &(struct meter){}, .all = &q.total};
 	struct meter one = {}, other = {};
 	uint64_t now = SECOND, spent = 0;
 	enum outside_reason refusal;
 
-	(void)state;
 	begin_claims(QUOTA_PUBLISHING, 2);
 	assert_int_equal(claim_all(&one, &q.total, 1000, MS, now, &refusal), 50 * MS);
 	assert_int_equal(refusal, OUTSIDE_BY_ITSELF);
@@ -300,13 +286,12 @@ static void a_process_claims_its_share_and_repays_excess(void **state)
 }
 
 /* No user is looked up as long as there is enough for all. */
-static void processes_of_one_user_leave_enough_for_another(void **state)
+TEST(processes_of_one_user_leave_enough_for_another)
 {
 	enum { MANY = 1000 };
 	struct meter credits[MANY] = {}, victim = {};
 	uint64_t now = SECOND, spent = 0, until;
 
-	(void)state;
 	begin_claims(QUOTA_PUBLISHING, 2);
 	users_found = 0;
 	assert_int_equal(publish_all(&victim, 9000, 10 * MS, now), 50 * MS);
@@ -329,14 +314,13 @@ static void processes_of_one_user_leave_enough_for_another(void **state)
 }
 
 /* Each limit is reached: that of a process, that of its user, and that of all. */
-static void claims_end_at_limits_of_process_user_and_all(void **state)
+TEST(claims_end_at_limits_of_process_user_and_all)
 {
 	const uint64_t now = 5 * quota_row(QUOTA_FUNCTIONS)->all.period;
 	struct meter processes[16] = {};
 	uint64_t first = 0, second = 0;
 	enum outside_reason refusal;
 
-	(void)state;
 	begin_claims(QUOTA_FUNCTIONS, 3);
 	for (uint32_t i = 0; i < 8; i++) {
 		first += claim_all(&processes[i], &q.total, 1000 + i, QUOTA_MB, now, &refusal);
@@ -352,14 +336,13 @@ static void claims_end_at_limits_of_process_user_and_all(void **state)
 }
 
 /* A thousand users with large publications do not hold up those with small ones: those have another meter. */
-static void large_publications_leave_room_for_small_ones(void **state)
+TEST(large_publications_leave_room_for_small_ones)
 {
 	enum { MANY = 1000 };
 	struct meter credits[MANY] = {}, victim = {}, large = {};
 	uint64_t now = SECOND, spent = 0;
 	enum outside_reason refusal;
 
-	(void)state;
 	begin_claims(QUOTA_PUBLISHING, 2);
 	for (uint32_t i = 0; i < MANY; i++)
 		spent += claim_all(&credits[i], &large, 1000 * (i + 1), MS, now, &refusal);
@@ -375,7 +358,7 @@ static uint32_t user_itself(void *context, uint32_t pid)
 }
 
 /* What all others take is no reason to refuse root, who has a user's limit like everyone. */
-static void root_is_spared_by_the_limit_of_all_users(void **state)
+TEST(root_is_spared_by_the_limit_of_all_users)
 {
 	struct meter process = {}, tenants[10] = {};
 	uint32_t user = 0;
@@ -388,7 +371,6 @@ static void root_is_spared_by_the_limit_of_all_users(void **state)
 		.context = &user,
 	};
 
-	(void)state;
 	reset(10, 30, 0);
 	q.all.spares_root = true;
 	for (user = 1; user <= 3; user++) {
@@ -405,13 +387,12 @@ static void root_is_spared_by_the_limit_of_all_users(void **state)
 }
 
 /* Of those that always wait: root has every other turn, the others have as many as each other. */
-static void root_has_half_the_turns_and_others_equal_shares(void **state)
+TEST(root_has_half_the_turns_and_others_equal_shares)
 {
 	static const uint64_t OWNERS[] = {7, 3, QUOTA_ROOT, QUOTA_NOBODY, 1000};
 	unsigned int served[5] = {};
 	struct turns t = {};
 
-	(void)state;
 	for (int turn = 0; turn < 80; turn++) {
 		size_t next = 0;
 
@@ -427,13 +408,12 @@ static void root_has_half_the_turns_and_others_equal_shares(void **state)
 }
 
 /* What is refused is not taken, and what was given again counts once. */
-static void a_refused_amount_is_not_spent(void **state)
+TEST(a_refused_amount_is_not_spent)
 {
 	const struct quota_limit *limit = &quota_row(QUOTA_CODE_COPIES)->all;
 	const uint64_t now = 5 * limit->period;
 	struct meter m = {};
 
-	(void)state;
 	for (size_t i = 0; i < limit->limit / 1024; i++)
 		assert_true(meter__spend(&m, limit, 1024, now));
 	assert_false(meter__spend(&m, limit, 1024, now));
@@ -563,13 +543,12 @@ static void print_table(FILE *out)
 	print_constants(out);
 }
 
-static void the_document_has_the_table_of_limits(void **state)
+TEST(the_document_has_the_table_of_limits)
 {
 	_cleanup_free_ char *text = NULL, *table = NULL;
 	size_t size, length;
 	FILE *out = open_memstream(&table, &length);
 
-	(void)state;
 	fprintf(out, BEGIN);
 	print_table(out);
 	fprintf(out, END);
@@ -583,28 +562,9 @@ static void the_document_has_the_table_of_limits(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_owner_can_evict_only_from_a_larger_one),
-		cmocka_unit_test(a_late_owner_gets_half_of_a_full_quota),
-		cmocka_unit_test(each_refusal_names_the_limit_that_was_reached),
-		cmocka_unit_test(owners_without_an_account_share_one),
-		cmocka_unit_test(a_meter_recovers_at_the_rate_of_its_limit),
-		cmocka_unit_test(an_emptied_account_goes_to_another_owner),
-		cmocka_unit_test(unused_amounts_of_a_growing_limit_add_up),
-		cmocka_unit_test(a_successor_continues_the_sums_of_a_quota),
-		cmocka_unit_test(a_process_claims_its_share_and_repays_excess),
-		cmocka_unit_test(processes_of_one_user_leave_enough_for_another),
-		cmocka_unit_test(claims_end_at_limits_of_process_user_and_all),
-		cmocka_unit_test(large_publications_leave_room_for_small_ones),
-		cmocka_unit_test(root_is_spared_by_the_limit_of_all_users),
-		cmocka_unit_test(root_has_half_the_turns_and_others_equal_shares),
-		cmocka_unit_test(a_refused_amount_is_not_spent),
-		cmocka_unit_test(the_document_has_the_table_of_limits),
-	};
-
 	if (argc == 2 && !strcmp(argv[1], "--print")) {
 		print_table(stdout);
 		return 0;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

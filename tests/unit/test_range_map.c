@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* range_map against a plain search through all ranges. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 
+#include "unit.h"
 #include "symbolize/dwarf_private.h"
 #include "symbolize/range_map.h"
 
@@ -32,9 +28,8 @@ static bool plain_find(const struct plain *ranges, size_t count, uint64_t addres
 	return found;
 }
 
-static void random_ranges_agree_with_a_linear_search(void **state)
+TEST(random_ranges_agree_with_a_linear_search)
 {
-	(void)state;
 	srandom(7);
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct plain ranges[RANGES];
@@ -73,13 +68,12 @@ static void random_ranges_agree_with_a_linear_search(void **state)
 	}
 }
 
-static void ranges_exclude_their_end_and_empty_ones_match_nothing(void **state)
+TEST(ranges_exclude_their_end_and_empty_ones_match_nothing)
 {
 	uint64_t until = UINT64_MAX;
 	struct range_map map = {};
 	uint32_t value = 0;
 
-	(void)state;
 	assert_false(range_map__find(&map, 0, &value, &until));
 	assert_int_equal(range_map__build(&map), 0);
 	assert_int_equal(range_map__add(&map, 5, 5, 1, 0), 0);
@@ -99,14 +93,13 @@ static void ranges_exclude_their_end_and_empty_ones_match_nothing(void **state)
 }
 
 /* All over each other: nothing that grows with the square of their number. */
-static void the_innermost_of_many_nested_ranges_is_found(void **state)
+TEST(the_innermost_of_many_nested_ranges_is_found)
 {
 	uint64_t until = UINT64_MAX;
 	const uint32_t count = 200000;
 	struct range_map map = {};
 	uint32_t value = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(range_map__add(&map, i, 2 * count - i, i, i), 0);
 	assert_int_equal(range_map__build(&map), 0);
@@ -121,11 +114,5 @@ static void the_innermost_of_many_nested_ranges_is_found(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_ranges_agree_with_a_linear_search),
-		cmocka_unit_test(ranges_exclude_their_end_and_empty_ones_match_nothing),
-		cmocka_unit_test(the_innermost_of_many_nested_ranges_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests of a pool: what they are charged and refused for, at times of the test's choice. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/clocks.h"
 #include "tenants/requests.h"
 
@@ -67,7 +62,7 @@ static int64_t held_by(const struct requests *r, uint64_t now)
 }
 
 /* What a callback adds is younger than the step: it holds up nothing yet. */
-static void added_in_a_step(void **state)
+TEST(added_in_a_step)
 {
 	struct requests *r = *state;
 	uint64_t began = monotonic_ns() - SECOND;
@@ -83,7 +78,7 @@ static void added_in_a_step(void **state)
 }
 
 /* ... not even if its user has used up its CPU time: it waits for more. */
-static void added_without_credit(void **state)
+TEST(added_without_credit)
 {
 	struct requests *r = *state;
 	uint64_t began = monotonic_ns() - SECOND;
@@ -98,7 +93,7 @@ static void added_without_credit(void **state)
 }
 
 /* ... and neither does one that a helper got at once. */
-static void served_in_a_step(void **state)
+TEST(served_in_a_step)
 {
 	struct requests *r = *state;
 	uint64_t began = monotonic_ns() - SECOND;
@@ -115,7 +110,7 @@ static void served_in_a_step(void **state)
 }
 
 /* One that is older than 20 ms holds up others: its user pays, and then the stream goes on. */
-static void old_ones_are_charged(void **state)
+TEST(old_ones_are_charged)
 {
 	struct requests *r = *state;
 	uint64_t now;
@@ -128,16 +123,7 @@ static void old_ones_are_charged(void **state)
 	assert_int_equal(answered, 1);
 }
 
-#define test(function) cmocka_unit_test_setup_teardown(function, begin, end)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		test(added_in_a_step),
-		test(added_without_credit),
-		test(served_in_a_step),
-		test(old_ones_are_charged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(begin, end);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sizes of rings, for large machines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "live/capture/tick_rings.h"
 
 #define MB     (1024u * 1024)
@@ -33,9 +28,8 @@ static void expect(size_t cpus, unsigned int hz, size_t sample, size_t sideband)
 	assert_int_equal(sizes.sideband, sideband);
 }
 
-static void by_the_number_of_cpus(void **state)
+TEST(by_the_number_of_cpus)
 {
-	(void)state;
 	expect(1, 999, 8 * MB, 512 * KB);
 	expect(2, 999, 8 * MB, 512 * KB);
 	expect(8, 999, 4 * MB, 512 * KB);
@@ -58,13 +52,12 @@ static void is_power(size_t size)
 	assert_int_equal(size & (size - 1), 0);
 }
 
-static void within_the_limit(void **state)
+TEST(within_the_limit)
 {
 	static const size_t cpus[] = {1, 2, 3, 8, 60, 64, 96, 256, 768, 1024};
 	static const unsigned int rates[] = {1, 99, 999, 4000, 20000, UINT32_MAX};
 	static const size_t limits[] = {8 * MB, 64 * MB, 1024 * MB};
 
-	(void)state;
 	for (size_t c = 0; c < sizeof(cpus) / sizeof(*cpus); c++)
 		for (size_t r = 0; r < sizeof(rates) / sizeof(*rates); r++)
 			for (size_t l = 0; l < sizeof(limits) / sizeof(*limits); l++)
@@ -87,20 +80,18 @@ static void within_the_limit(void **state)
 }
 
 /* What comes in until the next reading has room, four times over, for as many CPUs as there are in one machine. */
-static void room_until_the_next_reading(void **state)
+TEST(room_until_the_next_reading)
 {
-	(void)state;
 	for (size_t cpus = 1; cpus <= 256; cpus++)
 		assert_true(sizes_of(cpus, cpus, 99, RECORD, 0).sample >= 4 * 99 / 10 * RECORD);
 	for (size_t cpus = 1; cpus <= 32; cpus++)
 		assert_true(sizes_of(cpus, cpus, 999, RECORD, 0).sample >= 2 * 999 / 10 * RECORD);
 }
 
-static void the_deepest_stacks(void **state)
+TEST(the_deepest_stacks)
 {
 	struct ring_sizes sizes = sizes_of(1024, 1024, 99, 9352, 0); /* --max-depth 1024 */
 
-	(void)state;
 	assert_int_equal(sizes.sample, 32 * KB);
 	sizes = sizes_of(8192, 8192, 99, 9352, 0);
 	assert_int_equal(sizes.sample, 32 * KB);
@@ -109,12 +100,5 @@ static void the_deepest_stacks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_the_number_of_cpus),
-		cmocka_unit_test(within_the_limit),
-		cmocka_unit_test(room_until_the_next_reading),
-		cmocka_unit_test(the_deepest_stacks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -3,21 +3,17 @@
  * A runtime is added by one folder (madeup/) and one line, below. It goes through the finder, the questions of a session, the
  * dictionary of functions, the stacks of a profile and the judgement, and none of these has been changed for it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define RUNTIME_TABLE(X) X(madeup)
 
+#include "unit.h"
 #include "madeup/runtime.c"
 #include "runtimes/table.c"
 
 #include "managed_support.h"
-#undef fail /* a function of ours */
 
 #include "base/clocks.h"
 #include "elf/elf_file.h"
@@ -55,11 +51,10 @@ static void look(struct found *found, bool *may_come)
 	*may_come = lookup.may_come;
 }
 
-static void a_runtime_is_found_by_file_memory_and_note(void **state)
+TEST(a_runtime_is_found_by_file_memory_and_note)
 {
 	struct note_table notes_by_kind;
 
-	(void)state;
 	assert_ptr_equal(runtime_of_file("madeup2.1"), &madeup_runtime);
 	assert_null(runtime_of_file("madeup-config"));
 	assert_ptr_equal(runtime_like_file("madeup-config"), &madeup_runtime);
@@ -73,13 +68,12 @@ static void a_runtime_is_found_by_file_memory_and_note(void **state)
 	assert_null(notes_by_kind.of[FRAME_NOTE_PYTHON]);
 }
 
-static void a_heap_is_found_when_it_has_a_version(void **state)
+TEST(a_heap_is_found_when_it_has_a_version)
 {
 	struct runtime_findings findings = {};
 	struct found found;
 	bool may_come;
 
-	(void)state;
 	heap.version = 0;
 	look(&found, &may_come);
 	assert_true(may_come);
@@ -220,9 +214,8 @@ static void sample_of(unsigned int number)
 	run();
 }
 
-static void functions_of_an_added_runtime_are_named_in_stacks(void **state)
+TEST_WITH(functions_of_an_added_runtime_are_named_in_stacks, set_up, tear_down)
 {
-	(void)state;
 	heap.version = 3;
 	begin();
 	start_session();
@@ -248,13 +241,12 @@ static void functions_of_an_added_runtime_are_named_in_stacks(void **state)
 	assert_string_equal(counted(), "V8 5 0 1 0");
 }
 
-static void a_runtime_is_judged_by_the_version_found(void **state)
+TEST(a_runtime_is_judged_by_the_version_found)
 {
 	struct process_survey s = {.memory_answered = true};
 	struct surveyed_file file = {.path = strdup("/usr/bin/madeup"), .answered = true};
 	struct found found = {.heap = 1};
 
-	(void)state;
 	assert_int_equal(vec_push(&s.files, file), 0);
 	madeup_memory.describe(&found, &s.found, &s.found.of[0]);
 	assert_int_equal(process_survey__judge(&s), 0);
@@ -273,12 +265,5 @@ static void a_runtime_is_judged_by_the_version_found(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_runtime_is_found_by_file_memory_and_note),
-		cmocka_unit_test(a_heap_is_found_when_it_has_a_version),
-		STORY(functions_of_an_added_runtime_are_named_in_stacks),
-		cmocka_unit_test(a_runtime_is_judged_by_the_version_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

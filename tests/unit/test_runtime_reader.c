@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests for what a runtime's memory says, and their answers: of runtimes that this process has in its own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "runtimes/ask/runtime_reader.h"
@@ -31,7 +27,7 @@ static int read_frames(struct made_runtime *runtime, const uint64_t *registers,
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
-static void a_luajit_state_found_by_a_register_is_kept(void **state)
+TEST(a_luajit_state_found_by_a_register_is_kept)
 {
 	_cleanup_free_ struct made_frame *frames = NULL, *again = NULL;
 	uint64_t registers[RUNTIME_REGISTERS] = {};
@@ -39,7 +35,6 @@ static void a_luajit_state_found_by_a_register_is_kept(void **state)
 	struct luajit_state w;
 	size_t count = 0;
 
-	(void)state;
 	luajit_state__init(&w);
 	runtime = w.runtime;
 	runtime.by = MADE_BY_LUAJIT;
@@ -58,7 +53,7 @@ static void a_luajit_state_found_by_a_register_is_kept(void **state)
 	luajit_state__fini(&w);
 }
 
-static void pypy_frame_sizes_are_found_in_its_code(void **state)
+TEST(pypy_frame_sizes_are_found_in_its_code)
 {
 	/* mov 0x60(%rsp),%rbp; add $0xb8,%rsp; ret */
 	static const char END[] = "\x48\x8b\x6c\x24\x60\x48\x81\xc4\xb8\x00\x00\x00\xc3";
@@ -68,7 +63,6 @@ static void pypy_frame_sizes_are_found_in_its_code(void **state)
 	struct made_runtime runtime = {.tgid = (uint32_t)getpid(), .by = MADE_BY_PYPY};
 	size_t count = 0;
 
-	(void)state;
 	assert_int_equal(read_frames(&runtime, NULL, &area, &frames, &count), -ENODATA);
 	memcpy(code + 100, END, sizeof(END) - 1);
 	assert_int_equal(read_frames(&runtime, NULL, &area, &frames, &count), 0);
@@ -79,7 +73,7 @@ static void pypy_frame_sizes_are_found_in_its_code(void **state)
 }
 
 /* A process that has ended has no frames, whatever its runtime was. */
-static void a_process_that_has_ended_has_no_frames(void **state)
+TEST(a_process_that_has_ended_has_no_frames)
 {
 	_cleanup_free_ struct made_frame *frames = NULL;
 	const struct made_area area = {0x10000, 0x20000};
@@ -87,7 +81,6 @@ static void a_process_that_has_ended_has_no_frames(void **state)
 	pid_t child = fork();
 	size_t count = 0;
 
-	(void)state;
 	if (!child)
 		_exit(0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
@@ -133,7 +126,7 @@ static void request_again(void *context, const struct made_answer *answer)
 }
 
 /* A callback may send requests, and the data of a request may change once it was sent. */
-static void a_callback_may_send_the_next_request(void **state)
+TEST(a_callback_may_send_the_next_request)
 {
 	static const helper_serve_fn services[] = {runtime_reader__serve};
 	const struct helper_pool_options options = {.class = HELPER_READER,
@@ -143,7 +136,6 @@ static void a_callback_may_send_the_next_request(void **state)
 	struct requesting a = {.runtime = {.tgid = UINT32_MAX, .by = MADE_BY_PYPY},
 			       .areas = {{0, 4096}}};
 
-	(void)state;
 	assert_int_equal(helper_pool__new(&options, &a.pool), 0);
 	assert_int_equal(send_request(&a), 0);
 	memset(a.areas, 0xff, sizeof(a.areas));
@@ -153,7 +145,7 @@ static void a_callback_may_send_the_next_request(void **state)
 }
 
 /* Requests that make no sense are not sent, and not served. */
-static void invalid_requests_are_neither_sent_nor_served(void **state)
+TEST(invalid_requests_are_neither_sent_nor_served)
 {
 	static char answer[MESSAGE_SIZE_MAX];
 	struct helper_job job = {.request = "x", .request_size = 1, .answer = answer};
@@ -161,7 +153,6 @@ static void invalid_requests_are_neither_sent_nor_served(void **state)
 	struct made_frame *frames = NULL;
 	size_t count = 0;
 
-	(void)state;
 	assert_int_equal(send_request(&a), -EINVAL);
 	a.runtime.state_count = 0;
 	assert_int_equal(read_frames(&a.runtime, NULL, a.areas, &frames, &count), -EINVAL);
@@ -215,14 +206,13 @@ static int count_event(void *context, struct event_header *event)
 }
 
 /* The rest of an answer behind an event of another process is not taken, and that is reported. */
-static void events_of_another_process_are_not_taken(void **state)
+TEST(events_of_another_process_are_not_taken)
 {
 	struct code_chain_event events[2] = {};
 	struct helper_answer answer = {.fd_count = 1};
 	unsigned int count = 0;
 	int fd;
 
-	(void)state;
 	for (unsigned int i = 0; i < 2; i++)
 		events[i] = (struct code_chain_event){
 			.header = {.size = sizeof(events[i]), .type = EVENT_CODE_CHAIN},
@@ -242,11 +232,10 @@ static void events_of_another_process_are_not_taken(void **state)
 }
 
 /* What was found of many processes is not searched again: it is there though they have ended. */
-static void findings_of_many_processes_outlive_them(void **state)
+TEST(findings_of_many_processes_outlive_them)
 {
 	pid_t pids[PROCESSES];
 
-	(void)state;
 	for (unsigned int i = 0; i < PROCESSES; i++) {
 		pids[i] = fork();
 		if (!pids[i])
@@ -266,13 +255,12 @@ static void findings_of_many_processes_outlive_them(void **state)
 #define FILES 17u /* one more than are looked into */
 
 /* A file more than are looked into, of those that may have a runtime: the findings say so. */
-static void findings_count_files_beyond_the_limit(void **state)
+TEST(findings_count_files_beyond_the_limit)
 {
 	char directory[] = "/tmp/test_runtime_reader.XXXXXX", path[64];
 	struct runtime_findings findings;
 	void *mapped[FILES];
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	for (unsigned int i = 0; i < FILES; i++) {
 		int fd;
@@ -298,16 +286,5 @@ static void findings_count_files_beyond_the_limit(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_luajit_state_found_by_a_register_is_kept),
-		cmocka_unit_test(pypy_frame_sizes_are_found_in_its_code),
-		cmocka_unit_test(a_callback_may_send_the_next_request),
-		cmocka_unit_test(invalid_requests_are_neither_sent_nor_served),
-		cmocka_unit_test(a_process_that_has_ended_has_no_frames),
-		cmocka_unit_test(findings_of_many_processes_outlive_them),
-		cmocka_unit_test(events_of_another_process_are_not_taken),
-		cmocka_unit_test(findings_count_files_beyond_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which service a process is given: by its own words, by its owner, by its neighbours; over windows, and by thousands. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sysprof/profile_builder.h>
 
+#include "unit.h"
 #include "agent/services.h"
 #include "base/clocks.h"
-
-#include <cmocka.h>
 
 #include "unit/tools.h"
 
@@ -201,7 +196,7 @@ static struct services_stats stats(void)
 
 #define WHOLE .state = FACTS_STATE_WHOLE
 
-static void what_decides(void **state)
+TEST(what_decides)
 {
 	static const struct {
 		const char *cgroup, *facts, *name, *source;
@@ -236,7 +231,6 @@ static void what_decides(void **state)
 	};
 	uint32_t number[sizeof(cases) / sizeof(cases[0])];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		number[i] = process(
 			(struct person){.cgroup = cases[i].cgroup, WHOLE, .facts = cases[i].facts});
@@ -247,7 +241,7 @@ static void what_decides(void **state)
 }
 
 /* Programs that are in no file any more, or in none that can be read, and names that are no text. */
-static void names_of_programs(void **state)
+TEST(names_of_programs)
 {
 	static const struct {
 		const char *facts, *mapped, *name;
@@ -267,7 +261,6 @@ static void names_of_programs(void **state)
 	uint32_t number[sizeof(cases) / sizeof(cases[0])];
 	static char path[4096] = "/";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		number[i] = process((struct person){.cgroup = "/",
 						    .state = cases[i].facts ? FACTS_STATE_WHOLE
@@ -284,7 +277,7 @@ static void names_of_programs(void **state)
 	assert_int_equal(stats().samples[SERVICE_FROM_NONE], 0);
 }
 
-static void kernel_and_unknown(void **state)
+TEST(kernel_and_unknown)
 {
 	uint32_t thread = process((struct person){.is_kernel = true, .cgroup = "/"});
 	uint32_t gone = process((struct person){.cgroup = "/"});
@@ -292,7 +285,6 @@ static void kernel_and_unknown(void **state)
 	uint32_t grouped = process((struct person){.cgroup = "/jobs/job_7"});
 	uint32_t idle = process((struct person){.cgroup = "/jobs/idle", .is_idle = true});
 
-	(void)state;
 	name_window();
 	expect(thread, "kernel", "kernel");
 	expect(gone, "unknown", "none");
@@ -306,13 +298,12 @@ static void kernel_and_unknown(void **state)
 		assert_null(strstr(label(i, "service_name"), "never-comm"));
 }
 
-static void labels_of_a_process(void **state)
+TEST(labels_of_a_process)
 {
 	static const char *const texts[] = {"team = env:TEAM", "namespace = cgroup ~ ^/([a-z]+)"};
 	struct failure failure = {};
 	uint32_t one, two;
 
-	(void)state;
 	assert_int_equal(label_rules__new(texts, 2, &rules, &failure), 0);
 	options.rules = rules;
 	options.node = "host-1\n";
@@ -337,14 +328,13 @@ static void labels_of_a_process(void **state)
 	assert_string_equal(label(two, "namespace"), "x");
 }
 
-static void a_rule_for_the_name(void **state)
+TEST(a_rule_for_the_name)
 {
 	static const char *const texts[] = {"service_name = cgroup ~ /team-([a-z]+)",
 					    "service_name = exe ~ .*"};
 	struct failure failure = {};
 	uint32_t one, two, three;
 
-	(void)state;
 	assert_int_equal(label_rules__new(texts, 2, &rules, &failure), 0);
 	options.rules = rules;
 	one = process((struct person){.cgroup = "/team-red/a.service", WHOLE, .facts = "exe=/b/x"});
@@ -357,13 +347,12 @@ static void a_rule_for_the_name(void **state)
 	expect(three, "own", "env");
 }
 
-static void pods(void **state)
+TEST(pods)
 {
 	static const char group[] = "/kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-" ID
 				    ".scope";
 	uint32_t web, named, pause;
 
-	(void)state;
 	options.pods = true;
 	run("mkdir -p var/log/containers var/log/pods/prod_shop-0_%s",
 	    "00000000-1234-1234-1234-123456789abc");
@@ -387,11 +376,10 @@ static void pods(void **state)
 
 /* ---- neighbours and windows ------------------------------------------------------------------ */
 
-static void processes_that_are_gone(void **state)
+TEST(processes_that_are_gone)
 {
 	uint32_t gone, same, other, whole, shell;
 
-	(void)state;
 	process((struct person){.cgroup = "/g", WHOLE, .facts = "env:DD_SERVICE=small|exe=/b/y"});
 	process((struct person){
 		.cgroup = "/g", WHOLE, .facts = "env:DD_SERVICE=shop|exe=/b/x", .cpu = 5 * MS});
@@ -417,11 +405,10 @@ static void processes_that_are_gone(void **state)
 }
 
 /* Where there is no control group, the root is none: what is there has nothing in common. */
-static void children_that_are_gone(void **state)
+TEST(children_that_are_gone)
 {
 	uint32_t parent, child, orphan, stranger;
 
-	(void)state;
 	process((struct person){
 		.cgroup = "/", WHOLE, .facts = "env:DD_SERVICE=shop|exe=/b/x", .cpu = 5 * MS});
 	parent = process((struct person){.cgroup = "/", WHOLE, .facts = "script=job.sh"});
@@ -437,11 +424,10 @@ static void children_that_are_gone(void **state)
 }
 
 /* It is read no more often than it runs: at a low rate that is hardly ever in the window of its children. */
-static void parents_that_did_not_run(void **state)
+TEST(parents_that_did_not_run)
 {
 	uint32_t parent, child, grandchild, orphan;
 
-	(void)state;
 	parent =
 		process((struct person){.life = 7, .cgroup = "/", WHOLE, .facts = "script=job.sh"});
 	process((struct person){.life = 8, .cgroup = "/", .is_kernel = true});
@@ -457,11 +443,10 @@ static void parents_that_did_not_run(void **state)
 	expect(orphan, "unknown", "none");
 }
 
-static void a_life_moves_up_and_never_down(void **state)
+TEST(a_life_moves_up_and_never_down)
 {
 	uint32_t number;
 
-	(void)state;
 	number = process((struct person){.life = 7, .cgroup = "/a.service"});
 	name_window();
 	expect(number, "a", "unit");
@@ -493,12 +478,11 @@ static void a_life_moves_up_and_never_down(void **state)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static void more_series_than_there_may_be(void **state)
+TEST(more_series_than_there_may_be)
 {
 	uint32_t number[20];
 	struct agent_window first;
 
-	(void)state;
 	options.most = 5;
 	for (unsigned int i = 0; i < 20; i++) {
 		char facts[64];
@@ -530,13 +514,12 @@ static void more_series_than_there_may_be(void **state)
 	expect(number[4], "p04", "exe");
 }
 
-static void what_is_left_out(void **state)
+TEST(what_is_left_out)
 {
 	static const char *const exclude[] = {"service=noise"};
 	struct failure failure = {};
 	uint32_t noise, shop;
 
-	(void)state;
 	assert_int_equal(service_filter__new(NULL, 0, exclude, 1, &filter, &failure), 0);
 	options.filter = filter;
 	noise = process((struct person){WHOLE, .facts = "exe=/b/noise"});
@@ -548,11 +531,10 @@ static void what_is_left_out(void **state)
 }
 
 /* 10,000 processes in 2,000 control groups, again and again, and others each time. */
-static void thousands(void **state)
+TEST(thousands)
 {
 	uint64_t began, cost = 0;
 
-	(void)state;
 	for (unsigned int round = 0; round < 12; round++) {
 		if (round)
 			begin_window();
@@ -580,9 +562,8 @@ static void thousands(void **state)
 }
 
 /* Names that are new in each window: nothing of them stays. */
-static void names_that_never_come_again(void **state)
+TEST(names_that_never_come_again)
 {
-	(void)state;
 	for (unsigned int round = 0; round < 600; round++) {
 		if (round)
 			begin_window();
@@ -603,26 +584,7 @@ static void names_that_never_come_again(void **state)
 	assert_true(stats().sets_kept <= 20 * 480 + GROUPS_KEPT);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(what_decides),
-		TEST(names_of_programs),
-		TEST(kernel_and_unknown),
-		TEST(labels_of_a_process),
-		TEST(a_rule_for_the_name),
-		TEST(pods),
-		TEST(processes_that_are_gone),
-		TEST(children_that_are_gone),
-		TEST(parents_that_did_not_run),
-		TEST(a_life_moves_up_and_never_down),
-		TEST(more_series_than_there_may_be),
-		TEST(what_is_left_out),
-		TEST(thousands),
-		TEST(names_that_never_come_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(set_up, tear_down);
 }

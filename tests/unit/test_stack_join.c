@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Samples and the pieces of their stacks; and the word that says when a process called execve. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
 #include <sysprof/unwind_table.h>
 
+#include "unit.h"
 #include "live/capture/perf_ring.h"
 
 #define PAGE   ((uint64_t)STACK_PAGE)
@@ -73,14 +69,13 @@ static void assert_pages(const struct stack_copy *copy)
 		assert_int_equal(copy->stack[i], (unsigned char)((copy->start + i) / PAGE));
 }
 
-static void pieces_in_order_are_appended_to_their_sample(void **state)
+TEST(pieces_in_order_are_appended_to_their_sample)
 {
 	const size_t own = FIRST + 3 * PAGE;
 	struct stack_join join = {};
 	struct event_header *event;
 	struct stack_copy *copy;
 
-	(void)state;
 	/* page 2 of the sample's own, pages 1 and 2 of the second piece */
 	stack_join__piece(&join, make_piece(START + own, STACK_PIECE_MAX, 0));
 	stack_join__piece(&join, make_piece(START + own + STACK_PIECE_MAX, STACK_PIECE_MAX, 6));
@@ -101,13 +96,12 @@ static void pieces_in_order_are_appended_to_their_sample(void **state)
 }
 
 /* Pieces of a sample that found no room, or of another stack. */
-static void pieces_of_another_sample_are_not_appended(void **state)
+TEST(pieces_of_another_sample_are_not_appended)
 {
 	const size_t own = FIRST + 3 * PAGE;
 	struct stack_join join = {};
 	struct event_header *event;
 
-	(void)state;
 	stack_join__piece(&join, make_piece(START + own + PAGE, PAGE, 0));
 	event = make_sample(own, 0);
 	assert_ptr_equal(stack_join__sample(&join, event), event);
@@ -131,14 +125,13 @@ static void pieces_of_another_sample_are_not_appended(void **state)
 }
 
 /* More than there can be is left out, and damaged sizes do no harm. */
-static void excess_pieces_are_left_out_and_damaged_sizes_ignored(void **state)
+TEST(excess_pieces_are_left_out_and_damaged_sizes_ignored)
 {
 	const size_t own = FIRST + 3 * PAGE;
 	struct stack_join join = {};
 	struct event_header *event;
 	struct stack_piece *piece;
 
-	(void)state;
 	for (int i = 0; i < STACK_PIECES + 1; i++)
 		stack_join__piece(
 			&join, make_piece(START + own + i * STACK_PIECE_MAX, STACK_PIECE_MAX, 0));
@@ -164,11 +157,10 @@ static void excess_pieces_are_left_out_and_damaged_sizes_ignored(void **state)
 #define TGID_MAX ((1u << 22) - 1)
 
 /* Of another process on the same slot nothing follows. */
-static void an_exec_follows_only_earlier_times_of_its_process(void **state)
+TEST(an_exec_follows_only_earlier_times_of_its_process)
 {
 	const uint64_t times[] = {UNIT, 3600 * NS, 86400 * NS * 365, UINT64_C(1) << 56};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		uint64_t t = times[i], word = unwind_exec_word(TGID_MAX, t);
 
@@ -184,12 +176,5 @@ static void an_exec_follows_only_earlier_times_of_its_process(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces_in_order_are_appended_to_their_sample),
-		cmocka_unit_test(pieces_of_another_sample_are_not_appended),
-		cmocka_unit_test(excess_pieces_are_left_out_and_damaged_sizes_ignored),
-		cmocka_unit_test(an_exec_follows_only_earlier_times_of_its_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a survey's findings are judged to be, and which programs are not looked into again. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-#undef fail /* a function of ours */
-
+#include "unit.h"
 #include "runtimes/ask/code_private.h"
 #include "runtimes/hotspot/answers.h"
 #include "runtimes/hotspot/hotspot.h"
@@ -75,7 +70,7 @@ static void assert_says(const struct surveyed_runtime *r, enum survey_mark mark,
 		assert_null(r->remedy);
 }
 
-static void python_is_good_only_if_its_memory_is_read(void **state)
+TEST(python_is_good_only_if_its_memory_is_read)
 {
 	static const struct {
 		enum cpython_verdict verdict;
@@ -88,7 +83,6 @@ static void python_is_good_only_if_its_memory_is_read(void **state)
 		{CPYTHON_NOT_STARTED, "has not started", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		begin("/usr/bin/python3.14t");
 		found_python(refused[i].verdict, 14, 2);
@@ -101,9 +95,8 @@ static void python_is_good_only_if_its_memory_is_read(void **state)
 	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
 }
 
-static void v8_is_bad_if_unread_and_partly_without_lines(void **state)
+TEST(v8_is_bad_if_unread_and_partly_without_lines)
 {
-	(void)state;
 	begin("/opt/chrome/chrome");
 	assert_says(judged(), SURVEY_BAD, "constants", "--js-flags");
 	begin("/usr/bin/node");
@@ -118,9 +111,8 @@ static void v8_is_bad_if_unread_and_partly_without_lines(void **state)
 	assert_says(judged(), SURVEY_BAD, "do not answer", NULL);
 }
 
-static void a_perf_map_counts_only_once_it_was_read(void **state)
+TEST(a_perf_map_counts_only_once_it_was_read)
 {
-	(void)state;
 	begin("/usr/bin/ruby");
 	assert_says(judged(), SURVEY_BAD, "no names", "--yjit-perf");
 	begin("/usr/bin/ruby");
@@ -139,9 +131,8 @@ static void a_perf_map_counts_only_once_it_was_read(void **state)
 	assert_says(judged(), SURVEY_PARTLY, "not read as a whole", NULL);
 }
 
-static void java_is_good_only_if_its_methods_are_found(void **state)
+TEST(java_is_good_only_if_its_methods_are_found)
 {
-	(void)state;
 	begin("/usr/lib/jvm/17/lib/server/libjvm.so");
 	assert_says(judged(), SURVEY_BAD, "cannot be read", "-XX:+PreserveFramePointer");
 	found("libjvm.so")->flags = HOTSPOT_FLAG_OFF;
@@ -159,9 +150,8 @@ static void java_is_good_only_if_its_methods_are_found(void **state)
 	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
 }
 
-static void a_plain_program_has_no_runtime(void **state)
+TEST(a_plain_program_has_no_runtime)
 {
-	(void)state;
 	begin("/usr/bin/cat");
 	assert_int_equal(process_survey__judge(&s), 0);
 	assert_int_equal(s.runtimes.count, 0);
@@ -182,12 +172,11 @@ static uint64_t identity(uint64_t inode, uint32_t minor, uint8_t build_id)
 	return plain_files__identity(&m.e);
 }
 
-static void plain_files_are_distinguished_by_identity_and_owner(void **state)
+TEST(plain_files_are_distinguished_by_identity_and_owner)
 {
 	struct file_set p;
 	uint64_t file = identity(1, 2, 3);
 
-	(void)state;
 	memset(&p, 0, sizeof(p));
 	assert_null(file_set__find(&p, file));
 	plain_files__add(&p, file);
@@ -207,14 +196,5 @@ static void plain_files_are_distinguished_by_identity_and_owner(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(python_is_good_only_if_its_memory_is_read),
-		cmocka_unit_test(v8_is_bad_if_unread_and_partly_without_lines),
-		cmocka_unit_test(a_perf_map_counts_only_once_it_was_read),
-		cmocka_unit_test(java_is_good_only_if_its_methods_are_found),
-		cmocka_unit_test(a_plain_program_has_no_runtime),
-		cmocka_unit_test(plain_files_are_distinguished_by_identity_and_owner),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -3,17 +3,13 @@
  * Symbols without a size, as assembly leaves them: how far their names reach if the symbol table is
  * whole, if only exported symbols are left, and if the others are in .gnu_debugdata.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "elf/elf_frames.h"
@@ -172,16 +168,15 @@ static const struct expectation of_all[] = {
 	{},
 };
 
-static void names_reach_the_next_symbol_in_a_whole_table(void **state)
+TEST(names_reach_the_next_symbol_in_a_whole_table)
 {
-	(void)state;
 	assert_names("named", NULL, of_all);
 	assert_names("stripped", "debug", of_all);
 	assert_names("fedora", NULL, of_all);
 }
 
 /* The exported functions end where CFI or their code does. */
-static void exported_functions_end_where_cfi_or_code_ends(void **state)
+TEST(exported_functions_end_where_cfi_or_code_ends)
 {
 	static const struct expectation expected[] = {
 		{"plain", "plain"},
@@ -201,12 +196,11 @@ static void exported_functions_end_where_cfi_or_code_ends(void **state)
 		{},
 	};
 
-	(void)state;
 	assert_names("stripped", NULL, expected);
 }
 
 /* A table of which somebody removed symbols: what CFI calls another function is another. */
-static void cfi_ends_a_name_where_symbols_were_removed(void **state)
+TEST(cfi_ends_a_name_where_symbols_were_removed)
 {
 	static const struct expectation expected[] = {
 		{"at_plain", "plain"},
@@ -215,13 +209,12 @@ static void cfi_ends_a_name_where_symbols_were_removed(void **state)
 		{},
 	};
 
-	(void)state;
 	run("strip -K plain -K described -o few named");
 	assert_names("few", NULL, expected);
 }
 
 /* An FDE that is damaged, or of other code, is none. */
-static void no_frame_reaches_into_the_next_even_if_damaged(void **state)
+TEST(no_frame_reaches_into_the_next_even_if_damaged)
 {
 	_cleanup_close_ int fd = open_scratch("stripped", O_RDONLY);
 	uint64_t described = address_of("described"), seed = 0x2545f4914f6cdd1d;
@@ -231,7 +224,6 @@ static void no_frame_reaches_into_the_next_even_if_damaged(void **state)
 	size_t size;
 	_cleanup_free_ unsigned char *bytes = read_scratch("stripped", &size);
 
-	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_true(elf_file__find_frame(file, described, &frame));
 	assert_int_equal(frame.start, described);
@@ -260,12 +252,5 @@ static void no_frame_reaches_into_the_next_even_if_damaged(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_reach_the_next_symbol_in_a_whole_table),
-		cmocka_unit_test(exported_functions_end_where_cfi_or_code_ends),
-		cmocka_unit_test(cfi_ends_a_name_where_symbols_were_removed),
-		cmocka_unit_test(no_frame_reaches_into_the_next_even_if_damaged),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

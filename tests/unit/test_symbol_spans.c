@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Answers that hold for more than one address: as far as the symbol tables of real files say, and what memory makes of them. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "symbolize/module.h"
 #include "symbolize/symbol_cache.h"
 
@@ -96,7 +91,7 @@ static size_t spread(int fd, uint64_t *addresses, size_t count)
 }
 
 /* The spans in memory agree with the file for addresses without a request. */
-static void memory_says_what_the_file_says(void **state)
+TEST(memory_says_what_the_file_says)
 {
 	const struct symbol_key key = {.identity = 1};
 	struct symbol_cache *m = memory(16 << 20);
@@ -111,7 +106,6 @@ static void memory_says_what_the_file_says(void **state)
 	bool without_lines = true;
 	int fd = open_libc();
 
-	(void)state;
 	assert_true(m && addresses && probes && known && reported && here && there);
 	count = spread(fd, addresses, ADDRESSES);
 	resolve(fd, addresses, count, reported);
@@ -197,7 +191,7 @@ static bool knows(struct symbol_cache *m, uint64_t identity, uint64_t address)
 	return known;
 }
 
-static void spans_end_where_they_end(void **state)
+TEST(spans_end_where_they_end)
 {
 	struct symbol_cache *m = memory(1 << 20);
 	struct symbol_frame line = {.function = "f", .file = "f.c", .line = 3};
@@ -205,7 +199,6 @@ static void spans_end_where_they_end(void **state)
 		.elf_address = 0x500000, .same_until = 0x500100, .frames = &line, .frame_count = 1};
 	const struct symbol_key key = {.identity = 7};
 
-	(void)state;
 	assert_int_equal(add(m, 7, 100, 200, "f"), 0);
 	assert_false(knows(m, 7, 99));
 	assert_true(knows(m, 7, 100));
@@ -231,13 +224,12 @@ static void spans_end_where_they_end(void **state)
 }
 
 /* Many files and many functions: it stays within its limit, and still answers for what came last. */
-static void it_forgets(void **state)
+TEST(it_forgets)
 {
 	const size_t limit = 256 << 10;
 	struct symbol_cache *m = memory(limit);
 	char name[64];
 
-	(void)state;
 	for (uint64_t module = 1; module <= 400; module++) {
 		for (uint64_t i = 0; i < 50; i++) {
 			snprintf(name, sizeof(name), "function_%llu_%llu",
@@ -263,11 +255,5 @@ static void it_forgets(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_says_what_the_file_says),
-		cmocka_unit_test(spans_end_where_they_end),
-		cmocka_unit_test(it_forgets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

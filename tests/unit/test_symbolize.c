@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From addresses to names: the rules, on written ELF files and a written kallsyms. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +10,7 @@
 
 #include <sysprof/symbolizer.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 
 #include "unit/symbolize_support.h"
@@ -71,7 +67,7 @@ static void assert_answers_any_order(struct test_symbol *symbols, size_t symbol_
 	assert_answers(symbols, symbol_count, expected, count);
 }
 
-static void an_address_has_the_innermost_symbol_that_covers_it(void **state)
+TEST(an_address_has_the_innermost_symbol_that_covers_it)
 {
 	struct test_symbol symbols[] = {
 		{"first", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -102,11 +98,10 @@ static void an_address_has_the_innermost_symbol_that_covers_it(void **state)
 		{0x401f80, "endless", 0x401f00, UINT64_MAX - 0x401f00},
 	};
 
-	(void)state;
 	assert_answers_any_order(symbols, COUNT(symbols), expected, COUNT(expected));
 }
 
-static void of_symbols_at_one_address_the_best_is_chosen(void **state)
+TEST(of_symbols_at_one_address_the_best_is_chosen)
 {
 	struct test_symbol symbols[] = {
 		{"__libc_malloc", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -139,11 +134,10 @@ static void of_symbols_at_one_address_the_best_is_chosen(void **state)
 		{0x401080, "small", 0x401080, 0x10},
 	};
 
-	(void)state;
 	assert_answers_any_order(symbols, COUNT(symbols), expected, COUNT(expected));
 }
 
-static void unsized_symbols_end_at_the_next_symbol_or_section(void **state)
+TEST(unsized_symbols_end_at_the_next_symbol_or_section)
 {
 	struct test_symbol symbols[] = {
 		{"open", 0x401000, 0, STB_GLOBAL, STT_FUNC},
@@ -173,12 +167,11 @@ static void unsized_symbols_end_at_the_next_symbol_or_section(void **state)
 		{0x4021ff, "in_other", 0x402100, 0},
 	};
 
-	(void)state;
 	assert_answers_any_order(symbols, COUNT(symbols), expected, COUNT(expected));
 }
 
 /* Segments whose addresses go down while their offsets go up: answers still come in order. */
-static void answers_are_in_order_although_segments_are_not(void **state)
+TEST(answers_are_in_order_although_segments_are_not)
 {
 	static const struct test_symbol symbols[] = {
 		{"upper", 0x401000, 0x100, STB_GLOBAL, STT_FUNC},
@@ -191,7 +184,6 @@ static void answers_are_in_order_although_segments_are_not(void **state)
 	_cleanup_close_ int fd = -1;
 	Elf64_Phdr phdrs[2];
 
-	(void)state;
 	write_image(&image, symbols, COUNT(symbols));
 	memcpy(phdrs, image.bytes + sizeof(Elf64_Ehdr), sizeof(phdrs[0]));
 	phdrs[0].p_filesz = phdrs[0].p_memsz = 0x800;
@@ -216,7 +208,7 @@ static void answers_are_in_order_although_segments_are_not(void **state)
 }
 
 /* One symbolizer, file after file: names of the one never come with the other. */
-static void names_of_one_file_never_appear_in_another(void **state)
+TEST(names_of_one_file_never_appear_in_another)
 {
 	static const struct test_symbol one = {"name_one", 0x401000, 0x100, STB_GLOBAL, STT_FUNC};
 	static const struct test_symbol two = {"name_two", 0x401000, 0x100, STB_GLOBAL, STT_FUNC};
@@ -224,7 +216,6 @@ static void names_of_one_file_never_appear_in_another(void **state)
 	struct symbolizer *s = symbolizer__new();
 	static struct image image;
 
-	(void)state;
 	for (int round = 0; round < 8; round++) {
 		struct answer answer;
 		int fd;
@@ -241,7 +232,7 @@ static void names_of_one_file_never_appear_in_another(void **state)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-static void files_without_names_report_the_reason(void **state)
+TEST(files_without_names_report_the_reason)
 {
 	static const char script[] =
 		"#!/bin/sh\necho this is longer than the header of an ELF file\n";
@@ -252,7 +243,6 @@ static void files_without_names_report_the_reason(void **state)
 	enum symbol_state how;
 	int fd;
 
-	(void)state;
 	assert_int_equal(resolve(s, DSO_FILE, -1, offsets, 3, answers), SYMBOL_STATE_NO_FILE);
 	assert_int_equal(answers[1].elf_address, PROFILE_UNKNOWN_ADDRESS);
 	assert_int_equal(resolve(s, DSO_VDSO, -1, offsets, 3, answers), SYMBOL_STATE_NO_FILE);
@@ -284,7 +274,7 @@ static void files_without_names_report_the_reason(void **state)
 	symbolizer__free(s);
 }
 
-static void a_truncated_header_is_damaged_or_not_elf(void **state)
+TEST(a_truncated_header_is_damaged_or_not_elf)
 {
 	static const struct test_symbol symbols[] = {
 		{"first", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -295,7 +285,6 @@ static void a_truncated_header_is_damaged_or_not_elf(void **state)
 	struct answer answers[COUNT(offsets)];
 	static struct image image;
 
-	(void)state;
 	write_image(&image, symbols, COUNT(symbols));
 	for (size_t size = 0; size < TABLES_OFFSET + 200; size += size < 0x400 ? 1 : 41) {
 		_cleanup_close_ int fd = memory_file(&image, size);
@@ -309,14 +298,13 @@ static void a_truncated_header_is_damaged_or_not_elf(void **state)
 	symbolizer__free(s);
 }
 
-static void a_cancelling_sink_gets_no_further_answers(void **state)
+TEST(a_cancelling_sink_gets_no_further_answers)
 {
 	static const uint64_t addresses[] = {0x1000, 0x2000, 0x3000};
 	struct symbolizer_counts counts = {};
 	struct symbolizer *s = symbolizer__new();
 	struct answer answers[3];
 
-	(void)state;
 	for (int kind = DSO_FILE; kind <= DSO_KERNEL; kind++) {
 		struct answers a = {.data = answers, .stop_at = 2};
 		struct symbolizer_job job = {
@@ -336,7 +324,7 @@ static void a_cancelling_sink_gets_no_further_answers(void **state)
 	symbolizer__free(NULL);
 }
 
-static void kernel_names_come_from_kallsyms_unless_it_hides_addresses(void **state)
+TEST(kernel_names_come_from_kallsyms_unless_it_hides_addresses)
 {
 	static const char text[] = "ffffffff81000000 T _stext\n"
 				   "ffffffff81000000 T first\n"
@@ -348,7 +336,6 @@ static void kernel_names_come_from_kallsyms_unless_it_hides_addresses(void **sta
 	struct symbolizer *s = symbolizer__new();
 	struct answer answers[4];
 
-	(void)state;
 	assert_int_equal(resolve(s, DSO_KERNEL, -1, addresses, 4, answers),
 			 SYMBOL_STATE_NO_SYMBOLS);
 	assert_int_equal(symbolizer__add_kallsyms(s, hidden, sizeof(hidden) - 1), 0);
@@ -396,7 +383,7 @@ static void assert_kernel_names(struct symbolizer *s, const char *image, const c
 }
 
 /* Modules and programs come and go: the newest name is right, and no old name stays. */
-static void the_newest_kernel_names_replace_the_old_ones(void **state)
+TEST(the_newest_kernel_names_replace_the_old_ones)
 {
 	static const char text[] = "ffffffff81000000 T _stext\n"
 				   "ffffffff81000000 T first\n"
@@ -404,7 +391,6 @@ static void the_newest_kernel_names_replace_the_old_ones(void **state)
 				   "ffffffffc0000000 t old\t[gone]\n";
 	struct symbolizer *s = symbolizer__new();
 
-	(void)state;
 	/* what a program is called shows no address as long as the kernel shows none */
 	report_kallsyms(s, ADDED, "ffffffffc0100000 t early\t[bpf]\n");
 	assert_int_equal(symbolizer__add_kallsyms(s, text, strlen(text)), 0);
@@ -437,18 +423,5 @@ static void the_newest_kernel_names_replace_the_old_ones(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_address_has_the_innermost_symbol_that_covers_it),
-		cmocka_unit_test(of_symbols_at_one_address_the_best_is_chosen),
-		cmocka_unit_test(unsized_symbols_end_at_the_next_symbol_or_section),
-		cmocka_unit_test(answers_are_in_order_although_segments_are_not),
-		cmocka_unit_test(names_of_one_file_never_appear_in_another),
-		cmocka_unit_test(files_without_names_report_the_reason),
-		cmocka_unit_test(a_truncated_header_is_damaged_or_not_elf),
-		cmocka_unit_test(a_cancelling_sink_gets_no_further_answers),
-		cmocka_unit_test(kernel_names_come_from_kallsyms_unless_it_hides_addresses),
-		cmocka_unit_test(the_newest_kernel_names_replace_the_old_ones),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

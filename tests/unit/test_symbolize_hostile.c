@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From addresses to names: files that are damaged, or change while they are read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <elf.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,6 +11,7 @@
 
 #include <sysprof/symbolizer.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 
 #include "unit/symbolize_support.h"
@@ -39,7 +35,7 @@ static void mutate(struct image *image, uint64_t *seed)
 	}
 }
 
-static void mutated_files_are_resolved_or_refused(void **state)
+TEST(mutated_files_are_resolved_or_refused)
 {
 	static const struct test_symbol symbols[] = {
 		{"first", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -52,7 +48,6 @@ static void mutated_files_are_resolved_or_refused(void **state)
 	struct answer answers[COUNT(offsets)];
 	size_t resolved = 0;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(offsets); i++)
 		offsets[i] = i * 0x88;
 	for (int round = 0; round < 3000; round++) {
@@ -89,7 +84,7 @@ static void *shrink_and_grow(void *context)
 	return NULL;
 }
 
-static void a_name_is_at_most_cut_in_shrinking_files(void **state)
+TEST(a_name_is_at_most_cut_in_shrinking_files)
 {
 	static const struct test_symbol symbols[] = {
 		{"first", 0x401000, 0x10, STB_GLOBAL, STT_FUNC},
@@ -101,7 +96,6 @@ static void a_name_is_at_most_cut_in_shrinking_files(void **state)
 	struct shrinking sh = {.image = &image};
 	pthread_t thread;
 
-	(void)state;
 	write_image(&image, symbols, COUNT(symbols));
 	sh.fd = memory_file(&image, sizeof(image));
 	assert_int_equal(pthread_create(&thread, NULL, shrink_and_grow, &sh), 0);
@@ -160,14 +154,13 @@ static long highest_memory(void)
 }
 
 /* Memory goes with the addresses, not with the symbols. */
-static void memory_does_not_grow_with_the_symbols(void **state)
+TEST(memory_does_not_grow_with_the_symbols)
 {
 	static const uint64_t offsets[] = {0x1000, 0x1008, 0x1ff0};
 	struct answer answers[COUNT(offsets)];
 	int fd = make_many();
 	long before;
 
-	(void)state;
 	highest_memory();
 	before = highest_memory();
 	assert_int_equal(resolve_symbols(fd, offsets, COUNT(offsets), answers),
@@ -182,11 +175,5 @@ static void memory_does_not_grow_with_the_symbols(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mutated_files_are_resolved_or_refused),
-		cmocka_unit_test(a_name_is_at_most_cut_in_shrinking_files),
-		cmocka_unit_test(memory_does_not_grow_with_the_symbols),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

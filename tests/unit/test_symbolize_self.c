@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From addresses to names: this process, its libraries and its vDSO, beside dladdr and nm. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -18,6 +13,7 @@
 
 #include <sysprof/symbolizer.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "symbolize/demangle.h"
@@ -67,7 +63,7 @@ static struct module_query module_of(const void *address)
 	return q;
 }
 
-static void a_function_of_this_program_has_its_name(void **state)
+TEST(a_function_of_this_program_has_its_name)
 {
 	struct symbolizer *s = symbolizer__new();
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -75,7 +71,6 @@ static void a_function_of_this_program_has_its_name(void **state)
 	uint64_t offset = q.offset + 4;
 	struct answer answer;
 
-	(void)state;
 	assert_int_equal(resolve(s, DSO_FILE, fd, &offset, 1, &answer), SYMBOL_STATE_RESOLVED);
 	assert_string_equal(answer.name, "a_function_of_this_program_has_its_name");
 	assert_int_equal(answer.address, q.elf_address);
@@ -84,14 +79,13 @@ static void a_function_of_this_program_has_its_name(void **state)
 	symbolizer__free(s);
 }
 
-static void names_of_libc_are_those_of_dlsym(void **state)
+TEST(names_of_libc_are_those_of_dlsym)
 {
 	static const char *const names[] = {"malloc", "free",  "qsort",	 "printf",
 					    "fopen",  "fread", "getenv", "strtol"};
 	struct symbolizer *s = symbolizer__new();
 	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
 
-	(void)state;
 	assert_non_null(libc);
 	for (size_t i = 0; i < COUNT(names); i++) {
 		char *function = dlsym(libc, names[i]);
@@ -117,7 +111,7 @@ static void names_of_libc_are_those_of_dlsym(void **state)
 	symbolizer__free(s);
 }
 
-static void the_vdso_has_names_of_clock_functions(void **state)
+TEST(the_vdso_has_names_of_clock_functions)
 {
 	const char *image = (const char *)getauxval(AT_SYSINFO_EHDR); // NOLINT
 	struct symbolizer *s = symbolizer__new();
@@ -127,7 +121,6 @@ static void the_vdso_has_names_of_clock_functions(void **state)
 	struct answer answers[4096 / 16];
 	size_t count = 0, clocks = 0;
 
-	(void)state;
 	if (!image) {
 		symbolizer__free(s);
 		print_message("skipped: this kernel gives no vDSO\n");
@@ -247,7 +240,7 @@ static void compare_with_nm(const char *path, const struct module_query *text, s
 	vec_free(&nm.symbols);
 }
 
-static void names_in_libraries_agree_with_nm(void **state)
+TEST(names_in_libraries_agree_with_nm)
 {
 	struct module_query text = module_of(dlsym(RTLD_DEFAULT, "qsort"));
 	char own[4096];
@@ -255,7 +248,6 @@ static void names_in_libraries_agree_with_nm(void **state)
 	void *library;
 	Dl_info info;
 
-	(void)state;
 	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "qsort"), &info), 0);
 	compare_with_nm(info.dli_fname, &text, 20000, 0x1234567);
 	library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
@@ -276,12 +268,5 @@ static void names_in_libraries_agree_with_nm(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_function_of_this_program_has_its_name),
-		cmocka_unit_test(names_of_libc_are_those_of_dlsym),
-		cmocka_unit_test(the_vdso_has_names_of_clock_functions),
-		cmocka_unit_test(names_in_libraries_agree_with_nm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -9,12 +9,8 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/magic.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +21,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/disk_cache.h"
@@ -170,14 +166,13 @@ static int read_fresh(int fd, size_t limit, struct unwind_table_image *image)
 	return err;
 }
 
-static void a_stored_table_is_read_back_unchanged(void **state)
+TEST_WITH(a_stored_table_is_read_back_unchanged, setup, teardown)
 {
 	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image built, read;
 	struct stat st;
 	char path[512];
 
-	(void)state;
 	assert_int_equal(read_fresh(fd, LIMIT, &read), -ENOENT);
 	fill_cache(fd, &built, path, sizeof(path));
 	assert_int_equal(stat(path, &st), 0);
@@ -197,14 +192,13 @@ static void a_stored_table_is_read_back_unchanged(void **state)
 
 /* ---- what is not kept ------------------------------------------------------------------------ */
 
-static void small_tables_and_changing_files_are_not_stored(void **state)
+TEST_WITH(small_tables_and_changing_files_are_not_stored, setup, teardown)
 {
 	_cleanup_close_ int fd = open_library(), own = open(copy, O_RDWR | O_CLOEXEC);
 	struct table_cache *c = open_cache();
 	struct unwind_table_image image, odd;
 	struct file_stamp stamp = stamp_of(fd);
 
-	(void)state;
 	build(fd, &image);
 	odd = image;
 	odd.rows = 2047;
@@ -230,7 +224,7 @@ static void small_tables_and_changing_files_are_not_stored(void **state)
 }
 
 /* 64 MB at once, of which 16 MB may wait; what is not written in the end is forgotten. */
-static void writing_is_limited_in_bytes_and_rate(void **state)
+TEST_WITH(writing_is_limited_in_bytes_and_rate, setup, teardown)
 {
 	_cleanup_close_ int fd = open_library();
 	struct table_cache *c = open_cache();
@@ -238,7 +232,6 @@ static void writing_is_limited_in_bytes_and_rate(void **state)
 	struct file_stamp stamp = stamp_of(fd);
 	int written = 0;
 
-	(void)state;
 	image.bytes = calloc(1, image.size);
 	assert_non_null(image.bytes);
 	table_cache__keep(c, fd, &stamp, &image);
@@ -267,7 +260,7 @@ static void assert_thrown_away(int fd, const char *path)
 	assert_int_equal(lstat(path, &st), -1);
 }
 
-static void damaged_and_foreign_files_are_deleted(void **state)
+TEST_WITH(damaged_and_foreign_files_are_deleted, setup, teardown)
 {
 	_cleanup_close_ int fd = open_library();
 	_cleanup_free_ char *good = NULL, *bad = NULL;
@@ -276,7 +269,6 @@ static void damaged_and_foreign_files_are_deleted(void **state)
 	size_t size;
 	uint32_t crc;
 
-	(void)state;
 	fill_cache(fd, &built, path, sizeof(path));
 	good = read_path(path, &size);
 	bad = malloc(size + 1);
@@ -320,9 +312,8 @@ static void damaged_and_foreign_files_are_deleted(void **state)
 	unwind_table_image__fini(&built);
 }
 
-static void a_foreign_or_writable_directory_is_refused(void **state)
+TEST_WITH(a_foreign_or_writable_directory_is_refused, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(chmod(directory, 0777), 0);
 	assert_null(table_cache__open(directory, TABLE_CACHE_LIMIT, true));
 	assert_int_equal(chmod(directory, 0700), 0);
@@ -385,7 +376,7 @@ static struct disk_cache *open_files(uint64_t maker)
 	return c;
 }
 
-static void each_flipped_bit_and_each_cut_is_detected(void **state)
+TEST_WITH(each_flipped_bit_and_each_cut_is_detected, setup, teardown)
 {
 	struct disk_cache *c = open_files(7);
 	struct unwind_table_image image, read;
@@ -396,7 +387,6 @@ static void each_flipped_bit_and_each_cut_is_detected(void **state)
 	char path[512];
 	void *got;
 
-	(void)state;
 	make_small(&small, &image);
 	assert_int_equal(unwind_table_image__check(&image), 0);
 	assert_int_equal(table_cache__encode(&image, &data, &size), 0);
@@ -439,7 +429,7 @@ static void search(const struct unwind_table_image *image)
 }
 
 /* An attacker gets the checksum right. */
-static void forged_tables_are_refused_or_searched_safely(void **state)
+TEST_WITH(forged_tables_are_refused_or_searched_safely, setup, teardown)
 {
 	size_t size, taken = 0, refused = 0;
 	uint64_t seed = 0x9e3779b97f4a7c15;
@@ -447,7 +437,6 @@ static void forged_tables_are_refused_or_searched_safely(void **state)
 	struct unwind_table_image image, read;
 	struct small_table small;
 
-	(void)state;
 	make_small(&small, &image);
 	assert_int_equal(table_cache__encode(&image, &good, &size), 0);
 	for (int round = 0; round < 20000; round++) {
@@ -476,7 +465,7 @@ static void forged_tables_are_refused_or_searched_safely(void **state)
 /* ---- whose files these are --------------------------------------------------------------------- */
 
 /* The device and inode of a file without a device are another's tomorrow, or somebody's invention. */
-static void tables_for_files_on_unstable_devices_are_ignored(void **state)
+TEST_WITH(tables_for_files_on_unstable_devices_are_ignored, setup, teardown)
 {
 	const uint64_t disk = makedev(254, 0), none = makedev(0, 40);
 	struct unwind_table_image image, read;
@@ -491,7 +480,6 @@ static void tables_for_files_on_unstable_devices_are_ignored(void **state)
 	uint64_t maker;
 	size_t size;
 
-	(void)state;
 	assert_true(table_cache__is_stable(disk, EXT4_SUPER_MAGIC));
 	assert_true(table_cache__is_stable(none, BTRFS_SUPER_MAGIC));
 	assert_false(table_cache__is_stable(disk, FUSE_SUPER_MAGIC));
@@ -542,14 +530,13 @@ static void fill_disk(int fd, const struct unwind_table_image *image)
 	_exit(0);
 }
 
-static void a_full_disk_ends_writing_and_leaves_no_file(void **state)
+TEST_WITH(a_full_disk_ends_writing_and_leaves_no_file, setup, teardown)
 {
 	_cleanup_close_ int fd = open_library();
 	struct unwind_table_image image;
 	int status;
 	pid_t pid;
 
-	(void)state;
 	build(fd, &image);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -596,7 +583,7 @@ static int delete_copies(void **state)
  * The table of what a file was is not that of what it is, whatever time it pretends to have. A file
  * without a name is not kept, however old.
  */
-static void the_table_of_a_changed_file_is_not_read(void **state)
+TEST_WITH(the_table_of_a_changed_file_is_not_read, setup, teardown)
 {
 	_cleanup_close_ int fd = open(copy, O_RDWR | O_CLOEXEC);
 	struct unwind_table_image built, read;
@@ -605,7 +592,6 @@ static void the_table_of_a_changed_file_is_not_read(void **state)
 	char path[512], byte;
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(fstat(fd, &st), 0);
 	while (time(NULL) < st.st_ctim.tv_sec + 4)
 		usleep(100000);
@@ -629,13 +615,12 @@ static void the_table_of_a_changed_file_is_not_read(void **state)
 }
 
 /* A file with the build-id of another, its size and its bytes: what was built of it is not the other's table. */
-static void files_with_equal_build_ids_do_not_share_tables(void **state)
+TEST_WITH(files_with_equal_build_ids_do_not_share_tables, setup, teardown)
 {
 	_cleanup_close_ int library = open_library(), other = open(copy, O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image built, read;
 	char path[512];
 
-	(void)state;
 	while (time(NULL) < stamp_of(other).changed + 4)
 		usleep(100000);
 	fill_cache(other, &built, path, sizeof(path));
@@ -657,14 +642,13 @@ static void request(struct table_builder *b, int fd, enum table_effort effort,
 	assert_int_equal(built->id, 7);
 }
 
-static void builders_store_tables_and_read_them_again(void **state)
+TEST_WITH(builders_store_tables_and_read_them_again, setup, teardown)
 {
 	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct built_table first, second;
 	struct helper_pool *builders;
 	struct table_builder *b;
 
-	(void)state;
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(LIMIT, builders, open_cache(), &b), 0);
 	request(b, fd, TABLE_READ, &first);
@@ -698,7 +682,7 @@ static void builders_store_tables_and_read_them_again(void **state)
 	unwind_table_image__fini(&first.image);
 }
 
-static void tables_refused_for_their_rows_are_counted(void **state)
+TEST_WITH(tables_refused_for_their_rows_are_counted, setup, teardown)
 {
 	_cleanup_close_ int fd = open_library();
 	struct table_refusals refusals;
@@ -706,7 +690,6 @@ static void tables_refused_for_their_rows_are_counted(void **state)
 	struct helper_pool *builders;
 	struct table_builder *b;
 
-	(void)state;
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(1000, builders, NULL, &b), 0);
 	for (int i = 0; i < 3; i++) {
@@ -721,25 +704,7 @@ static void tables_refused_for_their_rows_are_counted(void **state)
 	helper_pool__free(builders);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(a_stored_table_is_read_back_unchanged),
-		TEST(small_tables_and_changing_files_are_not_stored),
-		TEST(writing_is_limited_in_bytes_and_rate),
-		TEST(damaged_and_foreign_files_are_deleted),
-		TEST(a_foreign_or_writable_directory_is_refused),
-		TEST(each_flipped_bit_and_each_cut_is_detected),
-		TEST(forged_tables_are_refused_or_searched_safely),
-		TEST(a_full_disk_ends_writing_and_leaves_no_file),
-		TEST(the_table_of_a_changed_file_is_not_read),
-		TEST(builders_store_tables_and_read_them_again),
-		TEST(tables_for_files_on_unstable_devices_are_ignored),
-		TEST(tables_refused_for_their_rows_are_counted),
-		TEST(files_with_equal_build_ids_do_not_share_tables),
-	};
-
-	return cmocka_run_group_tests(tests, make_copies, delete_copies);
+	return run_unit_tests(make_copies, delete_copies);
 }

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tables and places where the kernel would read them, and what becomes of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -12,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "elf/elf_file.h"
@@ -110,7 +106,7 @@ static void assert_same_rules(const struct table_memory *m, uint32_t number,
 }
 
 /* As many as there is room for: the same rules as in the table by itself. All of them were used just now. */
-static void a_store_holds_tables_until_its_segments_are_full(void **state)
+TEST(a_store_holds_tables_until_its_segments_are_full)
 {
 	struct unwind_table_image image;
 	struct table_store_stats stats;
@@ -118,7 +114,6 @@ static void a_store_holds_tables_until_its_segments_are_full(void **state)
 	struct table_memory m;
 	uint32_t room;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 2);
 	build_image(&image);
 	store = new_store(&m);
@@ -152,7 +147,7 @@ static bool is_there(const struct table_store *store, uint32_t number)
 }
 
 /* Room is made by those that were not used for longest, and never by those that were used just now. */
-static void the_least_recently_used_tables_are_evicted(void **state)
+TEST(the_least_recently_used_tables_are_evicted)
 {
 	struct unwind_table_image image;
 	struct table_store_stats stats;
@@ -160,7 +155,6 @@ static void the_least_recently_used_tables_are_evicted(void **state)
 	struct table_memory m;
 	uint32_t room;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 2);
 	build_image(&image);
 	store = new_store(&m);
@@ -200,7 +194,7 @@ static void the_least_recently_used_tables_are_evicted(void **state)
 }
 
 /* Where memory is short, what was not used for 30 s gives way before a segment is added, and nothing else does. */
-static void old_tables_are_evicted_before_a_segment_is_added(void **state)
+TEST(old_tables_are_evicted_before_a_segment_is_added)
 {
 	struct unwind_table_image image;
 	struct table_store_stats stats;
@@ -208,7 +202,6 @@ static void old_tables_are_evicted_before_a_segment_is_added(void **state)
 	struct table_memory m;
 	uint32_t room;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 2);
 	build_image(&image);
 	store = new_store_of(&m, true);
@@ -236,7 +229,7 @@ static void old_tables_are_evicted_before_a_segment_is_added(void **state)
 }
 
 /* More files than numbers: those that no process has mapped lose theirs, and their holders get a notice. */
-static void only_unmapped_files_lose_their_numbers(void **state)
+TEST(only_unmapped_files_lose_their_numbers)
 {
 	static const struct unwind_table_image NOTHING = {};
 	struct table_number first, second, third, last = {};
@@ -244,7 +237,6 @@ static void only_unmapped_files_lose_their_numbers(void **state)
 	struct table_store *store;
 	struct table_memory m;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
 	store = new_store(&m);
 	first = take_number(store);
@@ -279,7 +271,7 @@ static void only_unmapped_files_lose_their_numbers(void **state)
 }
 
 /* Each request is answered once, with an error if it is no ELF file; nothing is left to wait for. */
-static void each_build_request_is_answered_once(void **state)
+TEST(each_build_request_is_answered_once)
 {
 	_cleanup_close_ int library = -1, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image image;
@@ -288,7 +280,6 @@ static void each_build_request_is_answered_once(void **state)
 	struct built_table built;
 	bool seen[6] = {};
 
-	(void)state;
 	build_image(&image);
 	dl_iterate_phdr(take_c_library, &library);
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
@@ -376,13 +367,12 @@ static int publish(struct table_store *store, uint32_t tgid, uint32_t count, uin
 }
 
 /* Many processes that change often: none disturbs another, and what they leave is used again. */
-static void places_of_a_process_survive_changes_of_others(void **state)
+TEST(places_of_a_process_survive_changes_of_others)
 {
 	struct table_store_stats stats;
 	struct table_store *store;
 	struct table_memory m;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
 	books = outside_books__new();
 	store = new_store(&m);
@@ -419,7 +409,7 @@ static void places_of_a_process_survive_changes_of_others(void **state)
 }
 
 /* More processes than words: those that there is no room for are counted. */
-static void processes_without_room_are_counted_as_refused(void **state)
+TEST(processes_without_room_are_counted_as_refused)
 {
 	struct table_store_stats stats;
 	struct table_memory m;
@@ -427,7 +417,6 @@ static void processes_without_room_are_counted_as_refused(void **state)
 	struct table_store *store;
 	uint64_t failed = 0;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
 	store = table_store__new(&options);
 	for (uint32_t tgid = 1; tgid <= 2 * UNWIND_PROCESSES; tgid++)
@@ -465,7 +454,7 @@ static uint32_t count_published(const struct table_memory *m, uint32_t first, ui
 }
 
 /* The last user gets as much as the first, but no more. */
-static void each_user_gets_a_fair_share_of_the_places(void **state)
+TEST(each_user_gets_a_fair_share_of_the_places)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
 	struct table_store_stats stats;
@@ -475,7 +464,6 @@ static void each_user_gets_a_fair_share_of_the_places(void **state)
 	uint64_t gave_way = 0, refused = 0;
 	struct outside_row row;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
 	books = outside_books__new();
 	store = new_store(&m);
@@ -519,7 +507,7 @@ static void each_user_gets_a_fair_share_of_the_places(void **state)
 }
 
 /* A process without samples for a while makes room for others. */
-static void a_process_without_samples_makes_room_for_others(void **state)
+TEST(a_process_without_samples_makes_room_for_others)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
 	uint64_t now = monotonic_ns();
@@ -527,7 +515,6 @@ static void a_process_without_samples_makes_room_for_others(void **state)
 	struct table_store *store;
 	struct table_memory m;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
 	store = new_store(&m);
 	table_store__advance(store, now);
@@ -554,12 +541,11 @@ static void a_process_without_samples_makes_room_for_others(void **state)
 }
 
 /* There are only so many words, too: none of them is anybody's for good. */
-static void a_crowded_process_table_still_takes_a_new_user(void **state)
+TEST(a_crowded_process_table_still_takes_a_new_user)
 {
 	struct table_store *store;
 	struct table_memory m;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
 	store = new_store(&m);
 	for (uint32_t tgid = 1000000; tgid < 1000000 + 2 * UNWIND_PROCESSES; tgid++)
@@ -572,7 +558,7 @@ static void a_crowded_process_table_still_takes_a_new_user(void **state)
 }
 
 /* Each number of a table is that of a file that a process has mapped. */
-static void a_user_with_all_numbers_gives_one_up(void **state)
+TEST(a_user_with_all_numbers_gives_one_up)
 {
 	enum { EACH = 1024 };
 	struct unwind_placement p[EACH] = {};
@@ -580,7 +566,6 @@ static void a_user_with_all_numbers_gives_one_up(void **state)
 	struct table_store *store;
 	struct table_memory m;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
 	store = new_store(&m);
 	for (uint32_t i = 0; i < UNWIND_TABLES; i++) {
@@ -602,7 +587,7 @@ static void a_user_with_all_numbers_gives_one_up(void **state)
 }
 
 /* Tables in use are evicted only if their user has more than the user that needs room. */
-static void tables_in_use_are_taken_from_users_with_more(void **state)
+TEST(tables_in_use_are_taken_from_users_with_more)
 {
 	struct unwind_table_image image;
 	struct table_number number;
@@ -610,7 +595,6 @@ static void tables_in_use_are_taken_from_users_with_more(void **state)
 	struct table_memory m;
 	uint32_t room, there = 0;
 
-	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 2);
 	build_image(&image);
 	store = new_store(&m);
@@ -639,14 +623,13 @@ static void tables_in_use_are_taken_from_users_with_more(void **state)
 }
 
 /* Against a map of single bytes. */
-static void extents_never_overlap_and_merge_when_freed(void **state)
+TEST(extents_never_overlap_and_merge_when_freed)
 {
 	enum { SIZE = 1000, HELD = 50 };
 	struct extents e = {};
 	struct extent held[HELD] = {};
 	unsigned char used[SIZE] = {};
 
-	(void)state;
 	srandom(3);
 	assert_int_equal(extents__free(&e, 0, SIZE), 0);
 	for (int round = 0; round < 20000; round++) {
@@ -677,21 +660,5 @@ static void extents_never_overlap_and_merge_when_freed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_store_holds_tables_until_its_segments_are_full),
-		cmocka_unit_test(the_least_recently_used_tables_are_evicted),
-		cmocka_unit_test(old_tables_are_evicted_before_a_segment_is_added),
-		cmocka_unit_test(only_unmapped_files_lose_their_numbers),
-		cmocka_unit_test(each_build_request_is_answered_once),
-		cmocka_unit_test(places_of_a_process_survive_changes_of_others),
-		cmocka_unit_test(processes_without_room_are_counted_as_refused),
-		cmocka_unit_test(extents_never_overlap_and_merge_when_freed),
-		cmocka_unit_test(each_user_gets_a_fair_share_of_the_places),
-		cmocka_unit_test(a_process_without_samples_makes_room_for_others),
-		cmocka_unit_test(a_crowded_process_table_still_takes_a_new_user),
-		cmocka_unit_test(a_user_with_all_numbers_gives_one_up),
-		cmocka_unit_test(tables_in_use_are_taken_from_users_with_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

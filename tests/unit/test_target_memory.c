@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The memory of a process that is read within limits, and pages of it that are kept. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "runtimes/target_memory.h"
 
 #define BASE  0x7f0000100000u
@@ -68,11 +64,10 @@ static void put_word(struct target *t, size_t at, uint32_t word)
 	memcpy(t->bytes + at, &word, sizeof(word));
 }
 
-static void a_page_is_kept_until_it_is_forgotten(void **state)
+TEST(a_page_is_kept_until_it_is_forgotten)
 {
 	struct target *t = new_target();
 
-	(void)state;
 	put_word(t, 100, 1);
 	assert_int_equal(word_at(t, 100), 1);
 	put_word(t, 100, 2);
@@ -88,11 +83,10 @@ static void a_page_is_kept_until_it_is_forgotten(void **state)
 	assert_int_equal(t->reads, 3);
 }
 
-static void reads_across_pages_fetch_each_page_once(void **state)
+TEST(reads_across_pages_fetch_each_page_once)
 {
 	struct target *t = new_target();
 
-	(void)state;
 	for (unsigned int round = 0; round < 2; round++)
 		for (size_t at = 0; at + 200 <= TARGET_PAGES * TARGET_PAGE; at += 100)
 			assert_read(t, at, 200);
@@ -111,12 +105,11 @@ static void reads_across_pages_fetch_each_page_once(void **state)
 	assert_int_equal(t->reads, 1);
 }
 
-static void a_read_beyond_the_mapping_is_an_error(void **state)
+TEST(a_read_beyond_the_mapping_is_an_error)
 {
 	struct target *t = new_target();
 	uint64_t value;
 
-	(void)state;
 	t->size = 2 * TARGET_PAGE + 64; /* the last page is there in part */
 	assert_read(t, 2 * TARGET_PAGE - 8, 72);
 	assert_int_equal(target_memory__word(&t->memory, &value, BASE + t->size - 4), -ENODATA);
@@ -130,12 +123,11 @@ static void a_read_beyond_the_mapping_is_an_error(void **state)
 }
 
 /* Circles of links that are kept end as well. */
-static void reads_and_bytes_beyond_the_limit_are_refused(void **state)
+TEST(reads_and_bytes_beyond_the_limit_are_refused)
 {
 	struct target *t = new_target();
 	uint64_t value;
 
-	(void)state;
 	t->memory.reads_left = 10;
 	for (unsigned int i = 0; i < 10; i++)
 		assert_read(t, 8, 8);
@@ -147,12 +139,11 @@ static void reads_and_bytes_beyond_the_limit_are_refused(void **state)
 	assert_int_equal(target_memory__word(&t->memory, &value, BASE), -EDQUOT);
 }
 
-static void strings_cut_by_buffer_or_mapping_are_an_error(void **state)
+TEST(strings_cut_by_buffer_or_mapping_are_an_error)
 {
 	struct target *t = new_target();
 	char text[32];
 
-	(void)state;
 	memset(t->bytes, 'x', sizeof(t->bytes));
 	strcpy((char *)t->bytes + TARGET_PAGE - 3, "abcdef");
 	assert_int_equal(
@@ -170,13 +161,5 @@ static void strings_cut_by_buffer_or_mapping_are_an_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_page_is_kept_until_it_is_forgotten),
-		cmocka_unit_test(reads_across_pages_fetch_each_page_once),
-		cmocka_unit_test(a_read_beyond_the_mapping_is_an_error),
-		cmocka_unit_test(reads_and_bytes_beyond_the_limit_are_refused),
-		cmocka_unit_test(strings_cut_by_buffer_or_mapping_are_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

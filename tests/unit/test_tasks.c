@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which processes are targets, and when: forks, reused pids, ends in any order, freed entries; and slots. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "live/tasks.h"
 
 #define SECOND 1000000000ull
@@ -68,11 +63,10 @@ static struct tasks *new_tasks(bool everyone, bool inherit, bool (*exists)(pid_t
 	return t;
 }
 
-static void children_of_targets_are_targets_from_their_birth_on(void **state)
+TEST(children_of_targets_are_targets_from_their_birth_on)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
-	(void)state;
 	assert_int_equal(tasks__add_target(t, 10), 0);
 	assert_true(tasks__is_target(t, 10, 0));
 	assert_false(tasks__is_target(t, 11, 0));
@@ -89,11 +83,10 @@ static void children_of_targets_are_targets_from_their_birth_on(void **state)
 	tasks__free(t);
 }
 
-static void without_inherit_children_are_none(void **state)
+TEST(without_inherit_children_are_none)
 {
 	struct tasks *t = new_tasks(false, false, NULL);
 
-	(void)state;
 	tasks__add_target(t, 10);
 	forks(t, 100, 10, 11);
 	assert_true(tasks__is_target(t, 10, 100));
@@ -102,11 +95,10 @@ static void without_inherit_children_are_none(void **state)
 	tasks__free(t);
 }
 
-static void everyone_is_a_target_and_has_a_parent(void **state)
+TEST(everyone_is_a_target_and_has_a_parent)
 {
 	struct tasks *t = new_tasks(true, true, NULL);
 
-	(void)state;
 	assert_true(tasks__is_target(t, 77, 5));
 	assert_int_equal(tasks__add_parent(t, 77, 70), 0);
 	forks(t, 100, 77, 78);
@@ -118,11 +110,10 @@ static void everyone_is_a_target_and_has_a_parent(void **state)
 	tasks__free(t);
 }
 
-static void reported_parents_change_no_membership(void **state)
+TEST(reported_parents_change_no_membership)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
-	(void)state;
 	assert_int_equal(tasks__add_parent(t, 10, 1), 0);
 	assert_false(tasks__is_target(t, 10, 5));
 	assert_int_equal(tasks__add_target(t, 10), 0);
@@ -133,11 +124,10 @@ static void reported_parents_change_no_membership(void **state)
 	tasks__free(t);
 }
 
-static void a_number_that_goes_to_a_stranger(void **state)
+TEST(a_number_that_goes_to_a_stranger)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
-	(void)state;
 	tasks__add_target(t, 10);
 	forks(t, 100, 10, 11);
 	exits(t, 200, 11, 11);
@@ -153,11 +143,10 @@ static void a_number_that_goes_to_a_stranger(void **state)
 	tasks__free(t);
 }
 
-static void a_number_that_comes_back_into_the_family(void **state)
+TEST(a_number_that_comes_back_into_the_family)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
-	(void)state;
 	tasks__add_target(t, 10);
 	forks(t, 100, 10, 11);
 	exits(t, 200, 11, 11);
@@ -174,11 +163,10 @@ static void a_number_that_comes_back_into_the_family(void **state)
 	tasks__free(t);
 }
 
-static void an_exit_that_is_older_than_the_life(void **state)
+TEST(an_exit_that_is_older_than_the_life)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
-	(void)state;
 	tasks__add_target(t, 10);
 	forks(t, 500, 10, 11);
 	exits(t, 400, 11, 11);
@@ -187,11 +175,10 @@ static void an_exit_that_is_older_than_the_life(void **state)
 	tasks__free(t);
 }
 
-static void the_ended_are_forgotten_after_a_while(void **state)
+TEST(the_ended_are_forgotten_after_a_while)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
-	(void)state;
 	tasks__add_target(t, 10);
 	forks(t, 100, 10, 11);
 	forks(t, 100, 10, 12);
@@ -208,11 +195,10 @@ static void the_ended_are_forgotten_after_a_while(void **state)
 	tasks__free(t);
 }
 
-static void threads_are_no_processes(void **state)
+TEST(threads_are_no_processes)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
-	(void)state;
 	tasks__add_target(t, 10);
 	starts_thread(t, 100, 10, 11);
 	assert_false(tasks__is_target(t, 11, 100));
@@ -231,11 +217,10 @@ static bool exists(pid_t pid)
 	return pid == 11 && leader_gone_threads_left;
 }
 
-static void a_process_outlives_its_leader(void **state)
+TEST(a_process_outlives_its_leader)
 {
 	struct tasks *t = new_tasks(false, true, exists);
 
-	(void)state;
 	leader_gone_threads_left = true;
 	tasks__add_target(t, 10);
 	forks(t, 100, 10, 11);
@@ -269,11 +254,10 @@ static bool count_looks(pid_t pid)
 }
 
 /* In the whole system only a process that has started threads can outlive its leader. */
-static void an_end_without_threads_costs_no_look(void **state)
+TEST(an_end_without_threads_costs_no_look)
 {
 	struct tasks *t = new_tasks(true, true, count_looks);
 
-	(void)state;
 	looks = 0;
 	forks(t, SECOND, 1, 11);
 	forks(t, SECOND, 1, 12);
@@ -298,13 +282,12 @@ static void an_end_without_threads_costs_no_look(void **state)
 }
 
 /* An owner that stays the same is read again after 1, 2, 4, 8 and then 16 seconds. */
-static void an_owner_that_stays_is_seldom_read(void **state)
+TEST(an_owner_that_stays_is_seldom_read)
 {
 	struct tasks *t = new_tasks(true, true, NULL);
 	struct task *task = tasks__need(t, getpid());
 	uint64_t owner, reads = 0, until = 0;
 
-	(void)state;
 	assert_non_null(task);
 	owner = task__owner(task, SECOND);
 	for (uint64_t now = SECOND; now < 100 * SECOND; now += SECOND / 10) {
@@ -325,12 +308,11 @@ static void an_owner_that_stays_is_seldom_read(void **state)
 }
 
 /* A storm: what is kept does not grow with the number of processes that ever were. */
-static void many_short_lives(void **state)
+TEST(many_short_lives)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 	uint64_t now = SECOND;
 
-	(void)state;
 	tasks__add_target(t, 10);
 	for (pid_t i = 0; i < 200000; i++, now += SECOND / 1000) {
 		pid_t pid = 100 + i % 30000;
@@ -362,7 +344,7 @@ static int count_release(void *context, struct task *task, enum task_end how)
 	return task->slots.program.has_jit ? -ECANCELED : 0;
 }
 
-static void slots_are_cleared_once(void **state)
+TEST(slots_are_cleared_once)
 {
 	struct releases r = {};
 	struct tasks *t = tasks__new(
@@ -371,7 +353,6 @@ static void slots_are_cleared_once(void **state)
 	struct task *sampled;
 	struct task_id first;
 
-	(void)state;
 	assert_int_equal(tasks__add_target(t, 10), 0);
 	/* a sample comes before the record of the fork */
 	sampled = tasks__need(t, 11);
@@ -411,7 +392,7 @@ static void slots_are_cleared_once(void **state)
 }
 
 /* The fork record of another process with the pid ends the life before it. */
-static void a_pid_comes_back_without_an_exit(void **state)
+TEST(a_pid_comes_back_without_an_exit)
 {
 	struct releases r = {};
 	struct tasks *t = tasks__new(&(struct tasks_options){
@@ -419,7 +400,6 @@ static void a_pid_comes_back_without_an_exit(void **state)
 	struct task_id first;
 	struct task *task;
 
-	(void)state;
 	forks(t, 1000, 10, 11);
 	task = tasks__find(t, 11);
 	assert_non_null(task);
@@ -441,13 +421,12 @@ static bool is_even(pid_t pid)
 	return pid % 2 == 0;
 }
 
-static void ends_without_a_record_are_found(void **state)
+TEST(ends_without_a_record_are_found)
 {
 	struct releases r = {};
 	struct tasks *t = tasks__new(&(struct tasks_options){
 		.everyone = true, .exists = is_even, .released = count_release, .context = &r});
 
-	(void)state;
 	assert_int_equal(tasks__add_parent(t, 10, 1), 0);
 	assert_int_equal(tasks__add_parent(t, 11, 1), 0);
 	assert_int_equal(tasks__sweep(t, 20 * SECOND), 0);
@@ -464,14 +443,13 @@ static void ends_without_a_record_are_found(void **state)
 }
 
 /* ... within ten seconds, those that only a sample has shown as well. */
-static void the_end_of_an_unknown_process_is_found(void **state)
+TEST(the_end_of_an_unknown_process_is_found)
 {
 	struct releases r = {};
 	struct tasks *t = tasks__new(&(struct tasks_options){
 		.everyone = true, .exists = is_even, .released = count_release, .context = &r});
 	uint64_t now = 20 * SECOND, seen;
 
-	(void)state;
 	assert_int_equal(tasks__sweep(t, now), 0); /* a search: the next one is the last possible */
 	assert_non_null(tasks__need(t, 10));
 	assert_non_null(tasks__need(t, 11));
@@ -488,11 +466,10 @@ static void the_end_of_an_unknown_process_is_found(void **state)
 	tasks__free(t);
 }
 
-static void unknown_processes_are_bounded(void **state)
+TEST(unknown_processes_are_bounded)
 {
 	struct tasks *t = new_tasks(true, true, is_even);
 
-	(void)state;
 	assert_null(tasks__need(t, 0));
 	for (pid_t pid = 1; pid <= (pid_t)TASKS_UNKNOWN_MAX; pid++)
 		assert_non_null(tasks__need(t, 2 * pid + 1));
@@ -511,11 +488,10 @@ static void unknown_processes_are_bounded(void **state)
 	tasks__free(t);
 }
 
-static void nothing_at_all(void **state)
+TEST(nothing_at_all)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
-	(void)state;
 	assert_int_equal(count_living(t, 0), 0);
 	exits(t, 100, 5, 5);
 	assert_int_equal(tasks__parent(t, 5), 0);
@@ -525,27 +501,5 @@ static void nothing_at_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(children_of_targets_are_targets_from_their_birth_on),
-		cmocka_unit_test(without_inherit_children_are_none),
-		cmocka_unit_test(everyone_is_a_target_and_has_a_parent),
-		cmocka_unit_test(reported_parents_change_no_membership),
-		cmocka_unit_test(a_number_that_goes_to_a_stranger),
-		cmocka_unit_test(a_number_that_comes_back_into_the_family),
-		cmocka_unit_test(an_exit_that_is_older_than_the_life),
-		cmocka_unit_test(the_ended_are_forgotten_after_a_while),
-		cmocka_unit_test(threads_are_no_processes),
-		cmocka_unit_test(a_process_outlives_its_leader),
-		cmocka_unit_test(an_end_without_threads_costs_no_look),
-		cmocka_unit_test(an_owner_that_stays_is_seldom_read),
-		cmocka_unit_test(many_short_lives),
-		cmocka_unit_test(slots_are_cleared_once),
-		cmocka_unit_test(a_pid_comes_back_without_an_exit),
-		cmocka_unit_test(ends_without_a_record_are_found),
-		cmocka_unit_test(the_end_of_an_unknown_process_is_found),
-		cmocka_unit_test(unknown_processes_are_bounded),
-		cmocka_unit_test(nothing_at_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

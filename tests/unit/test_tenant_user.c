@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whose a process is, whatever it does about it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,28 +10,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/io.h"
 #include "tenants/tenant_user.h"
 
 #define NOBODY 65534
 
-static void only_an_existing_process_has_a_user(void **state)
+TEST(only_an_existing_process_has_a_user)
 {
-	(void)state;
 	assert_int_equal(tenant_user(getpid()), getuid());
 	assert_int_equal(tenant_user(0x7fffffff), TENANT_UNKNOWN);
 	assert_int_equal(tenant_user(0), TENANT_UNKNOWN);
 }
 
 /* Its directory in /proc belongs to root then, and its name is full of fields. */
-static void a_process_cannot_disguise_its_user(void **state)
+TEST(a_process_cannot_disguise_its_user)
 {
 	uid_t user = getuid() ? getuid() : NOBODY;
 	int ready[2];
 	pid_t child;
 	char byte;
 
-	(void)state;
 	assert_int_equal(pipe(ready), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -77,7 +71,7 @@ static int enter_namespaces(uid_t user)
 }
 
 /* A user's namespaces, one in the other, with other uids in them: it is he. */
-static void a_user_namespace_does_not_change_the_user(void **state)
+TEST(a_user_namespace_does_not_change_the_user)
 {
 	uid_t user = getuid() ? getuid() : NOBODY;
 	int ready[2];
@@ -86,7 +80,6 @@ static void a_user_namespace_does_not_change_the_user(void **state)
 	bool apart;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(pipe(ready), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -113,11 +106,5 @@ static void a_user_namespace_does_not_change_the_user(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_an_existing_process_has_a_user),
-		cmocka_unit_test(a_process_cannot_disguise_its_user),
-		cmocka_unit_test(a_user_namespace_does_not_change_the_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

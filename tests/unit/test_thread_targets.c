@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads that were requested: ends, execve by this one and by another, numbers that are used again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-#undef fail /* base/log.h has one, too */
-
+#include "unit.h"
 #include "live/live_private.h"
 #include "live/thread_targets.h"
 
@@ -40,11 +34,10 @@ static void exits(struct thread_targets *t, uint32_t tid)
 	thread_targets__exit(t, &event);
 }
 
-static void thread_that_ends(void **state)
+TEST(thread_that_ends)
 {
 	struct thread_targets t = begin(THREAD);
 
-	(void)state;
 	assert_false(thread_targets__ended(&t, runs, 10, 5));
 	alive[THREAD] = false;
 	/* its record may be on the way */
@@ -58,11 +51,10 @@ static void thread_that_ends(void **state)
 	thread_targets__fini(&t);
 }
 
-static void thread_that_calls_execve(void **state)
+TEST(thread_that_calls_execve)
 {
 	struct thread_targets t = begin(THREAD);
 
-	(void)state;
 	exits(&t, PROCESS); /* the leader, whose number it gets */
 	alive[THREAD] = false;
 	assert_false(thread_targets__ended(&t, runs, 20, 15));
@@ -77,11 +69,10 @@ static void thread_that_calls_execve(void **state)
 	thread_targets__fini(&t);
 }
 
-static void another_thread_calls_execve(void **state)
+TEST(another_thread_calls_execve)
 {
 	struct thread_targets t = begin(THREAD);
 
-	(void)state;
 	alive[THREAD] = false;
 	exits(&t, THREAD);
 	assert_true(thread_targets__ended(&t, runs, 20, 5));
@@ -95,11 +86,10 @@ static void another_thread_calls_execve(void **state)
 	thread_targets__fini(&t);
 }
 
-static void threads_that_end_before_the_first_record(void **state)
+TEST(threads_that_end_before_the_first_record)
 {
 	struct thread_targets t = {};
 
-	(void)state;
 	memset(alive, 0, sizeof(alive));
 	alive[PROCESS] = true;
 	assert_false(thread_targets__ended(&t, runs, 20, 15)); /* none was requested */
@@ -113,12 +103,5 @@ static void threads_that_end_before_the_first_record(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(thread_that_ends),
-		cmocka_unit_test(thread_that_calls_execve),
-		cmocka_unit_test(another_thread_calls_execve),
-		cmocka_unit_test(threads_that_end_before_the_first_record),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

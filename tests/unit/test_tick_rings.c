@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rings of ticks: filled as the program fills them, and with what no program writes. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "live/capture/tick_rings.h"
 
 #define RINGS	  3
@@ -80,12 +76,11 @@ static int take(void *context, struct event_header *event)
 }
 
 /* Whole and in order, through many turns of the ring, whether it runs empty or not. */
-static void in_order(void **state)
+TEST(in_order)
 {
 	struct tick_ring *ring = ring_number(1);
 	unsigned int refused = 0;
 
-	(void)state;
 	srandom(1);
 	for (unsigned int i = 0; i < 20000; i++) {
 		refused += !put(ring, 24 + (uint32_t)random() % (EVENT_MAX / 8) * 8);
@@ -101,11 +96,10 @@ static void in_order(void **state)
 }
 
 /* A receiver that fails has had its event, and the next drain goes on behind it. */
-static void a_receiver_that_fails(void **state)
+TEST(a_receiver_that_fails)
 {
 	uint64_t stop_at = 2;
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_true(put(ring_number(0), 32));
 	assert_int_equal(tick_rings__drain(&rings, 0, take, &stop_at), -EINTR);
@@ -115,12 +109,11 @@ static void a_receiver_that_fails(void **state)
 }
 
 /* What makes no sense costs what is in the ring, and no more. */
-static void nonsense(void **state)
+TEST(nonsense)
 {
 	static const uint32_t SIZES[] = {0, 8, 20, 27, 4096, TICK_RING_SLACK + 8, UINT32_MAX};
 	struct tick_ring *ring = ring_number(2);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(SIZES) / sizeof(*SIZES); i++) {
 		struct event_header *event;
 
@@ -139,11 +132,5 @@ static void nonsense(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(in_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_receiver_that_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(setup, teardown);
 }

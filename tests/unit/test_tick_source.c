@@ -7,14 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "unit.h"
 #include "live/capture/pmu.h"
 #include "live/capture/tick_source.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 static struct tick_source find(const char *name)
 {
@@ -36,7 +31,7 @@ static void assert_refused(const char *name, int error, const char *why)
 		fail_msg("%s: \"%s\"; \"%s\"", name, failure.what, failure.remedy);
 }
 
-static void events_have_names(void **state)
+TEST(events_have_names)
 {
 	static const struct {
 		const char *text, *name;
@@ -54,7 +49,6 @@ static void events_have_names(void **state)
 		{"r1a3c", "r1a3c", PERF_TYPE_RAW, 0x1a3c},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tick_source source = find(cases[i].text);
 
@@ -72,11 +66,10 @@ static void events_have_names(void **state)
 	assert_refused("../x/y/", -ENOENT, "no PMU");
 }
 
-static void modifiers_say_where_it_counts(void **state)
+TEST(modifiers_say_where_it_counts)
 {
 	struct tick_source source = find("cycles:u");
 
-	(void)state;
 	assert_true(source.exclude_kernel && !source.exclude_user);
 	assert_string_equal(source.name, "cycles:u");
 	source = find("faults:k");
@@ -90,11 +83,10 @@ static void modifiers_say_where_it_counts(void **state)
 	assert_refused("cpu-clock:u", -EINVAL, "no modifiers");
 }
 
-static void rates_are_periods_of_clocks(void **state)
+TEST(rates_are_periods_of_clocks)
 {
 	struct tick_source clock = find("task-clock"), faults = find("page-faults");
 
-	(void)state;
 	assert_int_equal(tick_source__period(&clock, &(struct tick_rate){.hz = 1000}), 1000000);
 	assert_int_equal(tick_source__period(&clock, &(struct tick_rate){1000, 77000}), 77000);
 	assert_int_equal(tick_source__period(&faults, &(struct tick_rate){1000, 77000}), 0);
@@ -148,7 +140,7 @@ static int find_in_pmu(const char *text, struct tick_source *source, struct fail
 	return pmu__find(root, text, source, failure);
 }
 
-static void fields_are_put_into_their_bits(void **state)
+TEST_WITH(fields_are_put_into_their_bits, make_pmu, NULL)
 {
 	static const struct {
 		const char *text;
@@ -163,7 +155,6 @@ static void fields_are_put_into_their_bits(void **state)
 	struct failure failure = {};
 	struct tick_source source;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(find_in_pmu(cases[i].text, &source, &failure), 0);
 		assert_int_equal(source.type, 4);
@@ -173,7 +164,7 @@ static void fields_are_put_into_their_bits(void **state)
 	}
 }
 
-static void wrong_terms_are_named(void **state)
+TEST_WITH(wrong_terms_are_named, make_pmu, NULL)
 {
 	static const struct {
 		const char *text, *why;
@@ -194,7 +185,6 @@ static void wrong_terms_are_named(void **state)
 		{"./event=1/", "no PMU \".\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct failure failure = {};
 		struct tick_source source;
@@ -213,11 +203,10 @@ static int count_names(void *context, const char *name)
 	return 0;
 }
 
-static void events_of_a_pmu_are_listed(void **state)
+TEST_WITH(events_of_a_pmu_are_listed, make_pmu, NULL)
 {
 	int count = 0;
 
-	(void)state;
 	assert_int_equal(pmu__list(root, count_names, &count), 0);
 	assert_int_equal(count, 3);
 }
@@ -232,26 +221,15 @@ static int look_at(void *context, const struct listed_event *event)
 	return 0;
 }
 
-static void this_machine_is_listed(void **state)
+TEST(this_machine_is_listed)
 {
 	int count = 0;
 
-	(void)state;
 	assert_int_equal(tick_sources__list(look_at, &count), 0);
 	assert_true(count > 40);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_have_names),
-		cmocka_unit_test(modifiers_say_where_it_counts),
-		cmocka_unit_test(rates_are_periods_of_clocks),
-		cmocka_unit_test_setup(fields_are_put_into_their_bits, make_pmu),
-		cmocka_unit_test_setup(wrong_terms_are_named, make_pmu),
-		cmocka_unit_test_setup(events_of_a_pmu_are_listed, make_pmu),
-		cmocka_unit_test(this_machine_is_listed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is shown between two samples of a thread: gaps, their edges, and where the CPU time goes. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "profile/timeline.h"
 
 #define PERIOD	    1000u
@@ -82,11 +79,10 @@ static void expect_idle(const struct fixture *f, size_t i, uint64_t count, uint6
 		assert_int_equal(idle.first, first);
 }
 
-static void a_busy_thread_has_no_gaps(void **state)
+TEST(a_busy_thread_has_no_gaps)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 13000, 900);
 	sample(&f, 11000, 1000);
 	sample(&f, 12100, 1090);
@@ -95,11 +91,10 @@ static void a_busy_thread_has_no_gaps(void **state)
 		expect_idle(&f, i, 0, 0);
 }
 
-static void a_lost_sample_is_no_gap(void **state)
+TEST(a_lost_sample_is_no_gap)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 15000, 1000);
 	sample(&f, 11000, 1000);
 	sample(&f, 14000, 2900);
@@ -107,11 +102,10 @@ static void a_lost_sample_is_no_gap(void **state)
 	expect_idle(&f, 1, 0, 0);
 }
 
-static void a_sleep_is_a_gap(void **state)
+TEST(a_sleep_is_a_gap)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 22000, 1000);
 	sample(&f, 11000, 1000);
 	sample(&f, 21000, 801);
@@ -120,11 +114,10 @@ static void a_sleep_is_a_gap(void **state)
 	expect_idle(&f, 1, 9, 12000);
 }
 
-static void cpu_between_ticks_is_shown_in_the_gap(void **state)
+TEST(cpu_between_ticks_is_shown_in_the_gap)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 22000, 1000);
 	sample(&f, 11000, 1000);
 	sample(&f, 21000, 5000);
@@ -133,11 +126,10 @@ static void cpu_between_ticks_is_shown_in_the_gap(void **state)
 	expect_idle(&f, 1, 9, 12000);
 }
 
-static void lost_samples_are_not_idle(void **state)
+TEST(lost_samples_are_not_idle)
 {
 	struct fixture f;
 
-	(void)state;
 	/* half of twenty periods: that nineteen ticks missed it is not to be believed */
 	begin(&f, 32000, 1000);
 	sample(&f, 11000, 1000);
@@ -147,11 +139,10 @@ static void lost_samples_are_not_idle(void **state)
 	expect_idle(&f, 1, 10, 21000);
 }
 
-static void a_gap_without_cpu_keeps_times_apart(void **state)
+TEST(a_gap_without_cpu_keeps_times_apart)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 13600, 0);
 	sample(&f, 11000, 1000);
 	sample(&f, 12501, 0);
@@ -160,11 +151,10 @@ static void a_gap_without_cpu_keeps_times_apart(void **state)
 	expect_idle(&f, 1, 1, 11501);
 }
 
-static void idle_before_the_first_and_after_the_last(void **state)
+TEST(idle_before_the_first_and_after_the_last)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 20500, 300);
 	sample(&f, 15500, 1400);
 	expect(&f, "start@10000+0! back@14500+400 sample@15500+1000 idle@15800+300! end@20500+0");
@@ -172,11 +162,10 @@ static void idle_before_the_first_and_after_the_last(void **state)
 	expect_idle(&f, 1, 4, 16500);
 }
 
-static void a_thread_without_samples(void **state)
+TEST(a_thread_without_samples)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 13500, 200);
 	expect(&f, "start@10000+0! end@13500+200");
 	expect_idle(&f, 0, 3, 10000);
@@ -186,11 +175,10 @@ static void a_thread_without_samples(void **state)
 	expect_idle(&f, 0, 0, 0);
 }
 
-static void a_thread_that_ends_with_its_last_sample(void **state)
+TEST(a_thread_that_ends_with_its_last_sample)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 99000, 0);
 	sample(&f, 11000, 1000);
 	f.thread.end = 11000;
@@ -199,11 +187,10 @@ static void a_thread_that_ends_with_its_last_sample(void **state)
 	expect(&f, "start@10000+0 sample@11000+1000 end@11001+7");
 }
 
-static void no_period_no_gaps(void **state)
+TEST(no_period_no_gaps)
 {
 	struct fixture f;
 
-	(void)state;
 	begin(&f, 99000, 0);
 	f.p.period = 0;
 	sample(&f, 50000, 1000);
@@ -211,13 +198,12 @@ static void no_period_no_gaps(void **state)
 	expect_idle(&f, 0, 0, 0);
 }
 
-static void names_and_stacks_of_entries(void **state)
+TEST(names_and_stacks_of_entries)
 {
 	struct fixture f;
 	struct timeline t;
 	struct timeline_entry e;
 
-	(void)state;
 	begin(&f, 30000, 0);
 	sample(&f, 15000, 100);
 	sample(&f, 25000, 100);
@@ -312,9 +298,8 @@ static void check_idle(const struct fixture *f)
 	}
 }
 
-static void properties_hold(void **state)
+TEST(properties_hold)
 {
-	(void)state;
 	seed = 1;
 	for (int i = 0; i < 200000; i++) {
 		struct fixture f;
@@ -326,11 +311,10 @@ static void properties_hold(void **state)
 }
 
 /* A thread that works 30 % of the time: idle samples are the ticks that missed it. */
-static void idle_samples_are_the_missed_ticks(void **state)
+TEST(idle_samples_are_the_missed_ticks)
 {
 	uint64_t idle = 0, samples = 0;
 
-	(void)state;
 	seed = 7;
 	for (int round = 0; round < 200; round++) {
 		struct fixture f;
@@ -356,21 +340,5 @@ static void idle_samples_are_the_missed_ticks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_busy_thread_has_no_gaps),
-		cmocka_unit_test(a_lost_sample_is_no_gap),
-		cmocka_unit_test(a_sleep_is_a_gap),
-		cmocka_unit_test(cpu_between_ticks_is_shown_in_the_gap),
-		cmocka_unit_test(lost_samples_are_not_idle),
-		cmocka_unit_test(a_gap_without_cpu_keeps_times_apart),
-		cmocka_unit_test(idle_before_the_first_and_after_the_last),
-		cmocka_unit_test(a_thread_without_samples),
-		cmocka_unit_test(a_thread_that_ends_with_its_last_sample),
-		cmocka_unit_test(no_period_no_gaps),
-		cmocka_unit_test(names_and_stacks_of_entries),
-		cmocka_unit_test(properties_hold),
-		cmocka_unit_test(idle_samples_are_the_missed_ticks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Walks from one stack to another, in forged memory: by each of the rules, and where what is found is not right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "unit.h"
 #include "unwind/unwind.h"
 
 /*
@@ -162,11 +158,10 @@ static void make_switch(struct world *w)
 	w->registers[UNWIND_X86_RBP] = OLD + 0xf8;
 }
 
-static void a_frame_pointer_leads_to_the_old_stack(void **state)
+TEST(a_frame_pointer_leads_to_the_old_stack)
 {
 	struct world w;
 
-	(void)state;
 	make_switch(&w);
 	assert_whole(&w);
 	/* it called something else there: that is not its frame */
@@ -189,11 +184,10 @@ static void a_frame_pointer_leads_to_the_old_stack(void **state)
 }
 
 /* A frame that leads to itself: a call of ACROSS in ACROSS. */
-static void a_circle_of_frame_pointers_has_a_limit(void **state)
+TEST(a_circle_of_frame_pointers_has_a_limit)
 {
 	struct world w;
 
-	(void)state;
 	make_switch(&w);
 	put_call(&w, ACROSS, ACROSS);
 	put(&w, OLD + 0xf8, OLD + 0xf8);
@@ -202,11 +196,10 @@ static void a_circle_of_frame_pointers_has_a_limit(void **state)
 	assert_int_equal(w.count, 2 + 16);
 }
 
-static void a_saved_depth_leads_to_the_goroutine_stack(void **state)
+TEST(a_saved_depth_leads_to_the_goroutine_stack)
 {
 	struct world w;
 
-	(void)state;
 	make(&w, (struct unwind_rule){.cfa = UNWIND_CFA_GO_DEPTH, .fp_offset = 0x28});
 	put(&w, NEW + 0x808 + 0x28, 0x700);
 	put(&w, NEW + 0x808 + 0x30, DATA);
@@ -238,12 +231,11 @@ static void make_saved(struct world *w, enum unwind_cfa cfa)
 	put(w, DATA + 0x300 + UNWIND_GO_SAVED + 8, RETURN(CALLER));
 }
 
-static void saved_registers_of_a_goroutine_lead_to_its_stack(void **state)
+TEST(saved_registers_of_a_goroutine_lead_to_its_stack)
 {
 	static const enum unwind_cfa RULES[] = {UNWIND_CFA_GO_CALLER, UNWIND_CFA_GO_INTERRUPTED};
 	struct world w;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		make_saved(&w, RULES[i]);
 		assert_whole(&w);
@@ -270,11 +262,10 @@ static void saved_registers_of_a_goroutine_lead_to_its_stack(void **state)
 }
 
 /* What is saved is of the last change of stacks: it says nothing of one before that. */
-static void saved_registers_are_used_for_one_switch_only(void **state)
+TEST(saved_registers_are_used_for_one_switch_only)
 {
 	struct world w;
 
-	(void)state;
 	make_saved(&w, UNWIND_CFA_GO_CALLER);
 	put_call(&w, ACROSS, ACROSS);
 	put(&w, OLD + 0x100, RETURN(ACROSS));
@@ -283,11 +274,10 @@ static void saved_registers_are_used_for_one_switch_only(void **state)
 }
 
 /* Where a signal came, the instruction itself is looked up, not the one before it. */
-static void an_interrupted_instruction_is_looked_up_itself(void **state)
+TEST(an_interrupted_instruction_is_looked_up_itself)
 {
 	struct world w;
 
-	(void)state;
 	make_switch(&w);
 	w.registers[UNWIND_X86_RA] = ENTRY(INJECTED);
 	put(&w, NEW + 0x800, ENTRY(LEAF)); /* the byte before belongs to ACROSS */
@@ -300,11 +290,10 @@ static void an_interrupted_instruction_is_looked_up_itself(void **state)
 }
 
 /* A function that has taken its return address off the stack. */
-static void a_return_address_in_a_register_is_followed(void **state)
+TEST(a_return_address_in_a_register_is_followed)
 {
 	struct world w;
 
-	(void)state;
 	make_switch(&w);
 	w.segment.rules[LEAF].cfa_offset = 0;
 	w.segment.rules[LEAF].ra = UNWIND_RA_REGISTER;
@@ -355,12 +344,11 @@ static void assert_whole_by_cfi(struct world *w)
 }
 
 /* To a stack below; to one above it goes without saying. */
-static void cfi_rules_lead_to_a_stack_below(void **state)
+TEST(cfi_rules_lead_to_a_stack_below)
 {
 	static void (*const MAKE[])(struct world *) = {make_noted, make_kept};
 	struct world w;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		MAKE[i](&w);
 		assert_whole_by_cfi(&w);
@@ -386,11 +374,10 @@ static void cfi_rules_lead_to_a_stack_below(void **state)
 }
 
 /* A stack that leads to itself is left so many times. */
-static void cfi_that_leads_to_itself_ends_the_walk(void **state)
+TEST(cfi_that_leads_to_itself_ends_the_walk)
 {
 	struct world w;
 
-	(void)state;
 	make_noted(&w);
 	put_call(&w, ACROSS, ACROSS);
 	put(&w, NEW + 0x808, NEW + 0x800);
@@ -400,17 +387,5 @@ static void cfi_that_leads_to_itself_ends_the_walk(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cfi_rules_lead_to_a_stack_below),
-		cmocka_unit_test(cfi_that_leads_to_itself_ends_the_walk),
-		cmocka_unit_test(a_frame_pointer_leads_to_the_old_stack),
-		cmocka_unit_test(a_circle_of_frame_pointers_has_a_limit),
-		cmocka_unit_test(a_saved_depth_leads_to_the_goroutine_stack),
-		cmocka_unit_test(saved_registers_of_a_goroutine_lead_to_its_stack),
-		cmocka_unit_test(saved_registers_are_used_for_one_switch_only),
-		cmocka_unit_test(an_interrupted_instruction_is_looked_up_itself),
-		cmocka_unit_test(a_return_address_in_a_register_is_followed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

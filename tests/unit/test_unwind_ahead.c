@@ -5,13 +5,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
@@ -97,11 +93,10 @@ static size_t compare_lengths(const struct text *t, size_t *followed, size_t *di
 	return count;
 }
 
-static void nearly_all_lengths_match_those_of_the_decoder(void **state)
+TEST(nearly_all_lengths_match_those_of_the_decoder)
 {
 	size_t count = 0, followed = 0, different = 0;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(LIBRARIES); i++) {
 		struct elf_file *file;
 		struct text t;
@@ -155,11 +150,10 @@ static int compare_row(void *context, uint64_t address, const struct unwind_rule
 }
 
 /* Where the return is reached, the return address is where .eh_frame has it. */
-static void most_return_addresses_are_where_eh_frame_has_them(void **state)
+TEST(most_return_addresses_are_where_eh_frame_has_them)
 {
 	struct comparison c = {};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(LIBRARIES); i++) {
 		struct elf_section section;
 		struct cfi_section cfi;
@@ -278,13 +272,12 @@ static void expect(const struct walked *w, enum frame_kind kind)
 }
 
 /* push %rax; dec %ecx; inc %rax; add $8,%rsp; ret: at each of its instructions. */
-static void code_without_a_frame_is_followed_to_its_return(void **state)
+TEST_WITH(code_without_a_frame_is_followed_to_its_return, forge, NULL)
 {
 	static const struct {
 		size_t at, sp;
 	} PLACES[] = {{0, 3}, {1, 2}, {3, 2}, {6, 2}, {10, 3}};
 
-	(void)state;
 	PUT(0, "\x50\xff\xc9\x48\xff\xc0\x48\x83\xc4\x08\xc3");
 	stack[3] = JIT + CALLER;
 	for (size_t i = 0; i < COUNT(PLACES); i++) {
@@ -295,9 +288,8 @@ static void code_without_a_frame_is_followed_to_its_return(void **state)
 }
 
 /* dec %ecx; lea 0(%rbp),%rbp, of both lengths, which is padding; add $8,%rsp; ret: the frame pointer is the caller's. */
-static void padding_keeps_the_frame_pointer_of_the_caller(void **state)
+TEST_WITH(padding_keeps_the_frame_pointer_of_the_caller, forge, NULL)
 {
-	(void)state;
 	PUT(0, "\xff\xc9\x48\x8d\x6d\x00\x48\x8d\xad\x00\x00\x00\x00\x48\x83\xc4\x08\xc3");
 	stack[3] = JIT + CALLER;
 	for (size_t at = 0; at <= 6; at += at ? 4 : 2) {
@@ -314,7 +306,7 @@ static void padding_keeps_the_frame_pointer_of_the_caller(void **state)
  * push %rbp; push %rbx; sub $16,%rsp; lea 16(%rsp),%rbp …; lea (%rbp),%rsp; pop %rbx; pop %rbp;
  * ret: a frame that the frame pointer does not lead to at any time.
  */
-static void an_incomplete_frame_leads_to_the_caller(void **state)
+TEST_WITH(an_incomplete_frame_leads_to_the_caller, forge, NULL)
 {
 	static const struct {
 		size_t at, sp;
@@ -322,7 +314,6 @@ static void an_incomplete_frame_leads_to_the_caller(void **state)
 	} PLACES[] = {{1, 4, false}, {2, 3, false}, {6, 1, false}, {11, 1, true},
 		      {13, 1, true}, {17, 3, true}, {18, 4, true}};
 
-	(void)state;
 	PUT(0, "\x55\x53\x48\x83\xec\x10\x48\x8d\x6c\x24\x10"
 	       "\xff\xc0\x48\x8d\x65\x00\x5b\x5d\xc3");
 	stack[5] = JIT + CALLER;
@@ -338,11 +329,10 @@ static void an_incomplete_frame_leads_to_the_caller(void **state)
 }
 
 /* mov %rbp,%rsp; pop %rbp; ret, after a jump over a call; a return that takes arguments along. */
-static void a_frame_is_followed_over_jumps_and_calls(void **state)
+TEST_WITH(a_frame_is_followed_over_jumps_and_calls, forge, NULL)
 {
 	struct walked w;
 
-	(void)state;
 	PUT(0, "\xeb\x0e");
 	PUT(0x10, "\xe8\x00\x00\x00\x00\x74\x02\x48\x89\xec\x5d\xc2\x10\x00");
 	stack[4] = FRAME_AT;
@@ -353,11 +343,10 @@ static void a_frame_is_followed_over_jumps_and_calls(void **state)
 }
 
 /* The return is not reached: the frame pointer counts where it cannot skip a frame. */
-static void a_frame_pointer_that_may_skip_frames_is_unsure(void **state)
+TEST_WITH(a_frame_pointer_that_may_skip_frames_is_unsure, forge, NULL)
 {
 	struct walked w;
 
-	(void)state;
 	PUT(0, "\xff\xc0\xff\xe0"); /* inc %eax; jmp *%rax */
 	stack[4] = FRAME_AT;
 	stack[5] = JIT + CALLER;
@@ -382,11 +371,10 @@ static void a_frame_pointer_that_may_skip_frames_is_unsure(void **state)
 }
 
 /* What should be a return address is none: the code does not return, and another function follows. */
-static void a_false_return_address_is_not_taken(void **state)
+TEST_WITH(a_false_return_address_is_not_taken, forge, NULL)
 {
 	struct walked w;
 
-	(void)state;
 	PUT(0, "\x90\x90\xc3");
 	stack[1] = JIT + 0x10; /* no call ends there */
 	stack[4] = FRAME_AT;
@@ -399,11 +387,10 @@ static void a_false_return_address_is_not_taken(void **state)
 }
 
 /* The next page is not there. */
-static void code_is_not_followed_beyond_its_end(void **state)
+TEST_WITH(code_is_not_followed_beyond_its_end, forge, NULL)
 {
 	struct walked w;
 
-	(void)state;
 	PUT(JIT_SIZE - 5, "\x48\x83\xc4\x08\xc3");
 	stack[2] = JIT + CALLER;
 	w = walk(JIT_SIZE - 5, 1, FRAME_AT);
@@ -414,7 +401,7 @@ static void code_is_not_followed_beyond_its_end(void **state)
 }
 
 /* The code cannot be read at all, as in a copied stack: nothing is concluded from that. */
-static void unreadable_code_ends_the_walk_with_a_fault(void **state)
+TEST_WITH(unreadable_code_ends_the_walk_with_a_fault, forge, NULL)
 {
 	static const struct unwind_range range = {
 		.start = JIT, .end = JIT + 2 * JIT_SIZE, .instead = UNWIND_BY_CODE};
@@ -425,18 +412,16 @@ static void unreadable_code_ends_the_walk_with_a_fault(void **state)
 	uint64_t frames[8];
 	size_t count;
 
-	(void)state;
 	assert_int_equal(unwind_stack(&space, registers, false, frames, 8, &count),
 			 STACK_END_FAULT);
 	assert_int_equal(count, 1);
 }
 
 /* Any bytes are followed to an end. */
-static void random_code_is_followed_within_bounded_reads(void **state)
+TEST_WITH(random_code_is_followed_within_bounded_reads, forge, NULL)
 {
 	struct walked w;
 
-	(void)state;
 	srandom(1);
 	for (int round = 0; round < 20000; round++) {
 		for (size_t i = 0; i < 64; i++)
@@ -450,19 +435,5 @@ static void random_code_is_followed_within_bounded_reads(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nearly_all_lengths_match_those_of_the_decoder),
-		cmocka_unit_test(most_return_addresses_are_where_eh_frame_has_them),
-		cmocka_unit_test_setup(code_without_a_frame_is_followed_to_its_return, forge),
-		cmocka_unit_test_setup(padding_keeps_the_frame_pointer_of_the_caller, forge),
-		cmocka_unit_test_setup(an_incomplete_frame_leads_to_the_caller, forge),
-		cmocka_unit_test_setup(a_frame_is_followed_over_jumps_and_calls, forge),
-		cmocka_unit_test_setup(a_frame_pointer_that_may_skip_frames_is_unsure, forge),
-		cmocka_unit_test_setup(a_false_return_address_is_not_taken, forge),
-		cmocka_unit_test_setup(code_is_not_followed_beyond_its_end, forge),
-		cmocka_unit_test_setup(unreadable_code_ends_the_walk_with_a_fault, forge),
-		cmocka_unit_test_setup(random_code_is_followed_within_bounded_reads, forge),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

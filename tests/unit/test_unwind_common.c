@@ -3,14 +3,10 @@
  * The kernel finds common frames in a loop of its own: in forged states and stacks its result is that of the whole walk, or
  * it leaves the frame to it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 
 /* its surroundings of the walk */
+#include "unit.h"
 #include "unwind/unwind.c"
 
 #define CODE	   0x400000u
@@ -140,11 +136,10 @@ static void assert_untouched(const struct unwind_state *after, const struct unwi
 
 static struct walk first, common, whole;
 
-static void rules(void **state)
+TEST(rules)
 {
 	unsigned int found = 0;
 
-	(void)state;
 	srandom(1);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		struct unwind_rule rule = random_rule();
@@ -168,11 +163,10 @@ static void rules(void **state)
 	assert_in_range(found, ROUNDS / 20, ROUNDS);
 }
 
-static void pointers(void **state)
+TEST(pointers)
 {
 	unsigned int found = 0;
 
-	(void)state;
 	srandom(2);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		int step;
@@ -195,11 +189,10 @@ static void pointers(void **state)
 }
 
 /* Only frames that have made a call and are within s->mapping. */
-static void which(void **state)
+TEST(which)
 {
 	struct unwind_state *s = &first.state;
 
-	(void)state;
 	random_state(&first);
 	assert_true(unwind_may_be_common(s));
 	s->after_call = false;
@@ -218,11 +211,5 @@ static void which(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules),
-		cmocka_unit_test(pointers),
-		cmocka_unit_test(which),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

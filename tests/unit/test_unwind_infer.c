@@ -3,14 +3,10 @@
  * Callers of code without a description, in forged memory: what follows a call is taken, what does not is not, and
  * no stack makes it look at more than a few words.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "unit.h"
 #include "unwind/unwind.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -174,11 +170,10 @@ static uint64_t *word(int number)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static void an_inferred_return_address_must_be_behind_a_call(void **state)
+TEST(an_inferred_return_address_must_be_behind_a_call)
 {
 	struct walked w;
 
-	(void)state;
 	*word(0) = put_call(CODE + 0x20, CODE + DESCRIBED2); /* a tail call has led on from there */
 	w = walk(CODE + FOLLOWED + 4, SP0, 1);
 	expect_caller(&w, CODE + 0x20, FRAME_INFERRED);
@@ -196,7 +191,7 @@ static void an_inferred_return_address_must_be_behind_a_call(void **state)
 	expect_cut(&w);
 }
 
-static void indirect_calls_count_as_calls_jumps_do_not(void **state)
+TEST(indirect_calls_count_as_calls_jumps_do_not)
 {
 	static const struct {
 		const char *bytes;
@@ -223,7 +218,6 @@ static void indirect_calls_count_as_calls_jumps_do_not(void **state)
 		{"\xc3", 1, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(FORMS); i++) {
 		struct walked w;
 
@@ -237,11 +231,10 @@ static void indirect_calls_count_as_calls_jumps_do_not(void **state)
 }
 
 /* Where the canonical frame address is read from memory, anything may be. */
-static void a_cfa_below_or_far_above_sp_is_rejected(void **state)
+TEST(a_cfa_below_or_far_above_sp_is_rejected)
 {
 	struct walked w;
 
-	(void)state;
 	*word(0) = SP0 + 0x100;
 	stack[(0x900) / 8] = put_call(CODE + 0x20, CODE + SOMEWHERE);
 	w = walk(CODE + SOMEWHERE, SP0, 1);
@@ -260,11 +253,10 @@ static void a_cfa_below_or_far_above_sp_is_rejected(void **state)
 
 /* ---- without rules --------------------------------------------------------------------------- */
 
-static void a_leaf_without_rules_needs_a_direct_call(void **state)
+TEST(a_leaf_without_rules_needs_a_direct_call)
 {
 	struct walked w;
 
-	(void)state;
 	*word(0) = put_call(CODE + 0x20, CODE + NOTHING);
 	w = walk(CODE + NOTHING + 8, SP0, 1);
 	expect_caller(&w, CODE + 0x20, FRAME_INFERRED);
@@ -282,11 +274,10 @@ static void a_leaf_without_rules_needs_a_direct_call(void **state)
 	expect_cut(&w);
 }
 
-static void only_words_next_to_the_stack_pointer_are_searched(void **state)
+TEST(only_words_next_to_the_stack_pointer_are_searched)
 {
 	struct walked w;
 
-	(void)state;
 	put_call(CODE + 0x20, CODE + NOTHING);
 	for (int at = 1; at < 20; at++) {
 		memset(stack, 0, sizeof(stack));
@@ -300,11 +291,10 @@ static void only_words_next_to_the_stack_pointer_are_searched(void **state)
 }
 
 /* What was followed in vain may have room in which older calls of itself are left. */
-static void code_followed_in_vain_needs_a_frame_pointer(void **state)
+TEST(code_followed_in_vain_needs_a_frame_pointer)
 {
 	struct walked w;
 
-	(void)state;
 	for (int at = 0; at < 16; at++)
 		*word(at) = put_call(CODE + 0x20, CODE + IN_VAIN);
 	w = walk(CODE + IN_VAIN + 8, SP0, 1);
@@ -320,11 +310,10 @@ static void code_followed_in_vain_needs_a_frame_pointer(void **state)
 	expect_cut(&w);
 }
 
-static void outside_jit_code_a_frame_pointer_needs_a_call(void **state)
+TEST(outside_jit_code_a_frame_pointer_needs_a_call)
 {
 	struct walked w;
 
-	(void)state;
 	*word(5) = CODE + 0x20;
 	w = walk(CODE + NOTHING + 8, SP0, SP0 + 0x20);
 	expect_cut(&w); /* no call */
@@ -343,11 +332,10 @@ static void outside_jit_code_a_frame_pointer_needs_a_call(void **state)
 /* ---- hostile --------------------------------------------------------------------------------- */
 
 /* All words are return addresses, and right behind calls of the function that they return to. */
-static void a_crafted_stack_takes_limited_reads_per_frame(void **state)
+TEST(a_crafted_stack_takes_limited_reads_per_frame)
 {
 	static const uint8_t PLACES[] = {FOLLOWED + 16, IN_VAIN + 16, NOTHING + 16, SOMEWHERE + 16};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(PLACES); i++) {
 		uint64_t here = CODE + PLACES[i];
 
@@ -366,13 +354,12 @@ static void a_crafted_stack_takes_limited_reads_per_frame(void **state)
 }
 
 /* Pages that are not there, addresses that wrap around. */
-static void an_unreadable_stack_has_no_caller(void **state)
+TEST(an_unreadable_stack_has_no_caller)
 {
 	static const uint64_t STACKS[] = {
 		0, 8, STACK + STACK_SIZE - 8, STACK + STACK_SIZE, UINT64_MAX - 7, UINT64_MAX - 0x7f,
 		3};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(STACKS); i++) {
 		for (unsigned int at = 0; at < CODE_SIZE; at += 8) {
 			struct walked w = walk(CODE + at, STACKS[i], STACKS[i]);
@@ -384,17 +371,5 @@ static void an_unreadable_stack_has_no_caller(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(an_inferred_return_address_must_be_behind_a_call, setup),
-		cmocka_unit_test_setup(indirect_calls_count_as_calls_jumps_do_not, setup),
-		cmocka_unit_test_setup(a_cfa_below_or_far_above_sp_is_rejected, setup),
-		cmocka_unit_test_setup(a_leaf_without_rules_needs_a_direct_call, setup),
-		cmocka_unit_test_setup(only_words_next_to_the_stack_pointer_are_searched, setup),
-		cmocka_unit_test_setup(code_followed_in_vain_needs_a_frame_pointer, setup),
-		cmocka_unit_test_setup(outside_jit_code_a_frame_pointer_needs_a_call, setup),
-		cmocka_unit_test_setup(a_crafted_stack_takes_limited_reads_per_frame, setup),
-		cmocka_unit_test_setup(an_unreadable_stack_has_no_caller, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(setup, NULL);
 }

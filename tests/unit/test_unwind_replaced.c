@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Return addresses that uretprobes have replaced are put back into what the walk reads of a stack. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 /* its surroundings of the walk */
+#include "unit.h"
 #include "unwind/unwind.c"
 
 #define TRAMPOLINE UINT64_C(0x7fffffffe000)
@@ -59,12 +55,11 @@ static void assert_pair(size_t word, uint64_t low, uint64_t high)
 }
 
 /* The first and last words of a page, and both words of a pair that straddles two. */
-static void put_back(void **state)
+TEST(put_back)
 {
 	struct unwind_replaced *r = begin();
 	const size_t page = UNWIND_WINDOW / 8;
 
-	(void)state;
 	replace(r, 3, CODE + 1);
 	replace(r, page - 1, CODE + 2);
 	replace(r, page, CODE + 3);
@@ -78,11 +73,10 @@ static void put_back(void **state)
 }
 
 /* A word that is another one by now, one that is listed nowhere, and what is behind the list. */
-static void left_alone(void **state)
+TEST(left_alone)
 {
 	struct unwind_replaced *r = begin();
 
-	(void)state;
 	replace(r, 4, CODE + 1);
 	stack[4] = CODE + 7;
 	stack[5] = TRAMPOLINE;
@@ -92,11 +86,10 @@ static void left_alone(void **state)
 	assert_pair(6, TRAMPOLINE, 0);
 }
 
-static void as_many_as_there_may_be(void **state)
+TEST(as_many_as_there_may_be)
 {
 	struct unwind_replaced *r = begin();
 
-	(void)state;
 	for (size_t i = 0; i < UNWIND_REPLACED_MAX; i++)
 		replace(r, 2 * i, CODE + i);
 	for (size_t i = 0; i < UNWIND_REPLACED_MAX; i++)
@@ -104,12 +97,11 @@ static void as_many_as_there_may_be(void **state)
 }
 
 /* In memory of which a part is a copy of the stack: what is around it stays. */
-static void within_its_room(void **state)
+TEST(within_its_room)
 {
 	struct unwind_replaced *r = begin();
 	uint64_t bytes[8], copy[8];
 
-	(void)state;
 	replace(r, 10, CODE + 1);
 	r->of[r->count].at = STACK + 10 * 8 + 4; /* where no word is */
 	r->of[r->count++].address = CODE + 2;
@@ -128,12 +120,5 @@ static void within_its_room(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(put_back),
-		cmocka_unit_test(left_alone),
-		cmocka_unit_test(as_many_as_there_may_be),
-		cmocka_unit_test(within_its_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tables hold the rows that they were made of: of the C library, and of forged files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -12,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_sections.h"
 #include "models/unwind_find.h"
@@ -78,7 +74,7 @@ static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-static void the_c_library_table_has_its_cfi_rules(void **state)
+TEST(the_c_library_table_has_its_cfi_rules)
 {
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ void *data = NULL;
@@ -91,7 +87,6 @@ static void the_c_library_table_has_its_cfi_rules(void **state)
 	struct unwind_rule here;
 	size_t size;
 
-	(void)state;
 	dl_iterate_phdr(take_c_library, &fd);
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(unwind_table__build(file, LIMIT, &image), 0);
@@ -155,14 +150,13 @@ static void put_fde(struct forge *f, uint64_t start, uint64_t size,
 }
 
 /* Functions of one byte each, every one with a rule of its own: more than a byte can number. */
-static void rule_numbers_take_two_bytes_if_there_are_many(void **state)
+TEST(rule_numbers_take_two_bytes_if_there_are_many)
 {
 	struct forged_section section = {".eh_frame", {}, 0};
 	struct unwind_table_image image;
 	uint64_t code = 0x10000;
 	int fd;
 
-	(void)state;
 	put_cie(&section.content);
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct forge instructions = {};
@@ -185,14 +179,13 @@ static void rule_numbers_take_two_bytes_if_there_are_many(void **state)
 }
 
 /* A .debug_frame with too many rows is reported as too big, also if it is all that there is. */
-static void a_debug_frame_beyond_the_limit_is_too_big(void **state)
+TEST(a_debug_frame_beyond_the_limit_is_too_big)
 {
 	static const uint8_t CIE[] = "\xff\xff\xff\xff\3\0\1\x78\x10\x0c\7\x08\x90\1";
 	struct forged_section section = {".debug_frame", {}, 0};
 	struct unwind_table_image image;
 	int fd;
 
-	(void)state;
 	put_entry(&section.content, CIE, sizeof(CIE) - 1);
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct forge fde = {};
@@ -214,13 +207,12 @@ static void a_debug_frame_beyond_the_limit_is_too_big(void **state)
 	forge_free(&section.content);
 }
 
-static void a_file_without_cfi_or_code_has_no_table(void **state)
+TEST(a_file_without_cfi_or_code_has_no_table)
 {
 	struct forged_section section = {".text", {}, 0};
 	struct unwind_table_image image;
 	int fd;
 
-	(void)state;
 	forge_number(&section.content, 0xc3, 1);
 	fd = forge_elf(&section, 1, ET_DYN);
 	assert_int_equal(build(fd, LIMIT, &image), -ENODATA);
@@ -229,14 +221,13 @@ static void a_file_without_cfi_or_code_has_no_table(void **state)
 }
 
 /* Text that no FDE covers has the rules of its instructions; but for Go's, which describes itself elsewhere. */
-static void code_without_cfi_has_inferred_rules_except_in_go(void **state)
+TEST(code_without_cfi_has_inferred_rules_except_in_go)
 {
 	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".gopclntab", {}, 0}};
 	struct unwind_table_image image;
 	struct unwind_rule rule;
 	int fd;
 
-	(void)state;
 	forge_bytes(&sections[0].content, "\x53\x5b\xc3", 3); /* push, pop, ret */
 	for (int i = 0; i < 29; i++)
 		forge_number(&sections[0].content, 0x90, 1);
@@ -267,14 +258,13 @@ static void put_code(struct forge *f, const char *code, size_t size, size_t up_t
 }
 
 /* Where a stretch between two functions begins with what is followed in vain, that is known as well. */
-static void code_whose_inference_failed_is_marked_as_inferred(void **state)
+TEST(code_whose_inference_failed_is_marked_as_inferred)
 {
 	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".eh_frame", {}, 0}};
 	struct unwind_table_image image;
 	struct unwind_rule rule;
 	int fd;
 
-	(void)state;
 	put_code(&sections[0].content, "\xc3", 1, 32);
 	put_code(&sections[0].content, "\xff\xe0\x90\xc3", 4, 64); /* jmp *rax; nop; ret */
 	put_code(&sections[0].content, "\xc3", 1, 96);
@@ -300,14 +290,13 @@ static void code_whose_inference_failed_is_marked_as_inferred(void **state)
 }
 
 /* Where there is no room for the rules of code without a description, the described code keeps its own. */
-static void inferred_rules_are_dropped_if_they_exceed_the_limit(void **state)
+TEST(inferred_rules_are_dropped_if_they_exceed_the_limit)
 {
 	struct forged_section sections[] = {{".text", {}, 0}, {".eh_frame", {}, 0}};
 	struct unwind_table_image image;
 	size_t size;
 	int fd;
 
-	(void)state;
 	put_code(&sections[0].content, "\xc3", 1, 32);
 	for (int i = 0; i < 1000; i++)
 		put_code(&sections[0].content, "\x53\x5b", 2, 0); /* push, pop */
@@ -338,7 +327,7 @@ static void inferred_rules_are_dropped_if_they_exceed_the_limit(void **state)
 }
 
 /* So it is with rbx, which makes one rule a hundred here. */
-static void rbx_rules_are_dropped_if_they_exceed_the_limit(void **state)
+TEST(rbx_rules_are_dropped_if_they_exceed_the_limit)
 {
 	struct forged_section section = {".eh_frame", {}, 0};
 	const uint64_t code = 0x10000;
@@ -348,7 +337,6 @@ static void rbx_rules_are_dropped_if_they_exceed_the_limit(void **state)
 	size_t size;
 	int fd;
 
-	(void)state;
 	forge_bytes(&by_rbx, (const uint8_t[]){DW_CFA_def_cfa, UNWIND_X86_RBX, 16}, 3);
 	put_cie(&section.content);
 	put_fde(&section.content, code, 16, &by_rbx);
@@ -409,9 +397,8 @@ static bool is_starter(const char *taken, const char *before, const char *starte
 #define NOPS  "\x90\x90\x90\x90\x90"
 #define BEGIN "\x31\xff\xe8\1\2\3\0\xf4" /* xor %edi,%edi; call; hlt */
 
-static void fiber_starters_are_recognized_by_their_code(void **state)
+TEST(fiber_starters_are_recognized_by_their_code)
 {
-	(void)state;
 	assert_true(is_starter(LEA, NOPS, BEGIN, 8));
 	/* as in makecontext()'s: a branch within */
 	assert_true(is_starter(LEA, NOPS, "\x48\x85\xff\x74\5\xe8\1\2\3\0\xe8\1\2\3\0\xf4", 16));
@@ -433,7 +420,7 @@ static void fiber_starters_are_recognized_by_their_code(void **state)
 }
 
 /* In a program of any size; this starter is where two pieces of the search meet. */
-static void a_starter_between_two_search_pieces_is_found(void **state)
+TEST(a_starter_between_two_search_pieces_is_found)
 {
 	enum { LARGE = 17 << 20, AT = (4 << 20) + 13 };
 	struct forged_section sections[] = {
@@ -442,7 +429,6 @@ static void a_starter_between_two_search_pieces_is_found(void **state)
 	char *text = calloc(1, LARGE);
 	int fd;
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, 0x90, LARGE);
 	memcpy(text + AT - STARTER + 16, LEA, 7);
@@ -463,12 +449,11 @@ static void a_starter_between_two_search_pieces_is_found(void **state)
 }
 
 /* The first function of a greenlet has no caller, only in the library that is called so. */
-static void inner_bootstrap_is_a_root_only_in_greenlet(void **state)
+TEST(inner_bootstrap_is_a_root_only_in_greenlet)
 {
 	static const char *const exported[] = {"PyInit__greenlet", "PyInit__greener"};
 	static const char first[] = "_ZN8greenlet12UserGreenlet15inner_bootstrapEv";
 
-	(void)state;
 	assert_int_equal(make_scratch(), 0);
 	for (size_t i = 0; i < 2; i++) {
 		struct unwind_table_image image;
@@ -499,19 +484,5 @@ static void inner_bootstrap_is_a_root_only_in_greenlet(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inner_bootstrap_is_a_root_only_in_greenlet),
-		cmocka_unit_test(fiber_starters_are_recognized_by_their_code),
-		cmocka_unit_test(a_starter_between_two_search_pieces_is_found),
-		cmocka_unit_test(the_c_library_table_has_its_cfi_rules),
-		cmocka_unit_test(rule_numbers_take_two_bytes_if_there_are_many),
-		cmocka_unit_test(a_file_without_cfi_or_code_has_no_table),
-		cmocka_unit_test(code_without_cfi_has_inferred_rules_except_in_go),
-		cmocka_unit_test(code_whose_inference_failed_is_marked_as_inferred),
-		cmocka_unit_test(inferred_rules_are_dropped_if_they_exceed_the_limit),
-		cmocka_unit_test(rbx_rules_are_dropped_if_they_exceed_the_limit),
-		cmocka_unit_test(a_debug_frame_beyond_the_limit_is_too_big),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

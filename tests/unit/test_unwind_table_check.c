@@ -5,15 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "models/unwind_find.h"
@@ -72,11 +68,10 @@ static void make(struct table *t)
 	t->image.bytes = &t->small;
 }
 
-static void a_small_valid_table_passes(void **state)
+TEST(a_small_valid_table_passes)
 {
 	struct table t;
 
-	(void)state;
 	make(&t);
 	assert_int_equal(unwind_table_image__check(&t.image), 0);
 }
@@ -100,9 +95,8 @@ static void a_small_valid_table_passes(void **state)
 			fail_msg("refused: %s", #assignment);                                      \
 	} while (0)
 
-static void a_wrong_field_of_a_table_is_refused(void **state)
+TEST(a_wrong_field_of_a_table_is_refused)
 {
-	(void)state;
 	WRONG(t.image.bytes = NULL);
 	WRONG(t.image.bytes = (char *)t.image.bytes + 4);
 	WRONG(t.image.size = 0);
@@ -144,9 +138,8 @@ static void a_wrong_field_of_a_table_is_refused(void **state)
 	RIGHT(t.image.counts.functions = 1000000);
 }
 
-static void rows_out_of_order_or_range_are_refused(void **state)
+TEST(rows_out_of_order_or_range_are_refused)
 {
-	(void)state;
 	for (size_t i = 0; i <= BUCKETS; i++) {
 		WRONG(t.small.index[i] = UINT32_MAX);
 		WRONG(t.small.index[i] = ROWS + 1);
@@ -176,9 +169,8 @@ static void rows_out_of_order_or_range_are_refused(void **state)
 }
 
 /* What no builder writes, whatever the walk would make of it. */
-static void rules_that_no_builder_writes_are_refused(void **state)
+TEST(rules_that_no_builder_writes_are_refused)
 {
-	(void)state;
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_NONE);
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_STARTER + 1);
 	WRONG(t.small.rules[0].cfa = UINT8_MAX);
@@ -211,13 +203,12 @@ static void rules_that_no_builder_writes_are_refused(void **state)
 }
 
 /* A kind that has no fields has none. */
-static void fields_in_rules_of_kinds_without_any_are_refused(void **state)
+TEST(fields_in_rules_of_kinds_without_any_are_refused)
 {
 	static const enum unwind_cfa BARE[] = {UNWIND_CFA_SIGNAL, UNWIND_CFA_ROOT,
 					       UNWIND_CFA_UNKNOWN, UNWIND_CFA_LATER,
 					       UNWIND_CFA_STARTER};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(BARE) / sizeof(*BARE); i++) {
 		RIGHT(t.small.rules[2].cfa = BARE[i]);
 		for (size_t at = 1; at < sizeof(struct unwind_rule); at++)
@@ -229,7 +220,7 @@ static void fields_in_rules_of_kinds_without_any_are_refused(void **state)
 	WRONG(t.small.rules[2] = (struct unwind_rule){.ra_offset = 1});
 }
 
-static void stack_switch_rules_with_wrong_fields_are_refused(void **state)
+TEST(stack_switch_rules_with_wrong_fields_are_refused)
 {
 	const struct unwind_rule to_stack = {.cfa = UNWIND_CFA_SWITCH, .cfa_offset = 0x1000},
 				 depth = {.cfa = UNWIND_CFA_GO_DEPTH,
@@ -242,7 +233,6 @@ static void stack_switch_rules_with_wrong_fields_are_refused(void **state)
 					  .ra_offset = 0xc0,
 					  .cfa_addend = 0x60};
 
-	(void)state;
 	RIGHT(t.small.rules[2] = to_stack);
 	RIGHT(t.small.rules[2] = depth);
 	RIGHT(t.small.rules[2] = saved);
@@ -274,12 +264,11 @@ static void search(const struct unwind_table_image *image)
 }
 
 /* Every bit of the fields and of the bytes: what is taken all the same can be searched. */
-static void tables_with_a_flipped_bit_are_refused_or_searchable(void **state)
+TEST(tables_with_a_flipped_bit_are_refused_or_searchable)
 {
 	struct table t;
 	size_t taken = 0, refused = 0;
 
-	(void)state;
 	for (size_t bit = 0; bit < 8 * sizeof(t); bit++) {
 		unsigned char *bytes = (void *)&t;
 		size_t pointer = offsetof(struct table, image.bytes);
@@ -321,7 +310,7 @@ static int check_library(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-static void built_tables_of_libraries_and_frames_pass(void **state)
+TEST(built_tables_of_libraries_and_frames_pass)
 {
 	const struct made_frame frames[] = {
 		{.start = 0x1000, .end = 0x1040, .size = 32, .ra_offset = -8},
@@ -329,7 +318,6 @@ static void built_tables_of_libraries_and_frames_pass(void **state)
 	struct unwind_table_image image;
 	unsigned int checked = 0;
 
-	(void)state;
 	dl_iterate_phdr(check_library, &checked);
 	assert_true(checked >= 3);
 	assert_int_equal(unwind_table__build_frames(frames, 2, LIMIT, &image), 0);
@@ -339,16 +327,5 @@ static void built_tables_of_libraries_and_frames_pass(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_small_valid_table_passes),
-		cmocka_unit_test(a_wrong_field_of_a_table_is_refused),
-		cmocka_unit_test(rows_out_of_order_or_range_are_refused),
-		cmocka_unit_test(rules_that_no_builder_writes_are_refused),
-		cmocka_unit_test(fields_in_rules_of_kinds_without_any_are_refused),
-		cmocka_unit_test(stack_switch_rules_with_wrong_fields_are_refused),
-		cmocka_unit_test(tables_with_a_flipped_bit_are_refused_or_searchable),
-		cmocka_unit_test(built_tables_of_libraries_and_frames_pass),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

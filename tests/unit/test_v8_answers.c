@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a reader answers about functions of V8, whose memory another one may have by then: out of a forged heap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "runtimes/place/code_functions.h"
 #include "runtimes/v8/function.h"
 #include "runtimes/v8/heap.h"
@@ -133,9 +129,8 @@ static void assert_stale(struct scene *s, uint64_t check)
 	assert_string_equal(code_function__name(e), "");
 }
 
-static void a_function_number_needs_its_place_in_the_layout(void **state)
+TEST(a_function_number_needs_its_place_in_the_layout)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct scene *s = open_scene(v);
 		uint64_t number;
@@ -151,12 +146,11 @@ static void a_function_number_needs_its_place_in_the_layout(void **state)
 	}
 }
 
-static void functions_of_an_unknown_version_have_no_number(void **state)
+TEST(functions_of_an_unknown_version_have_no_number)
 {
 	struct v8_forged forged = {V8_NODE_26, "_ZN2v88internal7Version6major_E", 15};
 	struct scene *s = open_scene(V8_NODE_26);
 
-	(void)state;
 	assert_true(s->found.layout.has_number);
 	v8_layout__fill(&s->found.layout, v8_forged_constant, &forged);
 	assert_false(s->found.layout.has_number);
@@ -167,9 +161,8 @@ static void functions_of_an_unknown_version_have_no_number(void **state)
 }
 
 /* As the kernel reads it. */
-static void the_kernel_finds_the_number_by_the_reported_offsets(void **state)
+TEST(the_kernel_finds_the_number_by_the_reported_offsets)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct scene *s = open_scene(v);
 		struct runtime_v8 info = v8_info(&s->found.layout);
@@ -191,9 +184,8 @@ static void the_kernel_finds_the_number_by_the_reported_offsets(void **state)
 	}
 }
 
-static void a_recompiled_function_keeps_its_name(void **state)
+TEST(a_recompiled_function_keeps_its_name)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct scene *s = open_scene(v);
 
@@ -211,9 +203,8 @@ static void a_recompiled_function_keeps_its_name(void **state)
 }
 
 /* A repeated question is answered only if the answer has changed, or was incomplete. */
-static void a_complete_unchanged_answer_is_not_repeated(void **state)
+TEST(a_complete_unchanged_answer_is_not_repeated)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct scene *s = open_scene(v);
 		uint64_t number = number_of(s);
@@ -234,9 +225,8 @@ static void a_complete_unchanged_answer_is_not_repeated(void **state)
 	}
 }
 
-static void a_function_with_another_number_is_stale(void **state)
+TEST(a_function_with_another_number_is_stale)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct scene *s = open_scene(v);
 		struct v8_heap *h = &s->heap;
@@ -278,9 +268,8 @@ static int read_changing(void *context, void *to, size_t size, uint64_t address)
 	return v8_heap_read(h, to, size, address);
 }
 
-static void an_answer_is_never_a_mixture_of_two_functions(void **state)
+TEST(an_answer_is_never_a_mixture_of_two_functions)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		size_t stale = 0, named = 0;
 
@@ -310,15 +299,5 @@ static void an_answer_is_never_a_mixture_of_two_functions(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_function_number_needs_its_place_in_the_layout),
-		cmocka_unit_test(the_kernel_finds_the_number_by_the_reported_offsets),
-		cmocka_unit_test(a_recompiled_function_keeps_its_name),
-		cmocka_unit_test(a_function_with_another_number_is_stale),
-		cmocka_unit_test(an_answer_is_never_a_mixture_of_two_functions),
-		cmocka_unit_test(functions_of_an_unknown_version_have_no_number),
-		cmocka_unit_test(a_complete_unchanged_answer_is_not_repeated),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines of V8's bytecodes, and the functions in its code, out of a forged heap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "runtimes/v8/answers.h"
 #include "runtimes/v8/code.h"
 #include "runtimes/v8/heap.h"
@@ -73,9 +69,8 @@ static void put_entry(struct table *t, int64_t code, uint64_t word, bool is_stat
 	t->word = word;
 }
 
-static void positions_decode_to_the_entries_written(void **state)
+TEST(positions_decode_to_the_entries_written)
 {
-	(void)state;
 	for (enum v8_position_encoding e = V8_POSITIONS_ZIGZAG; e <= V8_POSITIONS_BREAKABLE; e++) {
 		struct table t = table_of(e);
 		struct v8_positions p;
@@ -108,12 +103,11 @@ static void positions_decode_to_the_entries_written(void **state)
 	}
 }
 
-static void damaged_positions_end_and_never_go_back(void **state)
+TEST(damaged_positions_end_and_never_go_back)
 {
 	unsigned char endless[64];
 	struct v8_positions p;
 
-	(void)state;
 	memset(endless, 0xff, sizeof(endless));
 	for (enum v8_position_encoding e = V8_POSITIONS_UNKNOWN; e <= V8_POSITIONS_BREAKABLE; e++) {
 		v8_positions__init(&p, e, endless, sizeof(endless));
@@ -169,9 +163,8 @@ static struct table some_table(const struct v8_heap *h)
 	return t;
 }
 
-static void bytecode_offsets_have_lines_and_columns(void **state)
+TEST(bytecode_offsets_have_lines_and_columns)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = fresh(v);
 		struct table t = some_table(h);
@@ -196,14 +189,13 @@ static void bytecode_offsets_have_lines_and_columns(void **state)
 	}
 }
 
-static void functions_without_readable_positions_have_no_rows(void **state)
+TEST(functions_without_readable_positions_have_no_rows)
 {
 	struct v8_heap *h = fresh(V8_NODE_20);
 	struct table t = some_table(h);
 	uint64_t array = bytecode_array(h, &t), script = some_script(h), found;
 	uint64_t sfi = some_sfi(h, array, script, "f"), ring;
 
-	(void)state;
 	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
 	assert_int_equal(function.rows.count, 4);
 	/* not made without a request; not even that */
@@ -239,13 +231,12 @@ static void functions_without_readable_positions_have_no_rows(void **state)
 	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), -ENOTSUP);
 }
 
-static void rows_beyond_the_limit_are_left_out(void **state)
+TEST(rows_beyond_the_limit_are_left_out)
 {
 	static unsigned char bytes[40000];
 	struct v8_heap *h = fresh(V8_NODE_20);
 	uint64_t array = v8_heap_object(h, h->layout.type_bytecode_array, 128);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i += 2)
 		bytes[i] = 2;
 	v8_heap_word(h, array, h->layout.bytecode_positions,
@@ -336,9 +327,8 @@ static struct made make_optimized(struct v8_heap *h, unsigned int above_baseline
 	return m;
 }
 
-static void an_address_within_code_finds_it_and_its_owner(void **state)
+TEST(an_address_within_code_finds_it_and_its_owner)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = fresh(v);
 		struct v8_code code;
@@ -381,21 +371,19 @@ static void an_address_within_code_finds_it_and_its_owner(void **state)
 	}
 }
 
-static void code_is_searched_only_up_to_its_largest_size(void **state)
+TEST(code_is_searched_only_up_to_its_largest_size)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	struct made m = make_code(h, 2, 600000, NULL);
 	struct v8_code code;
 
-	(void)state;
 	assert_int_equal(v8_code__at(&h->reader, m.start + V8_CODE_MAX - 64, &code), 0);
 	assert_int_equal(v8_code__at(&h->reader, m.start + V8_CODE_MAX + 64, &code), -ENODATA);
 	assert_in_range(h->reads, 0, 200);
 }
 
-static void inlined_functions_are_a_chain_from_inner_to_outer(void **state)
+TEST(inlined_functions_are_a_chain_from_inner_to_outer)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = fresh(v);
 		uint64_t middle, inner;
@@ -451,7 +439,7 @@ static void inlined_functions_are_a_chain_from_inner_to_outer(void **state)
 	}
 }
 
-static void the_chain_of_maglev_code_is_blind_without_positions(void **state)
+TEST(the_chain_of_maglev_code_is_blind_without_positions)
 {
 	struct v8_heap *h = fresh(V8_NODE_26);
 	uint64_t middle, inner;
@@ -459,7 +447,6 @@ static void the_chain_of_maglev_code_is_blind_without_positions(void **state)
 	struct v8_chain chain;
 	struct v8_code code;
 
-	(void)state;
 	assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
 	assert_int_equal(code.kind, V8_CODE_MAGLEV);
 	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
@@ -479,7 +466,7 @@ static void the_chain_of_maglev_code_is_blind_without_positions(void **state)
 }
 
 /* Functions that are inlined at several addresses are sent once in an answer. */
-static void an_inlined_function_is_sent_once_in_an_answer(void **state)
+TEST(an_inlined_function_is_sent_once_in_an_answer)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	uint64_t middle, inner;
@@ -491,7 +478,6 @@ static void an_inlined_function_is_sent_once_in_an_answer(void **state)
 	struct v8_found found = {.is_read = true, .layout = h->layout, .trust.state = V8_TRUSTED};
 	size_t first;
 
-	(void)state;
 	v8_reader__init(&found.reader, &found.layout, h->scripts);
 	found.reader.memory = &h->memory;
 	found.reported = calloc(V8_FUNCTIONS_REPORTED, sizeof(*found.reported));
@@ -507,7 +493,7 @@ static void an_inlined_function_is_sent_once_in_an_answer(void **state)
 	free(found.reported);
 }
 
-static void a_cut_chain_keeps_its_outermost_function(void **state)
+TEST(a_cut_chain_keeps_its_outermost_function)
 {
 	static uint64_t zeros[2 * 100];
 	struct v8_heap *h = fresh(V8_NODE_20);
@@ -517,7 +503,6 @@ static void a_cut_chain_keeps_its_outermost_function(void **state)
 	struct v8_chain chain;
 	struct v8_code code;
 
-	(void)state;
 	put_entry(&t, 8, position(100, 1), false);
 	array = v8_heap_bytes(h, zeros, sizeof(zeros));
 	for (uint32_t id = 1; id <= 100; id++)
@@ -532,11 +517,10 @@ static void a_cut_chain_keeps_its_outermost_function(void **state)
 	assert_int_equal(chain.at[chain.count - 1].position, -1);
 }
 
-static void reading_a_damaged_heap_stays_within_limits(void **state)
+TEST(reading_a_damaged_heap_stays_within_limits)
 {
 	static const uint64_t words[] = {0, 1, ~0ull, SMI(INT32_MAX), SMI(-1), HEAP_BASE + 1};
 
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = fresh(v);
 		uint64_t middle, inner;
@@ -588,13 +572,12 @@ static size_t put_sizes(unsigned char *to)
 	return (size_t)3 * COUNT;
 }
 
-static void the_bytecode_size_table_is_found_by_its_content(void **state)
+TEST(the_bytecode_size_table_is_found_by_its_content)
 {
 	unsigned char bytes[1000];
 	struct v8_bytecodes table;
 	size_t size;
 
-	(void)state;
 	memset(bytes, 1, sizeof(bytes)); /* what it begins with is everywhere, nearly */
 	size = 100 + put_sizes(bytes + 100);
 	assert_true(v8_bytecodes__find(bytes, sizeof(bytes), &table));
@@ -639,7 +622,7 @@ static struct made make_baseline(struct v8_heap *h, uint64_t *sfi)
 	return m;
 }
 
-static void baseline_addresses_have_positions_of_their_bytecodes(void **state)
+TEST(baseline_addresses_have_positions_of_their_bytecodes)
 {
 	/* offset, position in the script; -1: none */
 	static const int expected[][2] = {{0, -1},  {19, -1}, {20, 1},	{23, 1},  {31, 1},  {32, 6},
@@ -647,7 +630,6 @@ static void baseline_addresses_have_positions_of_their_bytecodes(void **state)
 	unsigned char bytes[500];
 	struct v8_bytecodes table;
 
-	(void)state;
 	memset(bytes, 0, sizeof(bytes));
 	put_sizes(bytes);
 	assert_true(v8_bytecodes__find(bytes, sizeof(bytes), &table));
@@ -681,11 +663,10 @@ static void baseline_addresses_have_positions_of_their_bytecodes(void **state)
 	}
 }
 
-static void the_chain_of_a_leaf_address_is_blind(void **state)
+TEST(the_chain_of_a_leaf_address_is_blind)
 {
 	const struct v8_bytecodes none = {};
 
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = fresh(v);
 		uint64_t middle, inner, other;
@@ -728,23 +709,5 @@ static int free_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(positions_decode_to_the_entries_written),
-		cmocka_unit_test(damaged_positions_end_and_never_go_back),
-		cmocka_unit_test(bytecode_offsets_have_lines_and_columns),
-		cmocka_unit_test(functions_without_readable_positions_have_no_rows),
-		cmocka_unit_test(rows_beyond_the_limit_are_left_out),
-		cmocka_unit_test(an_address_within_code_finds_it_and_its_owner),
-		cmocka_unit_test(code_is_searched_only_up_to_its_largest_size),
-		cmocka_unit_test(inlined_functions_are_a_chain_from_inner_to_outer),
-		cmocka_unit_test(the_chain_of_maglev_code_is_blind_without_positions),
-		cmocka_unit_test(an_inlined_function_is_sent_once_in_an_answer),
-		cmocka_unit_test(a_cut_chain_keeps_its_outermost_function),
-		cmocka_unit_test(reading_a_damaged_heap_stays_within_limits),
-		cmocka_unit_test(the_bytecode_size_table_is_found_by_its_content),
-		cmocka_unit_test(baseline_addresses_have_positions_of_their_bytecodes),
-		cmocka_unit_test(the_chain_of_a_leaf_address_is_blind),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, free_all);
+	return run_unit_tests(NULL, free_all);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names and places of V8's functions, out of a forged heap; and heaps that lie. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "runtimes/v8/function.h"
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/layout.h"
@@ -47,14 +43,13 @@ static int text_error(struct v8_heap *h, uint64_t string)
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-static void text_of_every_kind_of_string_is_read(void **state)
+TEST(text_of_every_kind_of_string_is_read)
 {
 	static const uint16_t units[] = {'a', 0xe4, 0x20ac, 0xd83d, 0xde00, 0xdc00, 0xd800};
 	struct v8_heap *h = fresh(V8_NODE_20);
 	uint64_t hello = v8_heap_string(h, "hello, "), world = v8_heap_string(h, "world"), both,
 		 outside;
 
-	(void)state;
 	assert_text(h, hello, "hello, ");
 	assert_text(h, v8_heap_string(h, ""), "");
 	assert_text(h, v8_heap_string(h, "\xe4\n"), "\xc3\xa4\\x0a");
@@ -76,13 +71,12 @@ static void text_of_every_kind_of_string_is_read(void **state)
 	assert_text(h, v8_heap_linked(h, UNCACHED_ONE, 8, outside + 32, 0), "external");
 }
 
-static void long_strings_are_cut_to_the_requested_size(void **state)
+TEST(long_strings_are_cut_to_the_requested_size)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	uint64_t s = v8_heap_object(h, ONE_BYTE, 40016);
 	char text[64];
 
-	(void)state;
 	memset(h->bytes + (s - 1 - HEAP_BASE) + 16, 'x', 40000);
 	v8_heap_u32(h, s, 12, 40000);
 	assert_int_equal(v8_string__text(&h->reader, s, text, sizeof(text)), 0);
@@ -93,12 +87,11 @@ static void long_strings_are_cut_to_the_requested_size(void **state)
 	assert_int_equal(strlen(text), 63);
 }
 
-static void inconsistent_and_circular_strings_are_errors(void **state)
+TEST(inconsistent_and_circular_strings_are_errors)
 {
 	struct v8_heap *h = fresh(V8_NODE_20);
 	uint64_t word = v8_heap_string(h, "word"), ring, deep;
 
-	(void)state;
 	assert_int_equal(text_error(h, 0), -EAGAIN);
 	assert_int_equal(text_error(h, SMI(7)), -EAGAIN);
 	assert_int_equal(text_error(h, h->meta_map), -EAGAIN);
@@ -130,7 +123,7 @@ static void inconsistent_and_circular_strings_are_errors(void **state)
 	assert_int_equal(text_error(h, deep), -ELOOP);
 }
 
-static void a_function_beyond_the_read_budget_is_not_reported(void **state)
+TEST(a_function_beyond_the_read_budget_is_not_reported)
 {
 	struct v8_heap *h = fresh(V8_NODE_20);
 	uint64_t word = v8_heap_string(h, "word");
@@ -141,7 +134,6 @@ static void a_function_beyond_the_read_budget_is_not_reported(void **state)
 	struct v8_function about = {.sfi = 77};
 	uint32_t needed;
 
-	(void)state;
 	assert_int_equal(v8_function__read(&h->reader, sfi, &function, &about), 0);
 	needed = h->reads;
 	for (uint32_t reads = 0; reads < needed; reads++) {
@@ -171,9 +163,8 @@ static void read_function(struct v8_heap *h, uint64_t sfi, const char *name, con
 	assert_int_equal(function.column, column);
 }
 
-static void an_unnamed_function_has_its_inferred_name(void **state)
+TEST(an_unnamed_function_has_its_inferred_name)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = fresh(v);
 		uint64_t name = v8_heap_string(h, "work"), inferred = v8_heap_string(h, "a.work");
@@ -212,13 +203,12 @@ static void an_unnamed_function_has_its_inferred_name(void **state)
 }
 
 /* A source is read in pieces of 16 KB: an end of a line of two characters may lie in two of them. */
-static void line_ends_across_pieces_count_as_in_one(void **state)
+TEST(line_ends_across_pieces_count_as_in_one)
 {
 	static char text[40000];
 	static const char *const ends[] = {"\n", "\r", "\r\n", "\n\r", "\r\r"};
 	static const uint32_t lines[] = {2, 2, 2, 3, 3};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		for (uint32_t at = 16380; at < 16390; at++) {
 			struct v8_heap *h = fresh(V8_NODE_24);
@@ -259,7 +249,7 @@ static void report_places(const uint16_t *units, uint32_t *lines, uint32_t *colu
 }
 
 /* Each place of texts with many ends of lines, in several orders. */
-static void each_source_position_has_its_line_and_column(void **state)
+TEST(each_source_position_has_its_line_and_column)
 {
 	static const uint16_t kinds[][8] = {
 		{'a', 'b', 'c', 'd', 'e', '\n', '\n', 'f'},
@@ -270,7 +260,6 @@ static void each_source_position_has_its_line_and_column(void **state)
 	static char text[UNITS + 1];
 	static uint32_t lines[UNITS], columns[UNITS];
 
-	(void)state;
 	for (size_t kind = 0; kind < 3; kind++) {
 		struct v8_heap *h = fresh(V8_NODE_24);
 		struct v8_script *script;
@@ -303,11 +292,10 @@ static void each_source_position_has_its_line_and_column(void **state)
 	}
 }
 
-static void the_name_is_found_behind_any_number_of_locals(void **state)
+TEST(the_name_is_found_behind_any_number_of_locals)
 {
 	static const uint32_t counts[] = {1, 74, 75, 300};
 
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		for (size_t i = 0; i < 4; i++) {
 			struct v8_heap *h = fresh(v);
@@ -340,7 +328,7 @@ static void the_name_is_found_behind_any_number_of_locals(void **state)
 	}
 }
 
-static void line_ends_of_scripts_are_used_if_valid(void **state)
+TEST(line_ends_of_scripts_are_used_if_valid)
 {
 	static const uint64_t ends[] = {SMI(3), SMI(7), SMI(11)}, lies[] = {SMI(3), SMI(2)};
 	struct v8_heap *h = fresh(V8_NODE_20);
@@ -350,7 +338,6 @@ static void line_ends_of_scripts_are_used_if_valid(void **state)
 	uint64_t sfi = v8_heap_sfi(h, 0, scope, script, 1), debug;
 	struct v8_function about;
 
-	(void)state;
 	v8_heap_word(h, script, h->layout.script_source_url, url);
 	read_function(h, sfi, "f", "eval.js", 3, 1, &about);
 	/* what V8 has counted; in a file of something else */
@@ -381,7 +368,7 @@ static void line_ends_of_scripts_are_used_if_valid(void **state)
 	assert_true(about.lost_script);
 }
 
-static void each_of_thousands_of_scripts_has_its_own_number(void **state)
+TEST(each_of_thousands_of_scripts_has_its_own_number)
 {
 	struct v8_heap *h = fresh(V8_NODE_20);
 	uint64_t name = v8_heap_string(h, "f"), source = v8_heap_string(h, "\n\n\n\n\n\n\n\n\n\n");
@@ -390,7 +377,6 @@ static void each_of_thousands_of_scripts_has_its_own_number(void **state)
 		 sfi = v8_heap_sfi(h, 0, scope, script, 1);
 	struct v8_function about;
 
-	(void)state;
 	for (int i = 1; i < 3000; i++) {
 		v8_heap_word(h, script, 64, SMI(i));
 		read_function(h, sfi, "f", "f", 5, 1, &about);
@@ -398,7 +384,7 @@ static void each_of_thousands_of_scripts_has_its_own_number(void **state)
 	}
 }
 
-static void a_word_that_is_no_function_is_an_error(void **state)
+TEST(a_word_that_is_no_function_is_an_error)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	uint64_t name = v8_heap_string(h, "f"), sfi = v8_heap_sfi(h, 0, name, 0, 1);
@@ -406,7 +392,6 @@ static void a_word_that_is_no_function_is_an_error(void **state)
 		0, 1, 3, SMI(4), ~0ull, ~2ull, h->meta_map, name, HEAP_BASE + HEAP_SIZE - 7};
 	struct v8_function about;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		assert_int_equal(v8_function__read(&h->reader, words[i], &function, &about),
 				 -ENODATA);
@@ -425,9 +410,8 @@ static bool is_another(struct v8_heap *h, uint64_t sfi, const struct v8_function
 	return v8_function__number(&h->reader, sfi, &number) || number != about->number;
 }
 
-static void a_moved_function_keeps_its_number(void **state)
+TEST(a_moved_function_keeps_its_number)
 {
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = fresh(v);
 		const struct v8_layout *l = &h->layout;
@@ -463,7 +447,7 @@ static void a_moved_function_keeps_its_number(void **state)
 
 /* ---- trust ----------------------------------------------------------------------------------- */
 
-static void a_heap_is_refused_after_too_many_bad_functions(void **state)
+TEST(a_heap_is_refused_after_too_many_bad_functions)
 {
 	struct v8_heap *h = fresh(V8_NODE_24);
 	uint64_t name = v8_heap_string(h, "f"), script = v8_heap_script(h, name, name, 1);
@@ -472,7 +456,6 @@ static void a_heap_is_refused_after_too_many_bad_functions(void **state)
 	uint64_t fake = v8_heap_sfi(h, 0, name, name + 8, 1);
 	struct v8_trust trust = {};
 
-	(void)state;
 	for (unsigned int i = 0; i < 45; i++) {
 		v8_heap_refill(h);
 		assert_int_equal(v8_trust__see(&trust, &h->reader, i % 2 ? sfi : builtin),
@@ -497,12 +480,11 @@ static void a_heap_is_refused_after_too_many_bad_functions(void **state)
 
 /* ---- whatever is there ----------------------------------------------------------------------- */
 
-static void a_corrupt_heap_is_read_within_the_budget(void **state)
+TEST(a_corrupt_heap_is_read_within_the_budget)
 {
 	static const uint64_t words[] = {
 		0, 1, 3, ~0ull, 1ull << 63, HEAP_BASE + 1, HEAP_BASE + HEAP_SIZE - 7};
 
-	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = fresh(v);
 		uint64_t name = v8_heap_string(h, "f"), script = v8_heap_script(h, name, name, 1);
@@ -541,22 +523,5 @@ static int free_heap(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_of_every_kind_of_string_is_read),
-		cmocka_unit_test(long_strings_are_cut_to_the_requested_size),
-		cmocka_unit_test(inconsistent_and_circular_strings_are_errors),
-		cmocka_unit_test(a_function_beyond_the_read_budget_is_not_reported),
-		cmocka_unit_test(an_unnamed_function_has_its_inferred_name),
-		cmocka_unit_test(line_ends_across_pieces_count_as_in_one),
-		cmocka_unit_test(each_source_position_has_its_line_and_column),
-		cmocka_unit_test(the_name_is_found_behind_any_number_of_locals),
-		cmocka_unit_test(line_ends_of_scripts_are_used_if_valid),
-		cmocka_unit_test(each_of_thousands_of_scripts_has_its_own_number),
-		cmocka_unit_test(a_word_that_is_no_function_is_an_error),
-		cmocka_unit_test(a_moved_function_keeps_its_number),
-		cmocka_unit_test(a_heap_is_refused_after_too_many_bad_functions),
-		cmocka_unit_test(a_corrupt_heap_is_read_within_the_budget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, free_heap);
+	return run_unit_tests(NULL, free_heap);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From the constants that V8 publishes, what can be read of it, and why not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <sys/mman.h>
 
+#include "unit.h"
 #include "elf/elf_exports.h"
 #include "elf/elf_file.h"
 #include "runtimes/v8/layout.h"
@@ -26,12 +22,11 @@ static enum v8_verdict verdict_with(enum v8_version version, const char *changed
 	return l.verdict;
 }
 
-static void each_version_has_its_own_layout(void **state)
+TEST(each_version_has_its_own_layout)
 {
 	struct v8_forged f = {.version = V8_NODE_20};
 	struct v8_layout l;
 
-	(void)state;
 	assert_true(v8_layout__fill(&l, v8_forged_constant, &f));
 	assert_int_equal(l.verdict, V8_WHOLE);
 	assert_int_equal(l.off_context, -8);
@@ -66,9 +61,8 @@ static void each_version_has_its_own_layout(void **state)
 	assert_int_equal(l.encoding, V8_POSITIONS_BREAKABLE);
 }
 
-static void missing_or_unusual_constants_have_their_verdict(void **state)
+TEST(missing_or_unusual_constants_have_their_verdict)
 {
-	(void)state;
 	assert_int_equal(verdict_with(V8_NODE_20, "v8dbg_TaggedSize", NONE), V8_ABSENT);
 	assert_int_equal(verdict_with(V8_NODE_20, "v8dbg_TaggedSize", 4), V8_COMPRESSED);
 	assert_int_equal(verdict_with(V8_NODE_20, "v8dbg_TaggedSize", 16), V8_CONTRADICTED);
@@ -97,12 +91,11 @@ static void missing_or_unusual_constants_have_their_verdict(void **state)
 }
 
 /* Whatever one constant is, what is filled in is an offset in an object, or nothing is. */
-static void no_constant_makes_an_offset_out_of_bounds(void **state)
+TEST(no_constant_makes_an_offset_out_of_bounds)
 {
 	static const int32_t values[] = {0,    -1,     -8,	7,	   1024,
 					 1025, 0xffff, 0x10000, INT32_MAX, -INT32_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(v8_constants) / sizeof(*v8_constants); i++) {
 		for (size_t k = 0; k < sizeof(values) / sizeof(*values); k++) {
 			struct v8_forged f = {V8_NODE_24, v8_constants[i].name, values[k]};
@@ -166,7 +159,7 @@ static void forge_exports(struct image *im)
 	header(im, 2, 0);
 }
 
-static void exports_are_found_by_their_hashes(void **state)
+TEST(exports_are_found_by_their_hashes)
 {
 	struct elf_exports exports;
 	struct elf_file *file;
@@ -175,7 +168,6 @@ static void exports_are_found_by_their_hashes(void **state)
 	struct image im;
 	int fd;
 
-	(void)state;
 	forge_exports(&im);
 	file = open_image(&im, &fd);
 	assert_int_equal(elf_exports__init(&exports, file), 0);
@@ -189,7 +181,7 @@ static void exports_are_found_by_their_hashes(void **state)
 }
 
 /* Symbols with hashes alike, without an end: the search ends, and the file says that it was left. */
-static void a_search_in_endless_exports_is_an_error(void **state)
+TEST(a_search_in_endless_exports_is_an_error)
 {
 	enum { MOVED = 0xbc0 };
 	struct elf_exports exports;
@@ -198,7 +190,6 @@ static void a_search_in_endless_exports_is_an_error(void **state)
 	struct image im;
 	int fd;
 
-	(void)state;
 	forge_exports(&im);
 	memcpy(im.bytes + MOVED, im.bytes + HASH, 36);
 	put(&im, DYNAMIC + 56, 0x1000 + MOVED, 8);
@@ -214,9 +205,8 @@ static void a_search_in_endless_exports_is_an_error(void **state)
 	close_image(file, fd);
 }
 
-static void damaged_exports_cause_no_crash(void **state)
+TEST(damaged_exports_cause_no_crash)
 {
-	(void)state;
 	for (size_t at = DYNAMIC; at < VALUES; at += 4) {
 		static const uint32_t values[] = {0, 1, 0x7fffffff, 0xffffffff};
 
@@ -237,14 +227,13 @@ static void damaged_exports_cause_no_crash(void **state)
 	}
 }
 
-static void a_file_without_v8_constants_has_no_layout(void **state)
+TEST(a_file_without_v8_constants_has_no_layout)
 {
 	struct v8_layout l;
 	struct image im;
 	int fd;
 	struct elf_file *file;
 
-	(void)state;
 	forge(&im, true, false);
 	file = open_image(&im, &fd);
 	assert_false(v8_layout__read(&l, file));
@@ -259,15 +248,5 @@ static void a_file_without_v8_constants_has_no_layout(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_version_has_its_own_layout),
-		cmocka_unit_test(missing_or_unusual_constants_have_their_verdict),
-		cmocka_unit_test(no_constant_makes_an_offset_out_of_bounds),
-		cmocka_unit_test(exports_are_found_by_their_hashes),
-		cmocka_unit_test(a_search_in_endless_exports_is_an_error),
-		cmocka_unit_test(damaged_exports_cause_no_crash),
-		cmocka_unit_test(a_file_without_v8_constants_has_no_layout),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

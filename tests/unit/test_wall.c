@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Waiting time: what visits are made of, in stories of events, and the tables of states. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 
+#include "unit.h"
 #include "world/recorder.h"
 
 #include "event_story.h"
@@ -93,11 +89,10 @@ static const struct profile_wall *closed(void)
 
 /* ---- accounts -------------------------------------------------------------------------------- */
 
-static void a_wait_that_lasts_is_one(void **state)
+TEST(a_wait_that_lasts_is_one)
 {
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5);
 	/* it was last seen so at 205, and its account says that it has not run since */
@@ -110,11 +105,10 @@ static void a_wait_that_lasts_is_one(void **state)
 	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_WALL].count, 1);
 }
 
-static void a_wait_that_ended_before_the_last_account(void **state)
+TEST(a_wait_that_ended_before_the_last_account)
 {
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5);
 	visit(210, .found = VISIT_ACCOUNT, .unchanged = 205, .cpu = 6, .switches = 1);
@@ -127,12 +121,11 @@ static void a_wait_that_ended_before_the_last_account(void **state)
 }
 
 /* Once more is known of the process, its stack is another. */
-static void a_wait_that_is_taken_again_is_one(void **state)
+TEST(a_wait_that_is_taken_again_is_one)
 {
 	const struct profile_samples *samples;
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	visit(110, .call = SYS_futex, .unchanged = 105, .cpu = 5, .switches = 1,
@@ -147,11 +140,10 @@ static void a_wait_that_is_taken_again_is_one(void **state)
 }
 
 /* A wait for a CPU that goes on is measured by a clock that may be ahead: then more of it was known before the wait than in it. */
-static void a_wait_after_one_that_was_measured_too_long(void **state)
+TEST(a_wait_after_one_that_was_measured_too_long)
 {
 	const struct profile_samples *samples;
 
-	(void)state;
 	begin();
 	visit(10, .found = VISIT_RUNNABLE, .cpu = 5, .delay = 4, .switches = 1);
 	visit(30, .call = SYS_futex, .cpu = 5, .delay = 3, .switches = 2);
@@ -164,11 +156,10 @@ static void a_wait_after_one_that_was_measured_too_long(void **state)
 	assert_int_equal(samples->until[0], S + 140 * MS);
 }
 
-static void time_goes_to_what_the_next_visit_finds(void **state)
+TEST(time_goes_to_what_the_next_visit_finds)
 {
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	/* 100 ms: 20 ran, 5 waited for a CPU, the rest was blocked */
@@ -190,7 +181,7 @@ static void time_goes_to_what_the_next_visit_finds(void **state)
  * Its own clock says when the thread last ran. A wait ends when it was last seen so, or, if the thread has waited only once more,
  * as long before that one as it ran and waited for a CPU.
  */
-static void when_a_wait_was(void **state)
+TEST(when_a_wait_was)
 {
 	static const struct {
 		uint64_t since, until;
@@ -198,7 +189,6 @@ static void when_a_wait_was(void **state)
 	enum { COUNT = sizeof(waits) / sizeof(waits[0]) };
 	const struct profile_samples *samples;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	visit(50, .call = SYS_futex, .cpu = 25, .switches = 2, .since = 40);
@@ -221,11 +211,10 @@ static void when_a_wait_was(void **state)
 }
 
 /* A thread that runs again, or waits for a CPU, has not waited since; what it used is of the time after its wait. */
-static void the_end_of_a_wait_that_no_other_followed(void **state)
+TEST(the_end_of_a_wait_that_no_other_followed)
 {
 	const struct profile_samples *samples;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1, .since = 8);
 	visit(50, .found = VISIT_RUNNABLE, .unchanged = 20, .cpu = 15, .delay = 7, .switches = 1);
@@ -243,11 +232,10 @@ static void the_end_of_a_wait_that_no_other_followed(void **state)
 }
 
 /* The account of a wait for a CPU has the part that was given to it as unchanged. */
-static void a_long_wait_for_a_cpu(void **state)
+TEST(a_long_wait_for_a_cpu)
 {
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .found = VISIT_RUNNABLE, .cpu = 5, .delay = 1, .switches = 1);
 	visit(110, .call = SYS_futex, .unchanged = 90, .cpu = 10, .delay = 86, .switches = 2);
@@ -259,12 +247,11 @@ static void a_long_wait_for_a_cpu(void **state)
 }
 
 /* It has not switched by itself: it was not blocked. */
-static void what_interrupts_take(void **state)
+TEST(what_interrupts_take)
 {
 	const struct profile_samples *samples;
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .found = VISIT_RUNNABLE, .cpu = 5, .delay = 1, .switches = 1);
 	visit(110, .found = VISIT_RUNNABLE, .cpu = 55, .delay = 46, .switches = 1);
@@ -278,11 +265,10 @@ static void what_interrupts_take(void **state)
 }
 
 /* Clocks of the kernel may be ahead of each other: no time is given twice. */
-static void an_account_with_more_than_there_was(void **state)
+TEST(an_account_with_more_than_there_was)
 {
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .delay = 5);
 	visit(20, .call = SYS_futex, .cpu = 18, .delay = 90, .switches = 1);
@@ -294,11 +280,10 @@ static void an_account_with_more_than_there_was(void **state)
 	assert_int_equal(w->runnable + w->blocked + w->unvisited, 0);
 }
 
-static void the_end_of_a_thread(void **state)
+TEST(the_end_of_a_thread)
 {
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	ev.now = S + 100 * MS;
@@ -324,11 +309,10 @@ static void visit_books(uint64_t seen, uint64_t looks, uint64_t unchanged)
 	assert_int_equal(ev.h.visit_books(ev.h.context, &books), 0);
 }
 
-static void the_end_of_a_thread_that_was_passed_over(void **state)
+TEST(the_end_of_a_thread_that_was_passed_over)
 {
 	const struct profile_wall *w;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	ev.now = S + 80 * MS;
@@ -343,11 +327,10 @@ static void the_end_of_a_thread_that_was_passed_over(void **state)
 }
 
 /* Windows add up. The first one ends in the middle of a visit: two looks have no result yet. */
-static void windows_of_a_wait(void **state)
+TEST(windows_of_a_wait)
 {
 	uint64_t blocked;
 
-	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	visit(20, .call = SYS_futex, .cpu = 5, .switches = 2);
@@ -367,9 +350,8 @@ static void windows_of_a_wait(void **state)
 }
 
 /* Nothing of a first visit goes into the next window: its stack would be another one there, or none. */
-static void a_window_with_a_first_visit(void **state)
+TEST(a_window_with_a_first_visit)
 {
-	(void)state;
 	begin();
 	visit(25, .call = SYS_futex, .cpu = 5, .switches = 1, .kernel = KERNEL);
 	ev.now = S + 30 * MS;
@@ -382,11 +364,10 @@ static void a_window_with_a_first_visit(void **state)
 	assert_int_equal(waited(WALL_LOCK), 0);
 }
 
-static void a_thread_that_was_born_here(void **state)
+TEST(a_thread_that_was_born_here)
 {
 	const struct profile_wall *w;
 
-	(void)state;
 	process(10, S / 4, true, "prog");
 	ev.now = S / 4;
 	start_sampling();
@@ -402,12 +383,11 @@ static void a_thread_that_was_born_here(void **state)
 }
 
 /* Nothing that a mutex says is believed but that a thread of the process has it. */
-static void who_has_a_lock(void **state)
+TEST(who_has_a_lock)
 {
 	static const uint32_t holders[] = {12, 11, 21, 99, 0, UINT32_MAX, 13};
 	const struct profile_samples *waits;
 
-	(void)state;
 	begin();
 	thread(10, 12, S / 2, 0, "holder");
 	thread(10, 13, S / 2, 0, "ended");
@@ -427,12 +407,11 @@ static void who_has_a_lock(void **state)
 }
 
 /* A lock of the kernel may be another process's. */
-static void who_has_a_kernel_lock(void **state)
+TEST(who_has_a_kernel_lock)
 {
 	static const uint32_t holders[] = {0, 21, 99, 11};
 	const struct profile_samples *waits;
 
-	(void)state;
 	begin();
 	process(20, S / 4, true, "other");
 	thread(20, 21, S / 2, 0, "holder");
@@ -450,11 +429,10 @@ static void who_has_a_kernel_lock(void **state)
 		assert_int_equal(waits->state[i], WALL_LOCK);
 }
 
-static void who_has_a_lock_for_long(void **state)
+TEST(who_has_a_lock_for_long)
 {
 	const struct profile_samples *waits;
 
-	(void)state;
 	begin();
 	thread(10, 12, S / 2, 0, "holder");
 	visit(10, .call = SYS_futex, .cpu = 5, .holder = 12);
@@ -466,12 +444,11 @@ static void who_has_a_lock_for_long(void **state)
 }
 
 /* A wait is visited again while it goes on. */
-static void who_has_a_lock_at_last(void **state)
+TEST(who_has_a_lock_at_last)
 {
 	static const uint32_t holders[] = {12, 13, 0};
 	const struct profile_samples *waits;
 
-	(void)state;
 	begin();
 	thread(10, 12, S / 2, 0, "first");
 	thread(10, 13, S / 2, 0, "last");
@@ -527,11 +504,10 @@ static void visit_with_anything(struct visit_event *e)
 }
 
 /* A recording may be made up: whatever its accounts say, no time is given twice, which profile_check() finds. */
-static void accounts_of_anything(void **state)
+TEST(accounts_of_anything)
 {
 	struct visit_event *e = calloc(1, sizeof(*e) + sizeof(uint64_t));
 
-	(void)state;
 	e->account.header.type = EVENT_VISIT;
 	e->stack.frames[0] = IP(0x10010);
 	e->stack.user_frames = 1;
@@ -548,7 +524,7 @@ static void accounts_of_anything(void **state)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-static void each_function_has_its_state(void **state)
+TEST(each_function_has_its_state)
 {
 	static const struct {
 		const char *name;
@@ -598,7 +574,6 @@ static void each_function_has_its_state(void **state)
 		{"zzz", WALL_NONE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (wall_state_of_function(rows[i].name) != rows[i].state)
 			fail_msg("%s: %s", rows[i].name,
@@ -633,12 +608,11 @@ static bool is_found(const bool *found, const char *name)
 }
 
 /* A row that no stack can match has another way to its state. vmtest runs this in each kernel. */
-static void each_row_can_match_here(void **state)
+TEST(each_row_can_match_here)
 {
 	bool *found = calloc(wall_function_count, sizeof(*found));
 	unsigned int missing = 0;
 
-	(void)state;
 	find_functions(found);
 	for (size_t i = 0; i < wall_function_count; i++) {
 		const struct wall_function *row = &wall_functions[i];
@@ -653,9 +627,8 @@ static void each_row_can_match_here(void **state)
 	assert_int_equal(missing, 0);
 }
 
-static void the_table_is_in_order(void **state)
+TEST(the_table_is_in_order)
 {
-	(void)state;
 	assert_true(wall_function_count > 60);
 	for (size_t i = 0; i < wall_function_count; i++) {
 		const char *name = wall_functions[i].name;
@@ -667,7 +640,7 @@ static void the_table_is_in_order(void **state)
 	}
 }
 
-static void what_a_visit_says(void **state)
+TEST(what_a_visit_says)
 {
 	static const struct {
 		uint32_t found;
@@ -704,7 +677,6 @@ static void what_a_visit_says(void **state)
 		{VISIT_ACCOUNT, SYS_read, WALL_NONE, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct visit_account visit = {.found = rows[i].found, .call = rows[i].call};
 		uint8_t open;
@@ -737,7 +709,7 @@ static void name_kernel_functions(const char *name)
  * A read() waits for what its function in the kernel says, not for what its number says. One that
  * waits for any completion waits for the operations that are pending.
  */
-static void the_kernels_function_decides(void **state)
+TEST(the_kernels_function_decides)
 {
 	static const struct {
 		int call;
@@ -772,37 +744,7 @@ static void the_kernels_function_decides(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(a_wait_that_lasts_is_one),
-		TEST(a_wait_that_ended_before_the_last_account),
-		TEST(a_wait_that_is_taken_again_is_one),
-		TEST(a_wait_after_one_that_was_measured_too_long),
-		TEST(time_goes_to_what_the_next_visit_finds),
-		TEST(when_a_wait_was),
-		TEST(the_end_of_a_wait_that_no_other_followed),
-		TEST(a_long_wait_for_a_cpu),
-		TEST(what_interrupts_take),
-		TEST(an_account_with_more_than_there_was),
-		TEST(the_end_of_a_thread),
-		TEST(the_end_of_a_thread_that_was_passed_over),
-		TEST(windows_of_a_wait),
-		TEST(a_window_with_a_first_visit),
-		TEST(a_thread_that_was_born_here),
-		TEST(accounts_of_anything),
-		TEST(who_has_a_lock),
-		TEST(who_has_a_lock_for_long),
-		TEST(who_has_a_lock_at_last),
-		TEST(who_has_a_kernel_lock),
-		TEST(each_function_has_its_state),
-		TEST(the_table_is_in_order),
-		TEST(each_row_can_match_here),
-		TEST(what_a_visit_says),
-		TEST(the_kernels_function_decides),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(set_up, tear_down);
 }

@@ -5,12 +5,8 @@
  * visits, never the recording, and the reason is reported.
  */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +17,11 @@
 
 #include <sysprof/bpf_shared.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "live/capture/bpf_visits.h"
 #include "live/parts/wall.h"
-
-#include <cmocka.h> /* its fail() is another one */
 
 #define PATIENCE 60000000000ull /* ns */
 
@@ -188,12 +183,11 @@ static int begin(void **state)
 	return 0;
 }
 
-static void visits_are_made(void **state)
+TEST(visits_are_made)
 {
 	struct live_part part = new_part(false);
 	uint64_t until = monotonic_ns() + PATIENCE;
 
-	(void)state;
 	part.started(part.object);
 	while (!made && monotonic_ns() < until) {
 		assert_int_equal(part.tick(part.object, monotonic_ns()), 0);
@@ -206,11 +200,10 @@ static void visits_are_made(void **state)
 }
 
 /* It was requested, and the visitor ended before sampling began. */
-static void an_early_end(void **state)
+TEST(an_early_end)
 {
 	struct live_part part;
 
-	(void)state;
 	wrong.kill_at_open = true;
 	part = new_part(false);
 	assert_null(part.refused(part.object));
@@ -222,11 +215,10 @@ static void an_early_end(void **state)
 }
 
 /* The memory of a thread never comes, and the next visitor cannot get its programs. */
-static void no_second_visitor(void **state)
+TEST(no_second_visitor)
 {
 	struct live_part part;
 
-	(void)state;
 	wrong.hang = true;
 	part = new_part(false);
 	part.started(part.object);
@@ -240,11 +232,10 @@ static void no_second_visitor(void **state)
 }
 
 /* ... or there are no programs for it. */
-static void no_second_programs(void **state)
+TEST(no_second_programs)
 {
 	struct live_part part;
 
-	(void)state;
 	wrong.hang = true;
 	part = new_part(false);
 	part.started(part.object);
@@ -255,11 +246,10 @@ static void no_second_programs(void **state)
 }
 
 /* One after the other hangs: nothing is visited from then on. */
-static void too_many_hang(void **state)
+TEST(too_many_hang)
 {
 	struct live_part part;
 
-	(void)state;
 	wrong.hang = true;
 	part = new_part(false);
 	part.started(part.object);
@@ -270,12 +260,11 @@ static void too_many_hang(void **state)
 }
 
 /* Visits that were not requested are no error, whatever fails. */
-static void no_visitor(void **state)
+TEST(no_visitor)
 {
 	struct rlimit before, few;
 	struct live_part part;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -288,13 +277,12 @@ static void no_visitor(void **state)
 	end(&part);
 }
 
-static void no_programs(void **state)
+TEST(no_programs)
 {
 	const struct wall_options options = {.hz = 100, .budget = 1000000, .push = take_books};
 	struct failure failure = {};
 	struct live_part part;
 
-	(void)state;
 	wrong.open = true;
 	part = new_part(true);
 	part.started(part.object);
@@ -305,15 +293,7 @@ static void no_programs(void **state)
 	assert_string_equal(failure.what, "no programs today");
 }
 
-#define test(function) cmocka_unit_test_setup(function, begin)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		test(visits_are_made),	  test(an_early_end),  test(no_second_visitor),
-		test(no_second_programs), test(too_many_hang), test(no_visitor),
-		test(no_programs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(begin, NULL);
 }
