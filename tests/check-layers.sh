@@ -37,10 +37,10 @@ formats/in     : base formats/in | importer.h profile.h profile_builder.h | one 
 compare        : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
 serve          : base tenants serve |  | the web server on the loopback interface, its routes
 live           : base tenants stream live/capture files live/proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
-window         : base files jit/names stream world window | profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
+window         : base files jit/names stream world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
 session        : base tenants elf stream live/capture files live/proc unwind jit jit/follow world symbolize runtimes runtimes/ask live window session | event.h profile.h symbolizer.h unwind_memory.h | a live recording, from open to finished profile; what `check -p` finds in a process
 agent          : base live/proc session formats/out formats/in serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
-cli            : base tenants elf stream live/capture live/proc jit session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
+cli            : base tenants elf stream live/capture live/proc jit window session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
 bpf            :  | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
 sysprof        :  | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
@@ -81,7 +81,7 @@ runtime_reader__request    : session
 unwind_feed__new       : session
 finisher__new          : window
 jit_tail__new          : live session
-recording_read         : session
+recording_read         : window
 '
 
 # log.c prints what cli/ requests, and debug lines; output_file.c opens standard output for "-"

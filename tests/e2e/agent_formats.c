@@ -21,7 +21,7 @@
 #include "base/json_writer.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "session/session.h"
+#include "window/replay.h"
 
 #define WINDOW	  UINT64_C(15000000000)
 #define NAME_SIZE 64
@@ -148,13 +148,13 @@ static int encode_recording(char **arguments, int count)
 	struct recording_summary summary = {};
 	struct failure failure = {};
 	const struct profile *p;
-	struct session *session;
+	struct windows *windows;
 	struct services services = {};
 	struct agent_window window;
 	struct sealed_window sealed;
 	char path[4096];
 
-	if (session__replay(fd, arguments[2], &options, &session, &p, &summary, &failure))
+	if (replay_recording(fd, arguments[2], &options, &windows, &p, &summary, &failure))
 		die(arguments[2], failure.what);
 	map_services(&services, p, arguments + 3, count - 3);
 	window = window_of(p, &services);
@@ -165,7 +165,7 @@ static int encode_recording(char **arguments, int count)
 		report(path, &sealed.requests[i]);
 	}
 	sealed_window__fini(&sealed);
-	session__free(session);
+	windows__free(windows);
 	return sealed.series_invalid != 0;
 }
 

@@ -25,6 +25,7 @@
 #include "base/parse.h"
 #include "session/session.h"
 #include "tenants/outside_books.h"
+#include "window/replay.h"
 
 #define TEXTS_MAX 16
 
@@ -297,14 +298,14 @@ static void replay(struct tool *tool, const char *path)
 	struct recording_summary summary = {};
 	struct failure failure = {};
 	const struct profile *p;
-	struct session *session;
+	struct windows *windows;
 
-	if (session__replay(fd, path, &options, &session, &p, &summary, &failure))
+	if (replay_recording(fd, path, &options, &windows, &p, &summary, &failure))
 		fail_now("replay", &failure);
 	tool->replay = true;
 	new_services(tool);
 	print_window(tool, p, 0);
-	session__free(session);
+	windows__free(windows);
 }
 
 static void add_text(struct texts *texts, const char *text)

@@ -23,6 +23,7 @@
 #include "base/parse.h"
 #include "base/vec.h"
 #include "session/session.h"
+#include "window/replay.h"
 
 #define TIDS_MAX (1u << 23) /* threads of interrupts are above the numbers of all others */
 #define HZ	 499
@@ -409,12 +410,12 @@ static struct totals *read_as_one(const char *path)
 	struct recording_summary summary = {};
 	struct failure failure = {};
 	const struct profile *profile;
-	struct session *session;
+	struct windows *windows;
 
-	if (session__replay(fd, path, &options, &session, &profile, &summary, &failure))
+	if (replay_recording(fd, path, &options, &windows, &profile, &summary, &failure))
 		fail_now("replay", &failure);
 	add_profile(totals, profile);
-	session__free(session);
+	windows__free(windows);
 	return totals;
 }
 

@@ -19,9 +19,9 @@
 #include "formats/out/report.h"
 #include "fuzz.h"
 #include "models/profile_dump.h"
-#include "window/windows.h"
 #include "stream/event_decode.h"
 #include "stream/recording_file.h"
+#include "window/windows.h"
 
 #define STEPS	     3
 #define EXPANDED_MAX (3u << 20)

@@ -14,7 +14,7 @@
 #include "formats/out/exporters.h"
 #include "golden/bytes.h"
 #include "models/profile_dump.h"
-#include "session/session.h"
+#include "window/replay.h"
 
 #define RECORDINGS "tests/golden/recordings/"
 #define SUFFIX	   ".sysprof"
@@ -27,13 +27,13 @@ static const char *const cases[] = {
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
-static int load(const char *path, struct session **session, const struct profile **profile)
+static int load(const char *path, struct windows **windows, const struct profile **profile)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const struct replay_options options = {.symbols = {.cache = false}};
 	struct recording_summary summary = {};
 	struct failure failure = {};
-	int err = session__replay(fd, path, &options, session, profile, &summary, &failure);
+	int err = replay_recording(fd, path, &options, windows, profile, &summary, &failure);
 
 	if (err)
 		fprintf(stderr, "%s: %s\n", path, failure.what);
@@ -75,30 +75,30 @@ static int check_one(const struct profile *p, const char *name, const struct exp
 static int check(const char *name, bool update)
 {
 	const struct profile *p;
-	struct session *session;
+	struct windows *windows;
 	char path[4096];
 	int failed;
 
 	snprintf(path, sizeof(path), RECORDINGS "%s" SUFFIX, name);
-	if (load(path, &session, &p))
+	if (load(path, &windows, &p))
 		return 1;
 	failed = check_one(p, name, NULL, update) != 0;
 	for (const struct exporter *const *e = exporters(); *e; e++)
 		if (has_golden(*e))
 			failed += check_one(p, name, *e, update) != 0;
-	session__free(session);
+	windows__free(windows);
 	return failed;
 }
 
 static int dump(const char *path)
 {
 	const struct profile *p;
-	struct session *session;
+	struct windows *windows;
 
-	if (load(path, &session, &p))
+	if (load(path, &windows, &p))
 		return 1;
 	profile_dump(p, stdout);
-	session__free(session);
+	windows__free(windows);
 	return 0;
 }
 

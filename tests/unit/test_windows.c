@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "window/windows.h"
 #include "stream/meta.h"
+#include "window/windows.h"
 
 #define S	  1000000000ull
 #define MS	  1000000ull

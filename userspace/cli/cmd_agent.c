@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/service_unit.h"
 #include "agent/settings.h"
 #include "agent/sink_list.h"
-#include "agent/service_unit.h"
 #include "base/clocks.h"
-#include "live/capture/features.h"
 #include "cli/commands.h"
 #include "cli/summary.h"
+#include "live/capture/features.h"
 
 #define CONFIG_DEFAULT "/etc/sysprof/agent.conf"
 #define SPOOL_ROOM     (UINT64_C(64) << 20) /* a sink's */

@@ -8,7 +8,7 @@
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/summary.h"
-#include "session/session.h"
+#include "window/replay.h"
 
 struct convert_options {
 	const char *input;

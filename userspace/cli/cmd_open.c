@@ -7,7 +7,7 @@
 #include "cli/inputs.h"
 #include "cli/serving.h"
 #include "cli/summary.h"
-#include "session/session.h"
+#include "window/replay.h"
 
 struct open_options {
 	struct serving_options serving;

@@ -17,7 +17,7 @@
 #include "cli/summary.h"
 #include "formats/out/report.h"
 #include "formats/out/report_wall.h"
-#include "session/session.h"
+#include "window/replay.h"
 
 #define TOP_MAX	      1000000
 #define WIDTH_DEFAULT 80 /* of a terminal that does not say */

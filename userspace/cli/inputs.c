@@ -196,8 +196,8 @@ static int replay_file(int fd, const char *path, const struct replay_options *op
 		       struct input *input, struct failure *failure)
 {
 	struct recording_summary summary = {};
-	int err = session__replay(fd, path, options, &input->session, &input->profile, &summary,
-				  failure);
+	int err = replay_recording(fd, path, options, &input->windows, &input->profile, &summary,
+				   failure);
 
 	if (!err)
 		print_recording_notes(path, &summary, input->profile);
@@ -245,7 +245,7 @@ int input__open(const char *path, const struct replay_options *options, bool wai
 
 void input__close(struct input *input)
 {
-	session__free(input->session);
+	windows__free(input->windows);
 	profile_builder__free(input->builder);
 	*input = (struct input){};
 }

@@ -9,12 +9,12 @@
 #include <sysprof/exporter.h>
 #include <sysprof/profile.h>
 
-#include "session/session.h"
+#include "window/replay.h"
 
 /* A profile that was read, and what owns it. */
 struct input {
 	const struct profile *profile;
-	struct session *session;	 /* a recording */
+	struct windows *windows;	 /* a recording */
 	struct profile_builder *builder; /* any other format */
 };
 

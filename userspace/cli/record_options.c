@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "live/capture/tick_source.h"
 #include "cli/commands.h"
 #include "formats/out/describe.h"
+#include "live/capture/tick_source.h"
 
 #define HZ_DEFAULT	  999
 #define HZ_DEFAULT_SYSTEM 99

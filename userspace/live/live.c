@@ -32,11 +32,11 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "jit/follow/jit_tail.h"
 #include "live/capture/bpf_session_cpus.h"
 #include "live/capture/bpf_session_hotplug.h"
 #include "live/capture/cpu_idle.h"
 #include "live/capture/cpu_visit.h"
-#include "jit/follow/jit_tail.h"
 #include "live/live_private.h"
 #include "live/pace.h"
 #include "live/parts/wall.h"

@@ -23,8 +23,8 @@
 #include <sysprof/event_handler.h>
 
 #include "base/log.h"
-#include "live/capture/bpf_session.h"
 #include "files/dso_opener.h"
+#include "live/capture/bpf_session.h"
 #include "live/parts/groups.h"
 #include "stream/event_queue.h"
 #include "tenants/outside_books.h"

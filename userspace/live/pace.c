@@ -28,8 +28,8 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "live/capture/bpf_session_cpus.h"
 #include "jit/follow/jit_tail.h"
+#include "live/capture/bpf_session_cpus.h"
 #include "live/live_private.h"
 
 #define TICK	       200000000ull /* ns from one to the next, at most */

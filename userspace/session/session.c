@@ -17,9 +17,9 @@
 #include "session/image_gate.h"
 #include "session/settling.h"
 #include "session/unwinding.h"
-#include "window/windows.h"
 #include "unwind/build.h"
 #include "unwind/unwind_feed_files.h"
+#include "window/windows.h"
 #include "world/image_table.h"
 #include "world/process_table.h"
 
@@ -29,7 +29,7 @@
 #define WAITING_WINDOWS 4	      /* closed windows at which rotation has to wait */
 
 struct session {
-	struct live *live;	      /* NULL: a replay */
+	struct live *live;
 	struct live_shared shared;    /* the stream's */
 	struct helper_pool *builders; /* of unwind tables */
 	_Atomic int64_t large;	      /* builders and readers of large files, if counted */
@@ -342,100 +342,15 @@ int session__stop(struct session *s, struct failure *failure)
 
 /* ---- the last window ------------------------------------------------------------------------- */
 
-static int close_last_window(struct session *s)
-{
-	int err = windows__close_last(s->windows);
-
-	finisher__drain(windows__finisher(s->windows));
-	return err;
-}
-
 int session__symbolize(struct session *s, const struct symbolizer_options *options,
 		       struct symbolizer_counts *counts, struct failure *failure)
 {
-	int err = close_last_window(s)
-			  ?: finisher__symbolize(windows__finisher(s->windows),
-						 windows__last(s->windows), options, counts,
-						 windows__write_symbol, s->windows);
-
-	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err)) : 0;
+	return windows__symbolize(s->windows, options, counts, failure);
 }
 
 int session__finish(struct session *s, const struct profile **profile, struct failure *failure)
 {
-	int err = close_last_window(s);
-
-	if (err)
-		return fail(failure, err, "cannot make the profile: %s", strerror(-err));
-	return finisher__finish(windows__finisher(s->windows), windows__last(s->windows), profile,
-				failure);
-}
-
-/* ---- replay ---------------------------------------------------------------------------------- */
-
-/* Symbols of a recording that has none, from files on this machine. */
-static int symbolize_replay(struct session *s, const struct symbolizer_options *options)
-{
-	struct symbolizer_counts counts = {};
-	struct dso_opener *opener;
-	int err = dso_opener__new(NULL, &opener);
-
-	if (err)
-		return err;
-	windows__set_files(s->windows, opener, WINDOW_FILES_BY_IDENTITY);
-	err = windows__close_last(s->windows);
-	windows__set_files(s->windows, NULL, WINDOW_FILES_BY_IDENTITY);
-	dso_opener__free(opener);
-	if (err)
-		return err;
-	return finisher__symbolize(windows__finisher(s->windows), windows__last(s->windows),
-				   options, &counts, NULL, NULL);
-}
-
-static int new_replay(const struct replay_options *options, struct session **session)
-{
-	const struct windows_options windows = {
-		.split = options->finished != NULL,
-		.finisher = {.full_names = options->full_names,
-			     .finished = options->finished,
-			     .context = options->context},
-	};
-	struct session *s = calloc(1, sizeof(*s));
-	int err = s ? windows__new(&windows, &s->windows) : -ENOMEM;
-
-	if (err) {
-		session__free(s);
-		return err;
-	}
-	*session = s;
-	return 0;
-}
-
-int session__replay(int fd, const char *path, const struct replay_options *options,
-		    struct session **session, const struct profile **profile,
-		    struct recording_summary *summary, struct failure *failure)
-{
-	struct session *s;
-	int err = new_replay(options, &s);
-
-	if (err)
-		return fail(failure, err, "cannot read %s: out of memory", path);
-	err = recording_read(fd, windows__event, s->windows, summary, failure);
-	if (err && failure && !*failure->what)
-		fail(failure, err, "cannot read %s: %s", path, strerror(-err));
-	if (!err && !summary->has_symbols) {
-		err = symbolize_replay(s, &options->symbols);
-		if (err)
-			fail(failure, err, "cannot read symbols: %s", strerror(-err));
-	}
-	if (!err)
-		err = session__finish(s, profile, failure);
-	if (err) {
-		session__free(s);
-		return err;
-	}
-	*session = s;
-	return 0;
+	return windows__finish(s->windows, profile, failure);
 }
 
 /* ---- statistics ------------------------------------------------------------------------------ */
@@ -455,13 +370,11 @@ void session__stats(struct session *s, struct session_stats *stats)
 		.images_known = image_table__count(world__images(world)),
 		.mappings_left = world__stats(world).refused_mappings +
 				 world__stats(world).dropped_mappings,
+		.refused_children = bpf_session__refused_children(s->shared.kernel),
 		.longest_rotation = windows.longest_close,
 		.longest_rotation_cpu = windows.longest_close_cpu,
 	};
-	if (s->live) {
-		live__stats(s->live, &stats->live);
-		stats->refused_children = bpf_session__refused_children(s->shared.kernel);
-	}
+	live__stats(s->live, &stats->live);
 	if (s->unwinding)
 		unwinding__stats(s->unwinding, &stats->tables);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One recording from open to a finished profile, live or replayed.
+ * A live recording from open to a finished profile.
  *
  *   session__open     loads and opens everything; nothing is sampled
  *   session__start    reads /proc, waits for the targets' unwind tables, starts the ticks
@@ -36,9 +36,9 @@
 
 #include "base/log.h"
 #include "live/live.h"
-#include "window/finisher.h"
 #include "stream/recording_file.h"
 #include "unwind/unwind_feed.h"
+#include "window/finisher.h"
 
 struct session;
 
@@ -128,24 +128,6 @@ int session__symbolize(struct session *s, const struct symbolizer_options *optio
 		       struct symbolizer_counts *counts, struct failure *failure);
 /* Finishes the last window. The session owns *profile. */
 int session__finish(struct session *s, const struct profile **profile, struct failure *failure);
-
-/* ---- replay ---------------------------------------------------------------------------------- */
-
-struct replay_options {
-	struct symbolizer_options symbols; /* for a recording that ended before its symbols */
-	bool full_names;		   /* as in finisher_options */
-	/* NULL: all windows are merged into one. */
-	window_finished_fn finished;
-	void *context;
-};
-
-/*
- * Reads a recording into a finished profile of its last window. The caller frees the session and
- * closes `fd`; `path` is for messages.
- */
-int session__replay(int fd, const char *path, const struct replay_options *options,
-		    struct session **session, const struct profile **profile,
-		    struct recording_summary *summary, struct failure *failure);
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 

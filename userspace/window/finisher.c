@@ -22,9 +22,9 @@
 #include "base/thread.h"
 #include "jit/names/jit_names.h"
 #include "jit/names/jit_sources.h"
+#include "stream/event_decode.h"
 #include "window/symbols.h"
 #include "window/window.h"
-#include "stream/event_decode.h"
 #include "world/wall_states.h"
 
 #define PENDING_MAX  (256u << 20)

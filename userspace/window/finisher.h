@@ -13,8 +13,8 @@
 #include <sysprof/symbolizer.h>
 
 #include "base/log.h"
-#include "window/window.h"
 #include "stream/event_queue.h"
+#include "window/window.h"
 
 struct finisher;
 

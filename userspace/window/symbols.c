@@ -11,10 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/order.h"
-#include "window/window.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 #include "stream/symbol_blob.h"
+#include "window/window.h"
 #include "world/profile_symbols.h"
 
 #define LOSSES_SIZE 4096

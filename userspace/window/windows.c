@@ -192,13 +192,6 @@ static int write_event(struct windows *w, const struct event_header *event)
 	return w->writer ? recording_writer__append(w->writer, event) : 0;
 }
 
-int windows__write_symbol(void *windows, const struct event_header *event)
-{
-	struct windows *w = windows;
-
-	return w->number > 1 ? 0 : write_event(w, event);
-}
-
 static bool is_symbol(const struct event_header *event)
 {
 	return event->type == EVENT_SYMBOL || event->type == EVENT_SYMBOL_DSO ||
@@ -231,6 +224,46 @@ int windows__event(void *windows, const struct event_header *event)
 	if (event->type == EVENT_WINDOW && w->options.split)
 		err = next_window(w, event->time);
 	return err;
+}
+
+/* ---- the last window ------------------------------------------------------------------------- */
+
+static int close_last_window(struct windows *w)
+{
+	int err = windows__close_last(w);
+
+	finisher__drain(w->finisher);
+	return err;
+}
+
+/*
+ * An event_sink_fn: writes symbols of the only window. With several nothing is written, because
+ * symbols name dsos by their numbers in one window, which differ in a replay as one window.
+ */
+static int write_symbol(void *windows, const struct event_header *event)
+{
+	struct windows *w = windows;
+
+	return w->number > 1 ? 0 : write_event(w, event);
+}
+
+int windows__symbolize(struct windows *w, const struct symbolizer_options *options,
+		       struct symbolizer_counts *counts, struct failure *failure)
+{
+	int err = close_last_window(w)
+			  ?: finisher__symbolize(w->finisher, w->last, options, counts,
+						 write_symbol, w);
+
+	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err)) : 0;
+}
+
+int windows__finish(struct windows *w, const struct profile **profile, struct failure *failure)
+{
+	int err = close_last_window(w);
+
+	if (err)
+		return fail(failure, err, "cannot make the profile: %s", strerror(-err));
+	return finisher__finish(w->finisher, w->last, profile, failure);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -6,8 +6,8 @@
 #ifndef WINDOW_WINDOWS_H
 #define WINDOW_WINDOWS_H
 
-#include "window/finisher.h"
 #include "stream/recording_file.h"
+#include "window/finisher.h"
 
 struct windows;
 
@@ -43,10 +43,12 @@ int windows__event(void *windows, const struct event_header *event);
 int windows__close_last(struct windows *w);
 struct window *windows__last(struct windows *w);
 /*
- * An event_sink_fn: writes symbols of the only window. With several nothing is written, because
- * symbols name dsos by their numbers in one window, which differ in a replay as one window.
+ * Symbolize and finish the last window, which is closed first. If it is the only one, the writer
+ * gets the symbols, too. `w` owns *profile. 0 or negative errno with `failure` filled.
  */
-int windows__write_symbol(void *windows, const struct event_header *event);
+int windows__symbolize(struct windows *w, const struct symbolizer_options *options,
+		       struct symbolizer_counts *counts, struct failure *failure);
+int windows__finish(struct windows *w, const struct profile **profile, struct failure *failure);
 
 struct windows_stats {
 	uint64_t windows;	    /* begun */

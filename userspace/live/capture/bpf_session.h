@@ -30,9 +30,9 @@
 
 #include "base/log.h"
 #include "live/capture/perf_events.h"
+#include "live/capture/target.h"
 #include "live/capture/tick_rings.h"
 #include "live/capture/tick_source.h"
-#include "live/capture/target.h"
 
 struct bpf_session;
 

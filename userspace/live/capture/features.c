@@ -26,8 +26,8 @@
 #include "live/capture/bpf_session.h"
 #include "live/capture/cpu_visit.h"
 #include "live/capture/perf_events.h"
-#include "live/capture/tick_source.h"
 #include "live/capture/target.h"
+#include "live/capture/tick_source.h"
 
 #include "features.skel.h"
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "window/replay.h"
+
+#include <string.h>
+
+/* Symbols of a recording that has none, from files on this machine. */
+static int symbolize_replay(struct windows *w, const struct symbolizer_options *options,
+			    struct failure *failure)
+{
+	struct symbolizer_counts counts = {};
+	struct dso_opener *opener;
+	int err = dso_opener__new(NULL, &opener);
+
+	if (!err) {
+		windows__set_files(w, opener, WINDOW_FILES_BY_IDENTITY);
+		err = windows__close_last(w);
+		windows__set_files(w, NULL, WINDOW_FILES_BY_IDENTITY);
+		dso_opener__free(opener);
+	}
+	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err))
+		   : windows__symbolize(w, options, &counts, failure);
+}
+
+static int read_stream(int fd, const char *path, struct windows *w,
+		       struct recording_summary *summary, struct failure *failure)
+{
+	int err = recording_read(fd, windows__event, w, summary, failure);
+
+	if (err && failure && !*failure->what)
+		fail(failure, err, "cannot read %s: %s", path, strerror(-err));
+	return err;
+}
+
+int replay_recording(int fd, const char *path, const struct replay_options *options,
+		     struct windows **windows, const struct profile **profile,
+		     struct recording_summary *summary, struct failure *failure)
+{
+	const struct windows_options window_options = {
+		.split = options->finished != NULL,
+		.finisher = {.full_names = options->full_names,
+			     .finished = options->finished,
+			     .context = options->context},
+	};
+	struct windows *w;
+	int err = windows__new(&window_options, &w);
+
+	if (err)
+		return fail(failure, err, "cannot read %s: out of memory", path);
+	err = read_stream(fd, path, w, summary, failure);
+	if (!err && !summary->has_symbols)
+		err = symbolize_replay(w, &options->symbols, failure);
+	if (!err)
+		err = windows__finish(w, profile, failure);
+	if (err) {
+		windows__free(w);
+		return err;
+	}
+	*windows = w;
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads a recording into a profile, without root and on any machine. */
+#ifndef WINDOW_REPLAY_H
+#define WINDOW_REPLAY_H
+
+#include <sysprof/profile.h>
+
+#include "stream/recording_file.h"
+#include "window/windows.h"
+
+struct replay_options {
+	struct symbolizer_options symbols; /* for a recording that ended before its symbols */
+	bool full_names;		   /* as in finisher_options */
+	/* NULL: all windows are merged into one. */
+	window_finished_fn finished;
+	void *context;
+};
+
+/*
+ * The profile of the last window. The caller frees the windows, which own it, and closes `fd`;
+ * `path` is for messages. 0 or negative errno with `failure` filled.
+ */
+int replay_recording(int fd, const char *path, const struct replay_options *options,
+		     struct windows **windows, const struct profile **profile,
+		     struct recording_summary *summary, struct failure *failure);
+
+#endif
