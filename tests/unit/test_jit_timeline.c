@@ -1,14 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What was at an address at a time, by entries that came one after the other. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "unit.h"
+#include "story_text.h"
 #include "jit/jit_timeline.h"
 
-static void add(struct jit_timeline *t, uint64_t start, uint64_t size, uint64_t after,
-		uint64_t before, uint32_t function)
+static struct jit_timeline *t; /* of the running test */
+
+static void begin(void)
+{
+	jit_timeline__free(t);
+	t = jit_timeline__new();
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	begin();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	jit_timeline__free(t);
+	t = NULL;
+	return 0;
+}
+
+static void add(uint64_t start, uint64_t size, uint64_t after, uint64_t before, uint32_t function)
 {
 	const struct code_range range = {start, start + size};
 
@@ -32,76 +56,65 @@ static struct jit_answer request(struct jit_timeline *t, uint64_t address, uint6
 	return answer;
 }
 
-static void assert_answer(struct jit_timeline *t, uint64_t address, uint64_t time, uint32_t entry,
-			  bool ambiguous)
+/* "TIME ENTRY, TIME? ENTRY": the entries at the address at these times, "-" for none; "?": it is ambiguous. */
+static void assert_answers(uint64_t address, const char *expected)
 {
-	struct jit_answer answer = request(t, address, time);
+	struct story_text found = {};
 
-	assert_int_equal(answer.entry, entry);
-	assert_int_equal(answer.ambiguous, ambiguous);
+	each_item (at, expected) {
+		uint64_t time = strtoull(at, NULL, 10);
+		struct jit_answer a = request(t, address, time);
+
+		if (a.entry == JIT_NO_ENTRY)
+			add_item(&found, "%" PRIu64 "%s -", time, a.ambiguous ? "?" : "");
+		else
+			add_item(&found, "%" PRIu64 "%s %u", time, a.ambiguous ? "?" : "", a.entry);
+	}
+	assert_string_equal(found.text, expected);
 }
 
 /* The classic case: an address that was one function and became another. */
 TEST(a_reused_address_is_ambiguous_between_two_readings)
 {
-	struct jit_timeline *t = jit_timeline__new();
-
-	assert_answer(t, 0x955b, 5, JIT_NO_ENTRY, false);
-	add(t, 0x9420, 0x1942, 0, 10, 10);
-	add(t, 0x9420, 0x2a0, 90, 100, 20);
+	assert_answers(0x955b, "5 -");
+	add(0x9420, 0x1942, 0, 10, 10);
+	add(0x9420, 0x2a0, 90, 100, 20);
 	/* from a moment when nothing else can have been there */
-	assert_answer(t, 0x955b, 5, 0, false);
-	assert_answer(t, 0x955b, 50, 0, false);
-	assert_answer(t, 0x955b, 90, 0, false);
-	assert_answer(t, 0x955b, 91, 1, true);
-	assert_answer(t, 0x955b, 100, 1, true);
-	assert_answer(t, 0x955b, 101, 1, false);
+	assert_answers(0x955b, "5 0, 50 0, 90 0, 91? 1, 100? 1, 101 1");
 	/* the rest of what was overwritten in part has no name any more */
-	assert_answer(t, 0xa000, 50, 0, false);
-	assert_answer(t, 0xa000, 95, JIT_NO_ENTRY, true);
-	assert_answer(t, 0xa000, 101, JIT_NO_ENTRY, false);
-	jit_timeline__free(t);
+	assert_answers(0xa000, "50 0, 95? -, 101 -");
 }
 
 /* Another tier of a function is no other function; a single address is where nothing else is. */
 TEST(tiers_are_not_ambiguous_and_singles_replace_no_code)
 {
-	struct jit_timeline *t = jit_timeline__new();
-
-	add(t, 0x1000, 0x100, 0, 10, 70);
-	add(t, 0x1000, 0x100, 20, 30, 71);
-	add(t, 0x1080, 0, 40, 50, 80);
-	add(t, 0x2000, 0, 40, 50, 90);
-	assert_answer(t, 0x1010, 25, 1, false);
-	assert_answer(t, 0x1080, 60, 1, false);
-	assert_answer(t, 0x2000, 60, 3, false);
-	assert_answer(t, 0x2001, 60, JIT_NO_ENTRY, false);
+	add(0x1000, 0x100, 0, 10, 70);
+	add(0x1000, 0x100, 20, 30, 71);
+	add(0x1080, 0, 40, 50, 80);
+	add(0x2000, 0, 40, 50, 90);
+	assert_answers(0x1010, "25 1");
+	assert_answers(0x1080, "60 1");
+	assert_answers(0x2000, "60 3");
+	assert_answers(0x2001, "60 -");
 	/* two others in one gap: the newest, and not for sure */
-	add(t, 0x1000, 0x10, 70, 80, 100);
-	add(t, 0x1000, 0x10, 70, 80, 70);
-	assert_answer(t, 0x1008, 75, 5, true);
-	assert_answer(t, 0x1008, 81, 5, false);
-	jit_timeline__free(t);
+	add(0x1000, 0x10, 70, 80, 100);
+	add(0x1000, 0x10, 70, 80, 70);
+	assert_answers(0x1008, "75? 5, 81 5");
 }
 
 /* The same entry once more is no change, and a reading that goes on is one with the next. */
 TEST(a_repeated_entry_changes_nothing)
 {
-	struct jit_timeline *t = jit_timeline__new();
-
-	add(t, 0x1000, 0x100, 0, 10, 10);
-	add(t, 0x1000, 0x100, 20, 30, 10);
-	assert_answer(t, 0x1010, 25, 0, false);
-	assert_answer(t, 0x1010, 40, 0, false);
-	add(t, 0x1000, 0x100, 40, 50, 20);
-	add(t, 0x3000, 0x100, 40, 60, 30);
-	assert_answer(t, 0x1010, 55, 2, true);
-	assert_answer(t, 0x1010, 61, 2, false);
-	jit_timeline__free(t);
+	add(0x1000, 0x100, 0, 10, 10);
+	add(0x1000, 0x100, 20, 30, 10);
+	assert_answers(0x1010, "25 0, 40 0");
+	add(0x1000, 0x100, 40, 50, 20);
+	add(0x3000, 0x100, 40, 60, 30);
+	assert_answers(0x1010, "55? 2, 61 2");
 }
 
-static void snapshot(struct jit_timeline *t, uint64_t after, uint64_t before,
-		     const struct code_range *ranges, const uint32_t *names, size_t count)
+static void snapshot(uint64_t after, uint64_t before, const struct code_range *ranges,
+		     const uint32_t *names, size_t count)
 {
 	assert_int_equal(jit_timeline__begin_snapshot(t, after, before), 0);
 	for (size_t i = 0; i < count; i++)
@@ -118,37 +131,25 @@ TEST(a_snapshot_ends_only_the_code_that_it_lacks)
 		{0x1000, 0x1100}, {0x2080, 0x2180}, {0x4000, 0x4100}};
 	static const struct code_range NESTED[] = {{0x1000, 0x1100}, {0x1080, 0x10a0}};
 	static const uint32_t A[] = {10, 20, 30}, B[] = {10, 40, 50}, C[] = {10, 60};
-	struct jit_timeline *t = jit_timeline__new();
 
-	snapshot(t, 0, 100, FIRST, A, 3);
-	snapshot(t, 100, 200, SECOND, B, 3);
-	assert_answer(t, 0x1010, 50, 0, false);
-	assert_answer(t, 0x1010, 150, 0, false);
-	assert_answer(t, 0x1010, 250, 0, false);
+	snapshot(0, 100, FIRST, A, 3);
+	snapshot(100, 200, SECOND, B, 3);
+	assert_answers(0x1010, "50 0, 150 0, 250 0");
 	/* another one covers it */
-	assert_answer(t, 0x2090, 100, 1, false);
-	assert_answer(t, 0x2090, 150, 4, true);
-	assert_answer(t, 0x2090, 250, 4, false);
+	assert_answers(0x2090, "100 1, 150? 4, 250 4");
 	/* it is gone: with the next, or earlier */
-	assert_answer(t, 0x2010, 150, 1, true);
-	assert_answer(t, 0x2010, 250, JIT_NO_ENTRY, false);
-	assert_answer(t, 0x3010, 100, 2, false);
-	assert_answer(t, 0x3010, 150, 2, true);
-	assert_answer(t, 0x3010, 250, JIT_NO_ENTRY, false);
+	assert_answers(0x2010, "150? 1, 250 -");
+	assert_answers(0x3010, "100 2, 150? 2, 250 -");
 	/* it is new, and nothing else was there */
-	assert_answer(t, 0x4010, 100, JIT_NO_ENTRY, false);
-	assert_answer(t, 0x4010, 101, 5, false);
+	assert_answers(0x4010, "100 -, 101 5");
 	/* what comes at once has one time: the later wins, and nothing is in doubt */
-	snapshot(t, 200, 300, NESTED, C, 2);
-	assert_answer(t, 0x1090, 250, 7, true);
-	assert_answer(t, 0x1090, 350, 7, false);
-	assert_answer(t, 0x1010, 250, 0, true);
-	jit_timeline__free(t);
-	t = jit_timeline__new();
-	snapshot(t, 0, 100, NESTED, C, 2);
-	assert_answer(t, 0x1090, 50, 1, false);
-	assert_answer(t, 0x1010, 50, JIT_NO_ENTRY, false);
-	jit_timeline__free(t);
+	snapshot(200, 300, NESTED, C, 2);
+	assert_answers(0x1090, "250? 7, 350 7");
+	assert_answers(0x1010, "250? 0");
+	begin();
+	snapshot(0, 100, NESTED, C, 2);
+	assert_answers(0x1090, "50 1");
+	assert_answers(0x1010, "50 -");
 }
 
 /* ---- against the definition ------------------------------------------------------------------ */
@@ -234,7 +235,7 @@ static void check(const struct written *all, uint64_t address, uint64_t time,
 	assert_int_equal(answer.ambiguous, ambiguous);
 }
 
-static void write_at_random(struct jit_timeline *t, struct written *all)
+static void write_at_random(struct written *all)
 {
 	uint64_t after = 0, before = 5;
 
@@ -250,7 +251,7 @@ static void write_at_random(struct jit_timeline *t, struct written *all)
 		w->after = after;
 		w->before = before;
 		w->name = random() % 80;
-		add(t, w->range.start, w->range.end - w->range.start, after, before, w->name);
+		add(w->range.start, w->range.end - w->range.start, after, before, w->name);
 	}
 }
 
@@ -269,13 +270,13 @@ TEST(random_answers_agree_with_the_plain_definition)
 {
 	srandom(11);
 	for (int round = 0; round < 600; round++) {
-		struct jit_timeline *t = jit_timeline__new();
 		struct jit_history histories[ADDRESSES] = {};
 		uint64_t addresses[ADDRESSES];
 		struct written all[ENTRIES];
 		size_t count = choose(addresses, 1 + round % 3 * 5);
 
-		write_at_random(t, all);
+		begin();
+		write_at_random(all);
 		assert_int_equal(jit_timeline__histories(t, addresses, count, histories), 0);
 		for (int i = 0; i < QUESTIONS && count; i++) {
 			size_t which = random() % count;
@@ -286,7 +287,6 @@ TEST(random_answers_agree_with_the_plain_definition)
 		}
 		for (size_t i = 0; i < count; i++)
 			jit_history__fini(&histories[i]);
-		jit_timeline__free(t);
 	}
 }
 
@@ -302,13 +302,12 @@ TEST(entries_are_found_among_many_at_random_addresses)
 {
 	enum { COUNT = 200000, REQUESTED = 1000 };
 	struct jit_history *histories = calloc(REQUESTED, sizeof(*histories));
-	struct jit_timeline *t = jit_timeline__new();
 	uint64_t *starts = calloc(COUNT, sizeof(*starts)), addresses[REQUESTED];
 
 	srandom(12);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		starts[i] = ((uint64_t)random() << 20 ^ (uint64_t)random()) & ~63ull;
-		add(t, starts[i], 64, i * 10, i * 10 + 9, i);
+		add(starts[i], 64, i * 10, i * 10 + 9, i);
 	}
 	for (uint32_t i = 0; i < REQUESTED; i++)
 		addresses[i] = starts[COUNT - REQUESTED + i] + i % 64;
@@ -321,9 +320,9 @@ TEST(entries_are_found_among_many_at_random_addresses)
 		assert_int_equal(starts[entry], addresses[i] & ~63ull);
 		jit_history__fini(&histories[i]);
 	}
-	add(t, 0, UINT64_C(1) << 56, COUNT * 10, COUNT * 10, COUNT);
-	assert_answer(t, starts[5], UINT64_MAX, COUNT, false);
-	jit_timeline__free(t);
+	add(0, UINT64_C(1) << 56, COUNT * 10, COUNT * 10, COUNT);
+	assert_int_equal(request(t, starts[5], UINT64_MAX).entry, COUNT);
+	assert_false(request(t, starts[5], UINT64_MAX).ambiguous);
 	free(histories);
 	free(starts);
 }
@@ -398,11 +397,10 @@ TEST(forgetting_changes_no_answer_from_the_horizon_on)
 /* A process that makes code for ever, at the same addresses: what is kept is what is there. */
 TEST(steadily_replaced_code_takes_limited_memory)
 {
-	struct jit_timeline *t = jit_timeline__new();
 	size_t most = 0;
 
 	for (uint32_t i = 0; i < 200000; i++) {
-		add(t, 0x1000 + i % 100 * 64, 64, 10 * i, 10 * i + 9, i);
+		add(0x1000 + i % 100 * 64, 64, 10 * i, 10 * i + 9, i);
 		if (i % 1000 == 999) {
 			most = jit_timeline__memory(t) > most ? jit_timeline__memory(t) : most;
 			assert_int_equal(jit_timeline__forget(t, 10 * i), 0);
@@ -412,17 +410,14 @@ TEST(steadily_replaced_code_takes_limited_memory)
 	assert_true(most < 1100 * 2 * 64);
 	/* what is there is known, and since when */
 	assert_int_equal(name_of(t, request(t, 0x1000, 10 * 199900 + 20)), 199900);
-	jit_timeline__free(t);
 }
 
 /* All that has ended goes, of the present as well: what is alive has its moments, and earlier nothing is known. */
 TEST(forgetting_everything_keeps_the_code_that_is_alive)
 {
-	struct jit_timeline *t = jit_timeline__new();
-
-	add(t, 0x1000, 0x100, 0, 10, 10);
-	add(t, 0x2000, 0x100, 20, 30, 20);
-	add(t, 0x1000, 0x100, 40, 50, 30);
+	add(0x1000, 0x100, 0, 10, 10);
+	add(0x2000, 0x100, 20, 30, 20);
+	add(0x1000, 0x100, 40, 50, 30);
 	assert_int_equal(jit_timeline__forget(t, UINT64_MAX), 0);
 	assert_int_equal(jit_timeline__count(t), 2);
 	assert_int_equal(name_of(t, request(t, 0x2010, 35)), 20);
@@ -432,22 +427,19 @@ TEST(forgetting_everything_keeps_the_code_that_is_alive)
 	assert_int_equal(jit_timeline__after(t, 1), 40);
 	/* a snapshot that is being read ends nothing yet */
 	assert_int_equal(jit_timeline__begin_snapshot(t, 60, 70), 0);
-	add(t, 0x3000, 0x100, 60, 70, 40);
+	add(0x3000, 0x100, 60, 70, 40);
 	assert_int_equal(jit_timeline__forget(t, UINT64_MAX), 0);
 	assert_int_equal(name_of(t, request(t, 0x2010, 80)), 20);
 	jit_timeline__end_snapshot(t);
 	assert_int_equal(name_of(t, request(t, 0x2010, 80)), JIT_NO_ENTRY);
 	assert_int_equal(name_of(t, request(t, 0x3010, 80)), 40);
-	jit_timeline__free(t);
 }
 
 /* What was never an answer goes first, then what was one the longest ago. */
 TEST(shedding_begins_with_the_least_recently_used_entries)
 {
-	struct jit_timeline *t = jit_timeline__new();
-
 	for (uint32_t i = 0; i < 8; i++)
-		add(t, 0x1000 * (i + 1), 0x100, 10 * i, 10 * i + 5, i);
+		add(0x1000 * (i + 1), 0x100, 10 * i, 10 * i + 5, i);
 	jit_timeline__use(t, 2);
 	assert_int_equal(jit_timeline__forget(t, 1), 0);
 	jit_timeline__use(t, 0);
@@ -461,19 +453,17 @@ TEST(shedding_begins_with_the_least_recently_used_entries)
 	assert_int_equal(jit_timeline__shed(t, 2), 0);
 	assert_int_equal(jit_timeline__count(t), 1);
 	assert_int_equal(jit_timeline__name(t, 0), 0);
-	jit_timeline__free(t);
 }
 
 /* Moments come from a file that somebody else may have made: beginnings are put in order. */
 TEST(unordered_beginnings_are_put_in_order)
 {
 	static const uint64_t reported[] = {10, 40, 30, 20, 50}, wanted[] = {10, 20, 20, 20, 50};
-	struct jit_timeline *t = jit_timeline__new();
 	struct jit_history history = {};
 	uint64_t address = 0x1000;
 
 	for (uint32_t i = 0; i < 5; i++)
-		add(t, 0x1000, 0x10, reported[i], 100 + i, 10 * (i + 1));
+		add(0x1000, 0x10, reported[i], 100 + i, 10 * (i + 1));
 	assert_int_equal(jit_timeline__histories(t, &address, 1, &history), 0);
 	assert_int_equal(history.changes.count, 5);
 	for (uint32_t i = 0; i < 5; i++) {
@@ -481,20 +471,18 @@ TEST(unordered_beginnings_are_put_in_order)
 		assert_int_equal(history.changes.data[i].before, 100 + i);
 	}
 	jit_history__fini(&history);
-	jit_timeline__free(t);
 }
 
 /* Each entry is of all addresses: their product is more than is kept. */
 TEST(too_many_changes_of_all_addresses_are_an_error)
 {
 	enum { EACH = 2000 };
-	struct jit_timeline *t = jit_timeline__new();
 	struct jit_history *histories = calloc(EACH, sizeof(*histories));
 	uint64_t addresses[EACH];
 
 	for (uint32_t i = 0; i < EACH; i++) {
 		addresses[i] = 0x1000 + i;
-		add(t, 0x1000, 0x1000, 10 * i, 10 * i + 5, i);
+		add(0x1000, 0x1000, 10 * i, 10 * i + 5, i);
 	}
 	assert_int_equal(jit_timeline__histories(t, addresses, EACH, histories), -E2BIG);
 	for (uint32_t i = 0; i < EACH; i++)
@@ -505,11 +493,10 @@ TEST(too_many_changes_of_all_addresses_are_an_error)
 		assert_int_equal(histories[i].changes.count, EACH);
 		jit_history__fini(&histories[i]);
 	}
-	jit_timeline__free(t);
 	free(histories);
 }
 
 int main(void)
 {
-	return run_unit_tests(NULL, NULL);
+	return run_unit_tests_each(set_up, tear_down);
 }
