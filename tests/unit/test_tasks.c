@@ -1,48 +1,94 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which processes are targets, and when: forks, reused pids, ends in any order, freed entries; and slots. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "unit.h"
+#include "story_text.h"
 #include "live/tasks.h"
 
 #define SECOND 1000000000ull
 
-static struct task_event task(enum event_type type, uint64_t time, pid_t pid, pid_t tid, pid_t ppid)
+static struct tasks *t; /* of the running test */
+
+static void given(struct tasks_options options)
 {
-	return (struct task_event){
-		.header = {.size = sizeof(struct task_event), .type = type, .time = time},
-		.pid = pid,
-		.tid = tid,
-		.ppid = ppid,
-		.ptid = ppid,
-	};
+	tasks__free(t);
+	t = tasks__new(&options);
+	assert_non_null(t);
 }
 
-static void forks(struct tasks *t, uint64_t time, pid_t parent, pid_t child)
+/* Process 10 and its descendants. */
+static void given_family(bool (*exists)(pid_t pid))
 {
-	struct task_event event = task(EVENT_FORK, time, child, child, parent);
-
-	assert_int_equal(tasks__sweep(t, time), 0);
-	assert_int_equal(tasks__fork(t, &event), 0);
+	given((struct tasks_options){.inherit = true, .exists = exists});
+	assert_int_equal(tasks__add_target(t, 10), 0);
 }
 
-static void starts_thread(struct tasks *t, uint64_t time, pid_t pid, pid_t tid)
+static int tear_down(void **state)
 {
-	struct task_event event = task(EVENT_FORK, time, pid, tid, pid);
-
-	assert_int_equal(tasks__fork(t, &event), 0);
+	(void)state;
+	tasks__free(t);
+	t = NULL;
+	return 0;
 }
 
-static void exits(struct tasks *t, uint64_t time, pid_t pid, pid_t tid)
+/* "12" ns, "3s". */
+static uint64_t read_time(const char *text)
 {
-	struct task_event event = task(EVENT_EXIT, time, pid, tid, 1);
+	char *end;
+	uint64_t time = strtoull(text, &end, 10);
 
-	assert_int_equal(tasks__exit(t, &event), 0);
+	return *end == 's' ? time * SECOND : time;
 }
 
-static size_t count_living(const struct tasks *t, pid_t wanted)
+/* "TIME fork PARENT CHILD, TIME thread PID TID, TIME exit PID TID": each task's fork comes behind a sweep. */
+static void play(const char *story)
+{
+	each_item (at, story) {
+		struct task_event e = {.header.size = sizeof(e)};
+		char time[32], what[8];
+		unsigned int first, second;
+
+		assert_int_equal(sscanf(at, "%31s %7s %u %u", time, what, &first, &second), 4);
+		e.header.time = read_time(time);
+		e.header.type = !strcmp(what, "exit") ? EVENT_EXIT : EVENT_FORK;
+		e.pid = strcmp(what, "fork") ? first : second;
+		e.tid = second;
+		e.ppid = e.ptid = first;
+		if (!strcmp(what, "fork"))
+			assert_int_equal(tasks__sweep(t, e.header.time), 0);
+		assert_int_equal((e.header.type == EVENT_EXIT ? tasks__exit : tasks__fork)(t, &e),
+				 0);
+	}
+}
+
+static void forks(uint64_t time, pid_t parent, pid_t child)
+{
+	char story[64];
+
+	snprintf(story, sizeof(story), "%" PRIu64 " fork %d %d", time, parent, child);
+	play(story);
+}
+
+/* "PID TIME yes, PID TIME no": whether it is a target then. */
+static void assert_targets(const char *expected)
+{
+	each_item (at, expected) {
+		char time[32], answer[4];
+		unsigned int pid;
+
+		assert_int_equal(sscanf(at, "%u %31s %3[a-z]", &pid, time, answer), 3);
+		if (tasks__is_target(t, pid, read_time(time)) != !strcmp(answer, "yes"))
+			fail_msg("not so: %s", at);
+	}
+}
+
+static size_t count_living(pid_t wanted)
 {
 	size_t count, seen = 0;
 	pid_t *pids;
@@ -54,160 +100,103 @@ static size_t count_living(const struct tasks *t, pid_t wanted)
 	return seen;
 }
 
-static struct tasks *new_tasks(bool everyone, bool inherit, bool (*exists)(pid_t pid))
-{
-	struct tasks *t = tasks__new(&(struct tasks_options){
-		.everyone = everyone, .inherit = inherit, .exists = exists});
-
-	assert_non_null(t);
-	return t;
-}
-
 TEST(children_of_targets_are_targets_from_their_birth_on)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
-
-	assert_int_equal(tasks__add_target(t, 10), 0);
-	assert_true(tasks__is_target(t, 10, 0));
-	assert_false(tasks__is_target(t, 11, 0));
-	forks(t, 100, 10, 11);
-	forks(t, 200, 11, 12);
-	forks(t, 300, 99, 13);
-	assert_false(tasks__is_target(t, 11, 99));
-	assert_true(tasks__is_target(t, 11, 100));
-	assert_true(tasks__is_target(t, 12, UINT64_MAX - 1));
-	assert_false(tasks__is_target(t, 13, 300));
+	given_family(NULL);
+	assert_targets("10 0 yes, 11 0 no");
+	play("100 fork 10 11, 200 fork 11 12, 300 fork 99 13");
+	assert_targets("11 99 no, 11 100 yes, 12 18446744073709551614 yes, 13 300 no");
 	assert_int_equal(tasks__parent(t, 12), 11);
 	assert_int_equal(tasks__parent(t, 13), 0);
-	assert_int_equal(count_living(t, 0), 3);
-	tasks__free(t);
+	assert_int_equal(count_living(0), 3);
 }
 
 TEST(without_inherit_children_are_none)
 {
-	struct tasks *t = new_tasks(false, false, NULL);
-
+	given((struct tasks_options){});
 	tasks__add_target(t, 10);
-	forks(t, 100, 10, 11);
-	assert_true(tasks__is_target(t, 10, 100));
-	assert_false(tasks__is_target(t, 11, 100));
-	assert_int_equal(count_living(t, 0), 1);
-	tasks__free(t);
+	play("100 fork 10 11");
+	assert_targets("10 100 yes, 11 100 no");
+	assert_int_equal(count_living(0), 1);
 }
 
 TEST(everyone_is_a_target_and_has_a_parent)
 {
-	struct tasks *t = new_tasks(true, true, NULL);
-
-	assert_true(tasks__is_target(t, 77, 5));
+	given((struct tasks_options){.everyone = true, .inherit = true});
+	assert_targets("77 5 yes");
 	assert_int_equal(tasks__add_parent(t, 77, 70), 0);
-	forks(t, 100, 77, 78);
+	play("100 fork 77 78");
 	assert_int_equal(tasks__parent(t, 77), 70);
 	assert_int_equal(tasks__parent(t, 78), 77);
 	/* of processes without a fork event, as of those with one */
 	assert_int_equal(tasks__add_parent(t, 78, 71), 0);
 	assert_int_equal(tasks__parent(t, 78), 71);
-	tasks__free(t);
 }
 
 TEST(reported_parents_change_no_membership)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
-
+	given((struct tasks_options){.inherit = true});
 	assert_int_equal(tasks__add_parent(t, 10, 1), 0);
-	assert_false(tasks__is_target(t, 10, 5));
+	assert_targets("10 5 no");
 	assert_int_equal(tasks__add_target(t, 10), 0);
 	assert_int_equal(tasks__parent(t, 10), 1);
 	assert_int_equal(tasks__add_parent(t, 10, 2), 0);
-	assert_true(tasks__is_target(t, 10, 5));
+	assert_targets("10 5 yes");
 	assert_int_equal(tasks__parent(t, 10), 2);
-	tasks__free(t);
 }
 
-TEST(a_number_that_goes_to_a_stranger)
+TEST(a_reused_pid_of_a_stranger_is_no_target)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
-
-	tasks__add_target(t, 10);
-	forks(t, 100, 10, 11);
-	exits(t, 200, 11, 11);
-	forks(t, 300, 99, 11);
+	given_family(NULL);
+	play("100 fork 10 11, 200 exit 11 11, 300 fork 99 11");
 	/* records of its first life still count */
-	assert_true(tasks__is_target(t, 11, 150));
-	assert_true(tasks__is_target(t, 11, 299));
-	assert_false(tasks__is_target(t, 11, 300));
+	assert_targets("11 150 yes, 11 299 yes, 11 300 no");
 	/* and what the stranger forks is none of ours */
-	forks(t, 400, 11, 12);
-	assert_false(tasks__is_target(t, 12, 400));
-	assert_int_equal(count_living(t, 11), 0);
-	tasks__free(t);
+	play("400 fork 11 12");
+	assert_targets("12 400 no");
+	assert_int_equal(count_living(11), 0);
 }
 
-TEST(a_number_that_comes_back_into_the_family)
+TEST(a_reused_pid_within_the_family_is_a_target_again)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
-
-	tasks__add_target(t, 10);
-	forks(t, 100, 10, 11);
-	exits(t, 200, 11, 11);
-	forks(t, 300, 99, 11);
-	exits(t, 400, 11, 11);
-	forks(t, 500, 10, 11);
-	assert_false(tasks__is_target(t, 11, 350));
-	assert_true(tasks__is_target(t, 11, 500));
-	assert_int_equal(count_living(t, 11), 1);
+	given_family(NULL);
+	play("100 fork 10 11, 200 exit 11 11, 300 fork 99 11, 400 exit 11 11, 500 fork 10 11");
+	assert_targets("11 350 no, 11 500 yes");
+	assert_int_equal(count_living(11), 1);
 	/* the ends of its former lives do not end this one */
-	forks(t, 10 * SECOND, 10, 12);
-	assert_true(tasks__is_target(t, 11, 10 * SECOND));
+	play("10s fork 10 12");
+	assert_targets("11 10s yes");
 	assert_int_equal(tasks__parent(t, 11), 10);
-	tasks__free(t);
 }
 
-TEST(an_exit_that_is_older_than_the_life)
+TEST(an_exit_before_the_fork_does_not_end_a_life)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
-
-	tasks__add_target(t, 10);
-	forks(t, 500, 10, 11);
-	exits(t, 400, 11, 11);
-	forks(t, 10 * SECOND, 10, 12);
-	assert_true(tasks__is_target(t, 11, 10 * SECOND));
-	tasks__free(t);
+	given_family(NULL);
+	play("500 fork 10 11, 400 exit 11 11, 10s fork 10 12");
+	assert_targets("11 10s yes");
 }
 
-TEST(the_ended_are_forgotten_after_a_while)
+TEST(ended_processes_are_forgotten_after_a_while)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
-
-	tasks__add_target(t, 10);
-	forks(t, 100, 10, 11);
-	forks(t, 100, 10, 12);
-	exits(t, SECOND, 11, 11);
-	forks(t, 2 * SECOND, 10, 13);
-	assert_true(tasks__is_target(t, 11, 2 * SECOND)); /* a late record */
-	assert_int_equal(count_living(t, 0), 4);
-	forks(t, 4 * SECOND, 10, 14);
-	assert_false(tasks__is_target(t, 11, SECOND));
+	given_family(NULL);
+	play("100 fork 10 11, 100 fork 10 12, 1s exit 11 11, 2s fork 10 13");
+	assert_targets("11 2s yes"); /* a late record */
+	assert_int_equal(count_living(0), 4);
+	play("4s fork 10 14");
+	assert_targets("11 1s no, 12 4s yes");
 	assert_int_equal(tasks__parent(t, 11), 0);
-	assert_true(tasks__is_target(t, 12, 4 * SECOND));
-	assert_int_equal(count_living(t, 0), 4);
-	assert_int_equal(count_living(t, 11), 0);
-	tasks__free(t);
+	assert_int_equal(count_living(0), 4);
+	assert_int_equal(count_living(11), 0);
 }
 
 TEST(threads_are_no_processes)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
-
-	tasks__add_target(t, 10);
-	starts_thread(t, 100, 10, 11);
-	assert_false(tasks__is_target(t, 11, 100));
-	exits(t, 200, 10, 11);
-	forks(t, 10 * SECOND, 10, 12);
-	forks(t, 20 * SECOND, 10, 13);
-	assert_true(tasks__is_target(t, 10, 20 * SECOND));
-	assert_int_equal(count_living(t, 0), 3);
-	tasks__free(t);
+	given_family(NULL);
+	play("100 thread 10 11");
+	assert_targets("11 100 no");
+	play("200 exit 10 11, 10s fork 10 12, 20s fork 10 13");
+	assert_targets("10 20s yes");
+	assert_int_equal(count_living(0), 3);
 }
 
 static bool leader_gone_threads_left; /* what the system says of process 11 */
@@ -219,30 +208,23 @@ static bool exists(pid_t pid)
 
 TEST(a_process_outlives_its_leader)
 {
-	struct tasks *t = new_tasks(false, true, exists);
-
 	leader_gone_threads_left = true;
-	tasks__add_target(t, 10);
-	forks(t, 100, 10, 11);
-	exits(t, 200, 11, 11);
+	given_family(exists);
+	play("100 fork 10 11, 200 exit 11 11");
 	for (uint64_t s = 3; s < 30; s += 3) {
-		forks(t, s * SECOND, 11, 100 + s);
+		forks(s * SECOND, 11, 100 + s);
 		assert_true(tasks__is_target(t, 11, s * SECOND));
 		assert_true(tasks__is_target(t, 100 + s, s * SECOND));
-		assert_int_equal(count_living(t, 11), 1);
+		assert_int_equal(count_living(11), 1);
 	}
 	leader_gone_threads_left = false;
-	forks(t, 40 * SECOND, 10, 200);
-	assert_false(tasks__is_target(t, 11, 30 * SECOND));
+	play("40s fork 10 200");
+	assert_targets("11 30s no");
 
 	/* the same number in a stranger's hands does not keep it */
 	leader_gone_threads_left = true;
-	forks(t, 41 * SECOND, 10, 11);
-	exits(t, 42 * SECOND, 11, 11);
-	forks(t, 43 * SECOND, 99, 11);
-	forks(t, 60 * SECOND, 10, 201);
-	assert_false(tasks__is_target(t, 11, 42 * SECOND));
-	tasks__free(t);
+	play("41s fork 10 11, 42s exit 11 11, 43s fork 99 11, 60s fork 10 201");
+	assert_targets("11 42s no");
 }
 
 static unsigned int looks; /* at processes that have ended */
@@ -256,38 +238,33 @@ static bool count_looks(pid_t pid)
 /* In the whole system only a process that has started threads can outlive its leader. */
 TEST(an_end_without_threads_costs_no_look)
 {
-	struct tasks *t = new_tasks(true, true, count_looks);
-
+	given((struct tasks_options){.everyone = true, .inherit = true, .exists = count_looks});
 	looks = 0;
-	forks(t, SECOND, 1, 11);
-	forks(t, SECOND, 1, 12);
-	starts_thread(t, SECOND + 1, 12, 20);
-	exits(t, SECOND + 2, 11, 11);
-	exits(t, SECOND + 2, 12, 12);
+	play("1s fork 1 11, 1s fork 1 12, 1000000001 thread 12 20, "
+	     "1000000002 exit 11 11, 1000000002 exit 12 12");
 	assert_int_equal(tasks__sweep(t, 5 * SECOND), 0);
 	assert_int_equal(looks, 1);
 	assert_null(tasks__find(t, 11));
 	assert_non_null(tasks__find(t, 12));
 
 	/* the next process with that number has no threads, and one that was there before may have some */
-	forks(t, 6 * SECOND, 1, 12);
-	exits(t, 7 * SECOND, 12, 12);
+	play("6s fork 1 12, 7s exit 12 12");
 	assert_int_equal(tasks__add_parent(t, 13, 1), 0);
-	exits(t, 7 * SECOND, 13, 13);
+	play("7s exit 13 13");
 	assert_int_equal(tasks__sweep(t, 9 * SECOND + 2), 0);
 	assert_int_equal(looks, 2);
 	assert_null(tasks__find(t, 12));
 	assert_null(tasks__find(t, 13));
-	tasks__free(t);
 }
 
 /* An owner that stays the same is read again after 1, 2, 4, 8 and then 16 seconds. */
-TEST(an_owner_that_stays_is_seldom_read)
+TEST(an_unchanged_owner_is_read_ever_less_often)
 {
-	struct tasks *t = new_tasks(true, true, NULL);
-	struct task *task = tasks__need(t, getpid());
 	uint64_t owner, reads = 0, until = 0;
+	struct task *task;
 
+	given((struct tasks_options){.everyone = true, .inherit = true});
+	task = tasks__need(t, getpid());
 	assert_non_null(task);
 	owner = task__owner(task, SECOND);
 	for (uint64_t now = SECOND; now < 100 * SECOND; now += SECOND / 10) {
@@ -304,55 +281,64 @@ TEST(an_owner_that_stays_is_seldom_read)
 	assert_int_equal(task->slots.program.owner_until, 201 * SECOND);
 	assert_int_equal(task__read_owner(task, 200 * SECOND + 1), owner);
 	assert_int_equal(task->slots.program.owner_until, 201 * SECOND + 1);
-	tasks__free(t);
 }
 
 /* A storm: what is kept does not grow with the number of processes that ever were. */
-TEST(many_short_lives)
+TEST(many_short_lives_take_limited_memory)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
 	uint64_t now = SECOND;
 
-	tasks__add_target(t, 10);
+	given_family(NULL);
 	for (pid_t i = 0; i < 200000; i++, now += SECOND / 1000) {
 		pid_t pid = 100 + i % 30000;
+		struct task_event end = {{.time = now + SECOND / 2000}, .pid = pid, .tid = pid};
 
-		forks(t, now, 10, pid);
+		forks(now, 10, pid);
 		assert_true(tasks__is_target(t, pid, now));
-		exits(t, now + SECOND / 2000, pid, pid);
+		assert_int_equal(tasks__exit(t, &end), 0);
 	}
 	/* those of the last two seconds, up to a sweep's interval, and the first target */
-	assert_in_range(count_living(t, 0), 1900, 3100);
-	tasks__free(t);
+	assert_in_range(count_living(0), 1900, 3100);
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-struct releases {
+static struct releases {
 	unsigned int execed, exited, gone;
 	uint32_t samples; /* in the slots, when they were released last */
-};
+} r;
 
 static int count_release(void *context, struct task *task, enum task_end how)
 {
-	struct releases *r = context;
-
-	r->execed += how == TASK_EXECED;
-	r->exited += how != TASK_EXECED;
-	r->gone += how == TASK_GONE;
-	r->samples = task->slots.samples;
+	(void)context;
+	r.execed += how == TASK_EXECED;
+	r.exited += how != TASK_EXECED;
+	r.gone += how == TASK_GONE;
+	r.samples = task->slots.samples;
 	return task->slots.program.has_jit ? -ECANCELED : 0;
 }
 
-TEST(slots_are_cleared_once)
+static bool is_even(pid_t pid)
 {
-	struct releases r = {};
-	struct tasks *t = tasks__new(
-		&(struct tasks_options){.inherit = true, .released = count_release, .context = &r});
-	struct task_event end = task(EVENT_EXIT, 2000, 11, 11, 1);
+	return pid % 2 == 0;
+}
+
+/* Everyone; even pids exist. */
+static void given_releases(bool (*exists)(pid_t pid))
+{
+	r = (struct releases){};
+	given((struct tasks_options){
+		.everyone = true, .exists = exists, .released = count_release});
+}
+
+TEST(slots_are_released_once_at_exec_and_exit)
+{
+	struct task_event end = {{.time = 2000}, .pid = 11, .tid = 11};
 	struct task *sampled;
 	struct task_id first;
 
+	r = (struct releases){};
+	given((struct tasks_options){.inherit = true, .released = count_release});
 	assert_int_equal(tasks__add_target(t, 10), 0);
 	/* a sample comes before the record of the fork */
 	sampled = tasks__need(t, 11);
@@ -360,7 +346,7 @@ TEST(slots_are_cleared_once)
 	sampled->slots.samples = 7;
 	sampled->slots.program.cgroup_next = 5;
 	first = sampled->id;
-	forks(t, 1000, 10, 11);
+	play("1000 fork 10 11");
 	assert_ptr_equal(tasks__get(t, first), sampled);
 	assert_true(sampled->is_target);
 	assert_int_equal(sampled->slots.samples, 7);
@@ -388,45 +374,32 @@ TEST(slots_are_cleared_once)
 	assert_int_equal(r.samples, 3);
 	assert_null(tasks__find(t, 11));
 	assert_non_null(tasks__find(t, 10));
-	tasks__free(t);
 }
 
 /* The fork record of another process with the pid ends the life before it. */
-TEST(a_pid_comes_back_without_an_exit)
+TEST(a_fork_with_the_same_pid_ends_the_life_before)
 {
-	struct releases r = {};
-	struct tasks *t = tasks__new(&(struct tasks_options){
-		.everyone = true, .released = count_release, .context = &r});
 	struct task_id first;
 	struct task *task;
 
-	forks(t, 1000, 10, 11);
+	given_releases(NULL);
+	play("1000 fork 10 11");
 	task = tasks__find(t, 11);
 	assert_non_null(task);
 	task->slots.samples = 7;
 	first = task->id;
-	forks(t, 2000, 10, 11);
+	play("2000 fork 10 11");
 	assert_null(tasks__get(t, first));
 	assert_int_equal(r.exited, 1);
 	assert_int_equal(r.samples, 7);
 	assert_int_equal(task->slots.samples, 0);
-	exits(t, 3000, 11, 11);
-	forks(t, 4000, 10, 11);
+	play("3000 exit 11 11, 4000 fork 10 11");
 	assert_int_equal(r.exited, 2);
-	tasks__free(t);
-}
-
-static bool is_even(pid_t pid)
-{
-	return pid % 2 == 0;
 }
 
 TEST(ends_without_a_record_are_found)
 {
-	struct releases r = {};
-	struct tasks *t = tasks__new(&(struct tasks_options){
-		.everyone = true, .exists = is_even, .released = count_release, .context = &r});
-
+	given_releases(is_even);
 	assert_int_equal(tasks__add_parent(t, 10, 1), 0);
 	assert_int_equal(tasks__add_parent(t, 11, 1), 0);
 	assert_int_equal(tasks__sweep(t, 20 * SECOND), 0);
@@ -439,17 +412,14 @@ TEST(ends_without_a_record_are_found)
 	assert_null(tasks__find(t, 11));
 	assert_non_null(tasks__find(t, 10));
 	assert_int_equal(tasks__parent(t, 10), 1);
-	tasks__free(t);
 }
 
 /* ... within ten seconds, those that only a sample has shown as well. */
 TEST(the_end_of_an_unknown_process_is_found)
 {
-	struct releases r = {};
-	struct tasks *t = tasks__new(&(struct tasks_options){
-		.everyone = true, .exists = is_even, .released = count_release, .context = &r});
 	uint64_t now = 20 * SECOND, seen;
 
+	given_releases(is_even);
 	assert_int_equal(tasks__sweep(t, now), 0); /* a search: the next one is the last possible */
 	assert_non_null(tasks__need(t, 10));
 	assert_non_null(tasks__need(t, 11));
@@ -463,20 +433,18 @@ TEST(the_end_of_an_unknown_process_is_found)
 	assert_int_equal(tasks__sweep(t, now + 3 * SECOND), 0);
 	assert_null(tasks__find(t, 11));
 	assert_non_null(tasks__find(t, 10));
-	tasks__free(t);
 }
 
 TEST(unknown_processes_are_bounded)
 {
-	struct tasks *t = new_tasks(true, true, is_even);
-
+	given((struct tasks_options){.everyone = true, .inherit = true, .exists = is_even});
 	assert_null(tasks__need(t, 0));
 	for (pid_t pid = 1; pid <= (pid_t)TASKS_UNKNOWN_MAX; pid++)
 		assert_non_null(tasks__need(t, 2 * pid + 1));
 	assert_null(tasks__need(t, 2));
 	assert_non_null(tasks__need(t, 3)); /* it is there */
 	/* a record makes one known, and there is room again */
-	forks(t, SECOND, 1000, 3);
+	play("1s fork 1000 3");
 	assert_non_null(tasks__need(t, 2));
 	assert_null(tasks__need(t, 4));
 	assert_int_equal(tasks__sweep(t, 20 * SECOND), 0);
@@ -485,21 +453,18 @@ TEST(unknown_processes_are_bounded)
 	assert_int_equal(tasks__sweep(t, 24 * SECOND), 0);
 	assert_null(tasks__find(t, 5));
 	assert_non_null(tasks__need(t, 4));
-	tasks__free(t);
 }
 
-TEST(nothing_at_all)
+TEST(an_exit_of_an_unknown_process_is_ignored)
 {
-	struct tasks *t = new_tasks(false, true, NULL);
-
-	assert_int_equal(count_living(t, 0), 0);
-	exits(t, 100, 5, 5);
+	given((struct tasks_options){.inherit = true});
+	assert_int_equal(count_living(0), 0);
+	play("100 exit 5 5");
 	assert_int_equal(tasks__parent(t, 5), 0);
-	tasks__free(t);
 	tasks__free(NULL);
 }
 
 int main(void)
 {
-	return run_unit_tests(NULL, NULL);
+	return run_unit_tests_each(NULL, tear_down);
 }
