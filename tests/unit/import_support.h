@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests of importers: bytes as a profile, or as a failure; what a profile has of each function. */
+/* For tests of importers: bytes as a profile, or as a failure; and the profile as text. */
 #ifndef TESTS_UNIT_IMPORT_SUPPORT_H
 #define TESTS_UNIT_IMPORT_SUPPORT_H
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "text_cases.h"
 
 #include "export_support.h"
 #include "formats/in/import.h"
@@ -56,86 +53,150 @@ static inline void import_done(struct imported *i)
 	profile_builder__free(i->b);
 }
 
-/* A file that is refused, the error, and a part of the sentence. Of offset: NULL, or text where it is. */
-struct refused {
-	const char *text;
-	int err;
-	const char *part, *where;
-};
+/* To compare profiles whose tables differ: each frame has its definition, and no address. */
+static bool put_definitions;
 
-static inline void check_refused(const struct refused *cases, size_t count)
+/* Name:line:column of each function, outermost first, and where the code is. */
+static inline void put_location(FILE *out, const struct profile *p, struct location_id id)
 {
-	for (size_t n = 0; n < count; n++) {
-		struct imported i = import_text(cases[n].text);
+	static const char *const categories[CATEGORY_COUNT] = {"",	   " user", " kernel",
+							       " library", " jit",  " idle"};
+	const struct profile_location *l = &p->locations[id.v];
+	const struct profile_dso *dso = &p->dsos[l->dso.v];
+	const char *path = profile__string(p, put_definitions ? dso->name : dso->path);
 
-		if (i.err != cases[n].err || !strstr(i.failure.what, cases[n].part))
-			fail_msg("case %zu: %d, \"%s\"", n, i.err, i.failure.what);
-		if (cases[n].where &&
-		    i.failure.offset !=
-			    (uint64_t)(strstr(cases[n].text, cases[n].where) - cases[n].text))
-			fail_msg("case %zu: offset %llu", n, (unsigned long long)i.failure.offset);
-		import_done(&i);
+	for (uint32_t i = l->line_count; i--;) {
+		const struct profile_line *line = &p->lines[l->first_line + i];
+		const struct profile_function *function = &p->functions[line->function.v];
+
+		fputs(profile__string(p, function->name), out);
+		if (line->line)
+			fprintf(out, ":%u", line->line);
+		if (line->column)
+			fprintf(out, ":%u", line->column);
+		if (put_definitions)
+			fprintf(out, " defined at %s:%u:%u+%llx",
+				profile__string(p, function->definition_file),
+				function->definition_line, function->definition_column,
+				i + 1 == l->line_count ? (unsigned long long)function->size : 0);
+		fputs(i ? " > " : "", out);
+	}
+	fputs(categories[l->category], out);
+	if (l->tier != CODE_TIER_NONE)
+		fprintf(out, " %s", code_tier_text(l->tier));
+	if (*path)
+		fprintf(out, " %s", path);
+	if (*path && !put_definitions)
+		fprintf(out, "+%llx", (unsigned long long)l->address);
+	fputs(l->ambiguous ? " ambiguous" : "", out);
+}
+
+/* Root first. */
+static inline void put_stack(FILE *out, const struct profile *p, struct stack_id stack)
+{
+	struct location_id frames[64];
+	uint32_t depth = p->stacks[stack.v].depth;
+
+	if (depth > 64) {
+		fprintf(out, "%u frames", depth);
+		return;
+	}
+	for (uint32_t i = depth; i--; stack = p->stacks[stack.v].parent)
+		frames[i] = p->stacks[stack.v].location;
+	for (uint32_t i = 0; i < depth; i++) {
+		fputs(i ? "; " : "", out);
+		put_location(out, p, frames[i]);
 	}
 }
 
-/* Every beginning of a text is refused, and nothing breaks. But those that `complete` says. */
-static inline void check_every_cut(const char *text, size_t shortest_complete)
+/* A sample in a line: when, CPU time, and what is not as usual. */
+static inline void put_samples(FILE *out, const struct profile *p, const struct profile_samples *s,
+			       const char *kind)
 {
-	for (size_t size = 0; size < shortest_complete; size++) {
-		struct imported i = import_bytes(text, size);
+	for (size_t i = 0; i < s->count; i++) {
+		unsigned long long ticks = profile_samples__ticks(s, i);
+		unsigned long long events = profile_samples__events(s, i);
+		const char *context = sample_context_name(profile_samples__context(s, i));
 
-		if (!i.err)
-			fail_msg("the first %zu bytes were taken", size);
-		assert_true(*i.failure.what);
-		import_done(&i);
+		fprintf(out, "%s +%llu for %llu", kind, (unsigned long long)(s->time[i] - p->start),
+			(unsigned long long)s->weight[i]);
+		if (ticks != 1)
+			fprintf(out, ", %llu ticks", ticks);
+		if (events != ticks)
+			fprintf(out, ", %llu events", events);
+		if (profile_samples__gil(s, i) != GIL_UNKNOWN)
+			fprintf(out, ", GIL %s", gil_state_name(profile_samples__gil(s, i)));
+		fprintf(out, "%s%s: ", *context ? ", " : "", context);
+		put_stack(out, p, s->stack[i]);
+		fputc('\n', out);
 	}
 }
 
-/* The leaf's name of a row */
-static inline const char *leaf(const struct profile *p, struct stack_id stack)
+static inline void put_thread(FILE *out, const struct profile *p,
+			      const struct profile_thread *thread)
 {
-	const struct profile_location *l = &p->locations[p->stacks[stack.v].location.v];
+	const struct profile_process *process = &p->processes[thread->process.v];
 
-	return profile__string(p, p->functions[p->lines[l->first_line].function.v].name);
+	fprintf(out, "process %u %s, thread %u %s%s", process->pid,
+		profile__string(p, process->name), thread->tid, profile__string(p, thread->name),
+		thread->is_main ? ", main" : "");
+	fprintf(out, thread->cpu_tail ? ", tail %llu\n" : "\n",
+		(unsigned long long)thread->cpu_tail);
+	put_samples(out, p, &thread->samples[SAMPLE_CPU], "cpu");
+	put_samples(out, p, &thread->samples[SAMPLE_IDLE], "idle");
 }
 
-struct sums {
-	uint64_t ticks, weight;
-};
-
-/* Of all CPU samples whose leaf has this name. */
-static inline struct sums self_of(const struct profile *p, const char *name)
+/* Functions with a place of their definition, and files with a build-id. */
+static inline void put_tables(FILE *out, const struct profile *p)
 {
-	struct sums sums = {};
+	for (size_t i = 1; i < p->function_count; i++) {
+		const struct profile_function *f = &p->functions[i];
 
-	for (size_t t = 1; t < p->thread_count; t++) {
-		const struct profile_samples *s = &p->threads[t].samples[SAMPLE_CPU];
-
-		for (size_t i = 0; i < s->count; i++) {
-			if (strcmp(leaf(p, s->stack[i]), name))
-				continue;
-			sums.ticks += profile_samples__ticks(s, i);
-			sums.weight += s->weight[i];
-		}
+		if (!f->definition_file.v && !f->definition_line)
+			continue;
+		fprintf(out, "function %s %s:%u:%u", profile__string(p, f->name),
+			profile__string(p, f->definition_file), f->definition_line,
+			f->definition_column);
+		fprintf(out, f->size ? " %llu bytes\n" : "\n", (unsigned long long)f->size);
 	}
-	return sums;
+	for (size_t i = 1; i < p->dso_count; i++) {
+		if (!p->dsos[i].build_id_size)
+			continue;
+		fprintf(out, "file %s ", profile__string(p, p->dsos[i].path));
+		for (size_t k = 0; k < p->dsos[i].build_id_size; k++)
+			fprintf(out, "%02x", p->dsos[i].build_id[k]);
+		fputc('\n', out);
+	}
 }
 
-static inline const struct profile_function *function_named(const struct profile *p,
-							    const char *name)
+static inline void put_profile(FILE *out, const struct profile *p)
 {
-	for (size_t i = 1; i < p->function_count; i++)
-		if (!strcmp(profile__string(p, p->functions[i].name), name))
-			return &p->functions[i];
-	fail_msg("no function %s", name);
-	return NULL;
+	fprintf(out, "%llu ns", (unsigned long long)(p->end - p->start));
+	if (p->start != IMPORT_MADE_UP_START)
+		fprintf(out, " from %llu", (unsigned long long)p->start);
+	fprintf(out, ", realtime %llu, period %llu, %llu samples",
+		(unsigned long long)p->start_realtime, (unsigned long long)p->period,
+		(unsigned long long)p->sample_count);
+	if (p->event.v)
+		fprintf(out, " of %llu %s", (unsigned long long)p->event_count, profile__event(p));
+	fprintf(out, "%s%s%s\n", p->untimed ? ", untimed" : "", p->idle_known ? ", idle known" : "",
+		p->weight_ahead ? ", weight ahead" : "");
+	for (size_t i = 1; i < p->thread_count; i++)
+		put_thread(out, p, &p->threads[i]);
+	put_tables(out, p);
 }
 
-static inline uint32_t depth_of(const struct profile *p, struct stack_id stack)
+/* The error, where it is, and why. */
+static inline void put_failure(FILE *out, const struct imported *i, const char *input, size_t size)
 {
-	return p->stacks[stack.v].depth;
-}
+	size_t at = i->failure.offset < size ? (size_t)i->failure.offset : size;
+	size_t shown = strcspn(input + at, "\n");
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+	text_put_error(out, i->err);
+	fprintf(out,
+		at < size ? " before '%.*s': " : " at the end: ", (int)(shown < 10 ? shown : 10),
+		input + at);
+	fputs(i->failure.what, out);
+}
 
 #endif

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules of code from its instructions: pieces of code, the C library against its own description, hostile ones. */
-#include <errno.h>
+/*
+ * Instructions and the rules that follow from them: testdata/x86_code.txt, the C library against its own
+ * description, hostile code.
+ */
+#include "text_cases.h"
+
 #include <fcntl.h>
 #include <link.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "unit.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "elf/elf_sections.h"
+#include "elf/x86_code.h"
 #include "models/unwind_find.h"
 #include "unwind/code_flow.h"
 #include "unwind/undescribed.h"
 #include "unwind/unwind_table.h"
 
-#define START	   0x401000
-#define OUTSIDE	   0x402000
-#define TEXT_LIMIT (UINT64_C(64) << 20)
-#define WORK	   (UINT64_C(64) << 20)
+#define START	     0x401000
+#define OUTSIDE	     0x402000
+#define TEXT_LIMIT   (UINT64_C(64) << 20)
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define WORK	     (UINT64_C(64) << 20)
 
 struct row {
 	uint64_t address;
@@ -88,180 +90,116 @@ static struct unwind_rule rule_at(const struct rows *r, uint64_t offset)
 	return rule;
 }
 
-/* At each offset the rule's kind, offset (of the frame pointer, too, where it is saved: 0: it is the same). */
-struct wanted {
-	uint64_t at;
-	enum unwind_cfa cfa;
-	int register_number, offset;
-	int fp; /* SAME, LOST, or where it is saved */
-};
-#define SAME 0
-#define LOST 1
-#define SP   UNWIND_X86_RSP
+/* ---- the table ------------------------------------------------------------------------------- */
 
-static void check(const char *code, size_t size, const struct wanted *wanted, size_t count)
+/* Bytes in hexadecimal up to a semicolon, with "*" and a number behind those that come again. */
+static size_t read_bytes(const char *text, uint8_t *code)
 {
-	struct rows rows;
+	size_t size = 0;
 
-	follow(code, size, &rows);
-	for (size_t i = 0; i < count; i++) {
-		struct unwind_rule rule = rule_at(&rows, wanted[i].at);
-		int fp = rule.fp == UNWIND_FP_SAME     ? SAME
-			 : rule.fp == UNWIND_FP_AT_CFA ? rule.fp_offset
-						       : LOST;
+	for (char *at = (char *)text; *at && *at != ';'; at += strspn(at, " ")) {
+		uint8_t byte = (uint8_t)strtoul(at, &at, 16);
+		size_t count = *at == '*' ? strtoul(at + 1, &at, 10) : 1;
 
-		if (rule.cfa != wanted[i].cfa)
-			fail_msg("at %#lx: rule %u, not %u", wanted[i].at, rule.cfa, wanted[i].cfa);
-		if (rule.cfa == UNWIND_CFA_NONE)
-			continue;
-		assert_int_equal(rule.cfa_register, wanted[i].register_number);
-		assert_int_equal(rule.cfa_offset, wanted[i].offset);
-		assert_int_equal(rule.ra_offset, -8);
-		assert_int_equal(fp, wanted[i].fp);
+		memset(code + size, byte, count);
+		size += count;
 	}
-	vec_free(&rows.rows);
-}
-#define CHECK(code, ...)                                                                           \
-	check(code, sizeof(code) - 1, (const struct wanted[]){__VA_ARGS__},                        \
-	      sizeof((const struct wanted[]){__VA_ARGS__}) / sizeof(struct wanted))
-
-TEST(rules_follow_the_stack_effects_of_instructions)
-{
-	/* xor; 1: dec; jg 1b; ret */
-	CHECK("\x31\xc0\x48\xff\xcf\x7f\xfb\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
-	      {5, UNWIND_CFA_SP, SP, 8, SAME}, {7, UNWIND_CFA_SP, SP, 8, SAME});
-	/* test edi,edi; je 1f; push rbp; mov rsp,rbp; leave; 1: ret */
-	CHECK("\x85\xff\x74\x05\x55\x48\x89\xe5\xc9\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
-	      {4, UNWIND_CFA_SP, SP, 8, SAME}, {5, UNWIND_CFA_SP, SP, 16, -16},
-	      {8, UNWIND_CFA_FP, UNWIND_X86_RBP, 16, -16}, {9, UNWIND_CFA_SP, SP, 8, SAME});
-	/* push rbx; push rbp; xor ebp,ebp; pop rbp; pop rbx; ret */
-	CHECK("\x53\x55\x31\xed\x5d\x5b\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
-	      {1, UNWIND_CFA_SP, SP, 16, SAME}, {2, UNWIND_CFA_SP, SP, 24, -24},
-	      {4, UNWIND_CFA_SP, SP, 24, -24}, {5, UNWIND_CFA_SP, SP, 16, SAME},
-	      {6, UNWIND_CFA_SP, SP, 8, SAME});
-	/* sub $0x18,rsp; mov rbp,8(rsp); xor ebp,ebp; mov 8(rsp),rbp; add $0x18,rsp; ret */
-	CHECK("\x48\x83\xec\x18\x48\x89\x6c\x24\x08\x31\xed\x48\x8b\x6c\x24\x08\x48\x83\xc4\x18\xc3",
-	      {0, UNWIND_CFA_SP, SP, 8, SAME}, {4, UNWIND_CFA_SP, SP, 32, SAME},
-	      {9, UNWIND_CFA_SP, SP, 32, -24}, {16, UNWIND_CFA_SP, SP, 32, SAME},
-	      {20, UNWIND_CFA_SP, SP, 8, SAME});
-	/* push rbp; mov rsp,rbp; and $-32,rsp; leave; ret */
-	CHECK("\x55\x48\x89\xe5\x48\x83\xe4\xe0\xc9\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
-	      {1, UNWIND_CFA_SP, SP, 16, -16}, {4, UNWIND_CFA_FP, UNWIND_X86_RBP, 16, -16},
-	      {8, UNWIND_CFA_FP, UNWIND_X86_RBP, 16, -16}, {9, UNWIND_CFA_SP, SP, 8, SAME});
-	/* mov rsp,r11; and $-32,rsp; sub $0x40,rsp; nop; mov r11,rsp; ret */
-	CHECK("\x49\x89\xe3\x48\x83\xe4\xe0\x48\x83\xec\x40\x90\x4c\x89\xdc\xc3",
-	      {0, UNWIND_CFA_SP, SP, 8, SAME}, {3, UNWIND_CFA_REGISTER, 11, 8, SAME},
-	      {11, UNWIND_CFA_REGISTER, 11, 8, SAME}, {15, UNWIND_CFA_SP, SP, 8, SAME});
-	/* mov rsp,rax; sub $0x60,rsp; and $-32,rsp; mov rax,0x50(rsp); xor eax,eax; mov 0x50(rsp),rsp; ret */
-	CHECK("\x48\x89\xe0\x48\x83\xec\x60\x48\x83\xe4\xe0\x48\x89\x44\x24\x50\x31\xc0\x48\x8b\x64\x24\x50\xc3",
-	      {0, UNWIND_CFA_SP, SP, 8, SAME}, {7, UNWIND_CFA_REGISTER, 0, 8, SAME},
-	      {16, UNWIND_CFA_DEREF, SP, 0x50, SAME}, {23, UNWIND_CFA_SP, SP, 8, SAME});
-	/* call on; on: pop rax; ret: it asks where it is */
-	CHECK("\xe8\x00\x00\x00\x00\x58\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
-	      {5, UNWIND_CFA_SP, SP, 16, SAME}, {6, UNWIND_CFA_SP, SP, 8, SAME});
-	/* push rbx; jmp *rax; pop rbx; ret: what a table leads to */
-	CHECK("\x53\xff\xe0\x5b\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
-	      {1, UNWIND_CFA_SP, SP, 16, SAME}, {3, UNWIND_CFA_SP, SP, 16, SAME});
-	/* push rbp; mov rsp,rbp; push rbx; mov 0(rbp),rbp; add $0x10,rsp; ret */
-	CHECK("\x55\x48\x89\xe5\x53\x48\x8b\x6d\x00\x48\x83\xc4\x10\xc3",
-	      {1, UNWIND_CFA_SP, SP, 16, -16}, {5, UNWIND_CFA_SP, SP, 24, -16},
-	      {9, UNWIND_CFA_SP, SP, 24, SAME}, {13, UNWIND_CFA_SP, SP, 8, SAME});
-	/* the same from r13, and from elsewhere: another's frame pointer */
-	CHECK("\x49\x8b\x6d\x00\xc3", {0, UNWIND_CFA_SP, SP, 8, LOST});
-	CHECK("\x48\x8b\x6d\x08\xc3", {0, UNWIND_CFA_SP, SP, 8, LOST});
-	/* pop rbx; jmp to a function that is described */
-	CHECK("\x5b\xe9\xfa\x0f\x00\x00", {0, UNWIND_CFA_SP, SP, 16, SAME},
-	      {1, UNWIND_CFA_SP, SP, 8, SAME});
+	return size;
 }
 
-TEST(code_without_a_certain_return_has_no_rule)
+static void put_rule(FILE *out, const struct unwind_rule *rule)
 {
-	/* je 1f; pop rbx; ret; 1: ret: two ways that cannot both be right */
-	CHECK("\x74\x02\x5b\xc3\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
-	      {2, UNWIND_CFA_SP, SP, 16, SAME}, {4, UNWIND_CFA_SP, SP, 8, SAME});
-	/* push rax; mov rdi,rsp; pop rbx; ret: another stack */
-	CHECK("\x50\x48\x89\xfc\x5b\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
-	      {1, UNWIND_CFA_NONE, 0, 0, 0}, {4, UNWIND_CFA_SP, SP, 16, SAME});
-	/* mov rsp,rdi; mov rdi,rsp; ret: that is the same one */
-	CHECK("\x48\x89\xe7\x48\x89\xfc\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
-	      {3, UNWIND_CFA_REGISTER, 5, 8, SAME});
-	/* mov rsp,r11; xor r11d,r11d; mov r11,rsp; ret */
-	CHECK("\x49\x89\xe3\x45\x31\xdb\x4c\x89\xdc\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
-	      {3, UNWIND_CFA_NONE, 0, 0, 0}, {6, UNWIND_CFA_REGISTER, 11, 8, SAME});
-	/* mov rbp,r11; xor ebp,ebp; mov r11,rbp; ret */
-	CHECK("\x49\x89\xeb\x31\xed\x4c\x89\xdd\xc3", {3, UNWIND_CFA_SP, SP, 8, LOST},
-	      {8, UNWIND_CFA_SP, SP, 8, SAME});
-	/* push $1; ret: to where was pushed */
-	CHECK("\x6a\x01\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0});
-	/* push rbx; call abort; nop; int3; leaf: ret */
-	CHECK("\x53\xe8\x00\x10\x00\x00\x90\xcc\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
-	      {1, UNWIND_CFA_NONE, 0, 0, 0}, {8, UNWIND_CFA_SP, SP, 8, SAME});
-	/* 1: jmp 1b */
-	CHECK("\x48\xff\xc0\xeb\xfb", {0, UNWIND_CFA_NONE, 0, 0, 0});
-	/* a byte that is no instruction, and code behind it */
-	CHECK("\xc3\x06\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3",
-	      {0, UNWIND_CFA_SP, SP, 8, SAME}, {1, UNWIND_CFA_NONE, 0, 0, 0},
-	      {16, UNWIND_CFA_SP, SP, 8, SAME});
+	const char *name = rule->cfa_register == UNWIND_X86_RSP ? "sp" : "r";
+
+	if (rule->cfa == UNWIND_CFA_NONE) {
+		fputs(rule->ra == UNWIND_RA_INFERRED ? "not inferred" : "none", out);
+		return;
+	}
+	assert_int_equal(rule->ra_offset, -8);
+	fputs(rule->cfa == UNWIND_CFA_DEREF ? "[" : "", out);
+	if (rule->cfa == UNWIND_CFA_FP)
+		fprintf(out, "fp+%d", rule->cfa_offset);
+	else if (*name == 's')
+		fprintf(out, "sp+%d", rule->cfa_offset);
+	else
+		fprintf(out, "r%u+%d", rule->cfa_register, rule->cfa_offset);
+	fputs(rule->cfa == UNWIND_CFA_DEREF ? "]" : "", out);
+	if (rule->fp == UNWIND_FP_AT_CFA)
+		fprintf(out, " fp%d", rule->fp_offset);
+	else if (rule->fp != UNWIND_FP_SAME)
+		fputs(" fp lost", out);
 }
 
-/* What is overwritten on the stack, and what has left it. */
-TEST(rules_end_where_a_stack_slot_is_overwritten)
+static void follow_code(FILE *out, char *input)
 {
-	/* mov rsp,rax; and $-32,rsp; push rax; xor eax,eax; mov 0(rsp),rsp; ret */
-	CHECK("\x48\x89\xe0\x48\x83\xe4\xe0\x50\x31\xc0\x48\x8b\x24\x24\xc3",
-	      {0, UNWIND_CFA_SP, SP, 8, SAME}, {3, UNWIND_CFA_REGISTER, 0, 8, SAME},
-	      {7, UNWIND_CFA_REGISTER, 0, 8, SAME}, {8, UNWIND_CFA_DEREF, SP, 0, SAME},
-	      {14, UNWIND_CFA_SP, SP, 8, SAME});
-	/* push $1; mov 0(rsp),rsp; ret */
-	CHECK("\x6a\x01\x48\x8b\x24\x24\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
-	      {2, UNWIND_CFA_DEREF, SP, 0, SAME});
-	/* push rsp; mov 0(rsp),rsp; ret */
-	CHECK("\x54\x48\x8b\x24\x24\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
-	      {1, UNWIND_CFA_DEREF, SP, 0, SAME});
-	/* mov rsp,8(rsp); mov 8(rsp),rsp; ret */
-	CHECK("\x48\x89\x64\x24\x08\x48\x8b\x64\x24\x08\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
-	      {5, UNWIND_CFA_DEREF, SP, 8, SAME});
-	/* sub $0x10,rsp; nop; mov 8(rsp),rsp; ret: what is loaded was below the stack pointer */
-	CHECK("\x48\x83\xec\x10\x90\x48\x8b\x64\x24\x08\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
-	      {4, UNWIND_CFA_DEREF, SP, 8, SAME});
-	/* push rbx; nop; pop rbp; ret: the caller's rbp was in rbx */
-	CHECK("\x53\x90\x5d\xc3", {0, UNWIND_CFA_SP, SP, 8, LOST}, {1, UNWIND_CFA_SP, SP, 16, -16},
-	      {3, UNWIND_CFA_SP, SP, 8, SAME});
-	/* push rcx; mov rbx,0(rsp); pop rbp; ret */
-	CHECK("\x51\x48\x89\x1c\x24\x5d\xc3", {0, UNWIND_CFA_SP, SP, 8, LOST},
-	      {1, UNWIND_CFA_SP, SP, 16, LOST}, {5, UNWIND_CFA_SP, SP, 16, -16});
-}
-
-/* Where functions keep frame pointers, those will do for the rest; in hand-written code they will not. */
-TEST(frame_pointers_serve_code_that_mostly_keeps_them)
-{
-	static const char FRAME[] =
-		"\x55\x48\x89\xe5\xff\xe0\x0f\x0b"; /* push, mov; jmp *rax; ud2 */
-	char code[64];
+	uint8_t code[256];
 	struct rows rows;
 
-	memset(code, 0xcc, sizeof(code));
-	memcpy(code, FRAME, 8);
-	code[16] = (char)0xc3;
-	follow(code, sizeof(code), &rows);
-	assert_int_equal(rule_at(&rows, 4).cfa, UNWIND_CFA_NONE);
-	assert_int_equal(rule_at(&rows, 4).ra, UNWIND_RA_NONE);
-	vec_free(&rows.rows);
-	memset(code + 16, 0xc3, 8);
-	follow(code, sizeof(code), &rows);
-	assert_int_equal(rule_at(&rows, 4).cfa, UNWIND_CFA_NONE);
-	assert_int_equal(rule_at(&rows, 4).ra, UNWIND_RA_INFERRED);
+	follow(code, read_bytes(input, code), &rows);
+	for (size_t i = 0; i < rows.rows.count; i++) {
+		fprintf(out, "%s%llu: ", i ? ", " : "",
+			(unsigned long long)(rows.rows.data[i].address - START));
+		put_rule(out, &rows.rows.data[i].rule);
+	}
+	fputs(rows.rows.count ? "" : "nothing", out);
 	vec_free(&rows.rows);
 }
 
-TEST(padding_alone_has_no_rules)
+static void decode(FILE *out, char *input)
 {
-	struct rows rows;
+	static const char *const effects[] = {
+		[X86_PLAIN] = "plain",	   [X86_PADDING] = "padding",	  [X86_PUSH] = "push",
+		[X86_POP] = "pop",	   [X86_ADD_SP] = "add sp",	  [X86_COPY_SP] = "copy sp",
+		[X86_SET_SP] = "set sp",   [X86_LOAD_SP] = "load sp",	  [X86_LOAD] = "load",
+		[X86_LOAD_FP] = "load fp", [X86_STORE] = "store",	  [X86_LEAVE] = "leave",
+		[X86_LOSE_SP] = "lose sp", [X86_CALL] = "call",		  [X86_BRANCH] = "branch",
+		[X86_JUMP] = "jump",	   [X86_JUMP_AWAY] = "jump away", [X86_RETURN] = "return",
+		[X86_STOP] = "stop"};
+	uint8_t code[256];
+	size_t size = read_bytes(input, code);
+	struct x86_instruction in, part;
 
-	follow("\x90\x66\x90\xcc\xcc", 5, &rows);
-	assert_int_equal(rows.rows.count, 0);
-	follow("", 0, &rows);
-	assert_int_equal(rows.rows.count, 0);
+	if (!x86_decode(code, size, &in)) {
+		fputs("unknown", out);
+		return;
+	}
+	assert_true(in.size == size && in.effect < COUNT(effects));
+	fprintf(out, "%u %s", in.size, effects[in.effect]);
+	if (in.effect == X86_PUSH && in.reg == X86_NO_REGISTER)
+		fputs(" a word", out);
+	else if (strchr((char[]){X86_PUSH, X86_POP, X86_COPY_SP, X86_SET_SP, X86_LOAD_SP, X86_LOAD,
+				 X86_LOAD_FP, X86_STORE, 0},
+			in.effect) &&
+		 in.effect)
+		fprintf(out, " r%u", in.reg);
+	if (in.amount)
+		fprintf(out, " %+d", in.amount);
+	for (unsigned int i = 0; i < 16; i++)
+		if (in.writes >> i & 1)
+			fprintf(out, " >r%u", i);
+	for (size_t cut = 0; cut < size; cut++) /* prefixes of prefixes may be one */
+		assert_true(!x86_decode(code, cut, &part) || part.size <= cut);
+}
+
+/* Whatever it is, it ends within what there is, and within 15 bytes. */
+TEST(a_decoded_instruction_ends_within_its_bytes)
+{
+	struct x86_instruction in;
+
+	srandom(1);
+	for (int i = 0; i < 300000; i++) {
+		size_t size = (size_t)(random() % 20);
+		uint8_t *exact = malloc(size + 1); /* a reader of more is seen by sanitizers */
+
+		assert_non_null(exact);
+		for (size_t k = 0; k < size; k++)
+			exact[k] = (uint8_t)random();
+		if (x86_decode(exact, size, &in)) {
+			assert_true(in.size && in.size <= size && in.size <= X86_SIZE_MAX);
+			assert_true(in.effect <= X86_STOP && in.reg <= X86_NO_REGISTER);
+		}
+		free(exact);
+	}
 }
 
 /* A budget that several stretches share: what it does not suffice for has no rules. */
@@ -466,5 +404,8 @@ TEST(most_rules_for_libc_agree_with_its_cfi)
 
 int main(void)
 {
-	return run_unit_tests(NULL, NULL);
+	static const struct text_verb verbs[] = {
+		{"instruction", decode}, {"flow", follow_code}, {}};
+
+	return text_run(&(struct text_table){"x86_code", verbs, NULL, NULL});
 }

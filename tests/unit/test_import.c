@@ -1,35 +1,297 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which file is of which format, gzip, JSON that is damaged or hostile, folded stacks. */
+/*
+ * Profiles of other programs as they are read: testdata/import.txt. Here: what is compressed, too deep or too large
+ * for a table, and what we write, read back.
+ */
 #include "import_support.h"
 
 #include <zlib.h>
 
 #include "base/gzip.h"
 #include "formats/in/json.h"
+#include "profile/timeline.h"
 
-/* ---- recognizing ----------------------------------------------------------------------------- */
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static void foreign_files_are_refused_with_a_reason(void **state)
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static struct imported current;
+
+static void forget_profile(void)
 {
-	static const struct refused cases[] = {
-		{"", -EBADMSG, "the file is empty", NULL},
-		{"hello\n", -EBADMSG, "neither a recording nor a profile", NULL},
-		{"{\"a\": 1}", -EBADMSG, "neither a recording nor a profile", NULL},
-		{"PERFILE2xxxxxxxx", -EPROTONOSUPPORT, "perf script", NULL},
-		{"\177ELF\2\1\1", -EPROTONOSUPPORT, "an ELF file", NULL},
-		{"<svg width=\"1\">", -EPROTONOSUPPORT, "a page or an image", NULL},
-		{"{\"version\":\"0.0.1\",\"$schema\":\"https://www.speedscope.app/file-format-schema."
-		 "json\"}",
-		 -EPROTONOSUPPORT, "speedscope", NULL},
-		{"{\"head\":{\"functionName\":\"(root)\"}}", -EPROTONOSUPPORT, "Chrome 57", NULL},
-		{"{\"meta\":{\"version\":24},\"threads\":[]}", -EPROTONOSUPPORT,
-		 "Gecko's own format", NULL},
-		{"{\"traceEvents\":[]}", -EPROTONOSUPPORT, "without CPU profiles", NULL},
-		{"[]", -EPROTONOSUPPORT, "without CPU profiles", NULL},
-	};
+	import_done(&current);
+	current = (struct imported){};
+}
 
-	(void)state;
-	check_refused(cases, COUNT(cases));
+/* Texts that inputs use as $NAME(first|second), with $1 and $2 in them. They stay from case to case. */
+static struct {
+	char *name, *text;
+} definitions[32];
+
+static void expand(FILE *out, const char *text, char *const *arguments);
+
+static void define(FILE *out, char *input)
+{
+	size_t i = 0;
+
+	(void)out;
+	while (definitions[i].name)
+		assert_true(++i < COUNT(definitions) - 1);
+	definitions[i].name = strdup(strsep(&input, "="));
+	definitions[i].text = strdup(input);
+}
+
+/* Of the bracket at the begin. */
+static size_t closing(const char *text)
+{
+	size_t at = 0;
+
+	for (int depth = 0; text[at]; at++) {
+		depth += (text[at] == '(') - (text[at] == ')');
+		if (!depth)
+			return at;
+	}
+	fail_msg("no bracket closes %s", text);
+	return at;
+}
+
+/* At "NAME" or "NAME(…)"; returns what is behind it. */
+static const char *expand_name(FILE *out, const char *at, char *const *outer)
+{
+	size_t size = strspn(at, "abcdefghijklmnopqrstuvwxyz"), i = 0;
+	char *arguments[4] = {"", "", "", ""}, *inner = NULL, *rest;
+	size_t inner_size;
+
+	while (definitions[i].name &&
+	       (strlen(definitions[i].name) != size || memcmp(definitions[i].name, at, size)))
+		i++;
+	if (!definitions[i].name) {
+		fputc('$', out);
+		return at;
+	}
+	at += size;
+	if (*at == '(') {
+		FILE *text = open_memstream(&inner, &inner_size);
+		char *given = strndup(at + 1, closing(at) - 1);
+
+		expand(text, given, outer);
+		free(given);
+		fclose(text);
+		at += closing(at) + 1;
+		rest = inner;
+		for (size_t n = 0; rest && n < COUNT(arguments); n++)
+			arguments[n] = strsep(&rest, "|");
+	}
+	expand(out, definitions[i].text, arguments);
+	free(inner);
+	return at;
+}
+
+static void expand(FILE *out, const char *text, char *const *arguments)
+{
+	while (*text) {
+		if (*text != '$')
+			fputc(*text++, out);
+		else if (arguments && text[1] >= '1' && text[1] <= '4')
+			fputs(arguments[text[1] - '1'], out), text += 2;
+		else
+			text = expand_name(out, text + 1, arguments);
+	}
+}
+
+static char *expanded(const char *input, size_t *size)
+{
+	char *text = NULL;
+	FILE *out = open_memstream(&text, size);
+
+	expand(out, input, NULL);
+	fclose(out);
+	return text;
+}
+
+/* JSON that ends too early is refused, wherever it does. */
+static void assert_every_cut_is_refused(const char *text, size_t size)
+{
+	for (size_t cut = 0; cut < size; cut++) {
+		struct imported i = import_bytes(text, cut);
+
+		if (!i.err)
+			fail_msg("the first %zu bytes were taken", cut);
+		assert_true(*i.failure.what);
+		import_done(&i);
+	}
+}
+
+static void import_input(FILE *out, char *input)
+{
+	size_t size;
+	char *text = expanded(input, &size);
+
+	forget_profile();
+	current = import_bytes(text, size);
+	if (current.err)
+		put_failure(out, &current, text, size);
+	else
+		put_profile(out, current.p);
+	if (!current.err && *text == '{')
+		assert_every_cut_is_refused(text, size);
+	free(text);
+}
+
+/* A file that a tracer that was killed left. */
+static void import_input_without_its_end(FILE *out, char *input)
+{
+	static const char *const ends[] = {"]", " ] \n", "", ",\n"};
+	char *whole = NULL, *part = NULL;
+	size_t size, text_length;
+	char *text = expanded(input, &text_length);
+
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		char *longer = malloc(text_length + 8);
+		FILE *dump = open_memstream(&part, &size);
+
+		forget_profile();
+		sprintf(longer, "%s%s", text, ends[i]);
+		current = import_good(longer);
+		put_profile(dump, current.p);
+		fclose(dump);
+		free(longer);
+		if (whole)
+			assert_string_equal(part, whole);
+		free(whole);
+		whole = part;
+	}
+	fputs(whole, out);
+	free(whole);
+	forget_profile();
+	current = import_bytes(text, text_length - 1);
+	put_failure(out, &current, text, text_length - 1);
+	free(text);
+}
+
+/* The profile of the case as folded stacks, with lines. */
+static void fold_profile(FILE *out, char *input)
+{
+	char *text = export_text(&folded_exporter, current.p,
+				 &(struct export_request){.lines = !strcmp(input, "with lines")});
+
+	fputs(text, out);
+	free(text);
+}
+
+/* The entries of a thread's timeline: CPU time since the one before. */
+static void show_timeline(FILE *out, char *input)
+{
+	static const char *const kinds[] = {[TIMELINE_START] = "start",
+					    [TIMELINE_SAMPLE] = "sample",
+					    [TIMELINE_IDLE_BEGIN] = "idle begins",
+					    [TIMELINE_IDLE_END] = "idle ends",
+					    [TIMELINE_END] = "end"};
+	const struct profile_thread *thread = &current.p->threads[atoi(input)];
+	struct timeline timeline;
+	struct timeline_entry entry;
+	size_t samples = 0;
+
+	timeline__init(&timeline, current.p, thread);
+	while (timeline__next(&timeline, &entry)) {
+		fprintf(out, "%s +%llu%s", kinds[entry.kind], (unsigned long long)entry.cpu_delta,
+			entry.idle_after ? ", then idle" : "");
+		if (entry.kind == TIMELINE_SAMPLE)
+			fprintf(out, ", %zu idle samples before",
+				timeline_idle_before(current.p, thread, samples++).count);
+		fputc('\n', out);
+	}
+}
+
+/* Where the first function is, as it is written again. */
+static void export_place(FILE *out, char *input)
+{
+	const cJSON *frame;
+	size_t size;
+	char *text = expanded(input, &size);
+	cJSON *json;
+
+	forget_profile();
+	current = import_good(text);
+	free(text);
+	json = export_json(&cpuprofile_exporter, current.p, NULL);
+	frame = get(cJSON_GetArrayItem(get(json, "nodes"), 1), "callFrame");
+	fprintf(out, "%s %s:%.0f:%.0f", string(frame, "functionName"), string(frame, "url"),
+		number(frame, "lineNumber"), number(frame, "columnNumber"));
+	cJSON_Delete(json);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static struct json_text text_of(const char *s, struct import_failure *failure)
+{
+	return (struct json_text){s, s + strlen(s), failure};
+}
+
+/* A number, and how many decimals move to the left. */
+static void scale_number(FILE *out, char *input)
+{
+	struct import_failure failure;
+	char *end = strchrnul(input, ' ');
+	int scale = atoi(end);
+	struct json_text text = {input, end, &failure};
+	struct json_number number;
+	int64_t value = 0;
+	int err = json_parse_number(&text, (struct json_value){text.start, text.end}, &number)
+			  ?: json_scaled(&number, scale, &value);
+
+	err ? text_put_error(out, err) : (void)fprintf(out, "%lld", (long long)value);
+}
+
+/* The members of an object, or the strings of an array. */
+static void walk_json(FILE *out, char *input)
+{
+	static const char *const types[] = {[JSON_ARRAY] = "array",
+					    [JSON_OBJECT] = "object",
+					    [JSON_NUMBER] = "number",
+					    [JSON_LITERAL] = "literal",
+					    [JSON_STRING] = "string"};
+	struct import_failure failure;
+	struct json_text text = text_of(input, &failure);
+	bool object = input[strspn(input, " ")] == '{';
+	struct json_walk walk;
+	char *copy;
+
+	assert_int_equal(
+		json_walk__init(&walk, &text, text.start, object ? JSON_ARRAY : JSON_OBJECT),
+		-EBADMSG);
+	assert_int_equal(
+		json_walk__init(&walk, &text, text.start, object ? JSON_OBJECT : JSON_ARRAY), 0);
+	while (json_walk__next(&walk) == 1) {
+		if (object) {
+			for (const char *key = "abcde"; *key; key++)
+				if (json_walk__key_is(&walk, (char[]){*key, '\0'}))
+					fputc(*key, out);
+			fprintf(out, " is %s\n", types[json_type(walk.value)]);
+		} else if (!json_string_copy(&text, walk.value, &copy)) {
+			fprintf(out, "%s\n", copy);
+			free(copy);
+		} else {
+			fputs("malformed\n", out);
+		}
+	}
+	assert_int_equal(json_expect_end(&text, walk.at), 0);
+}
+
+TEST(json_nested_too_deep_is_refused)
+{
+	struct imported i;
+	char *text = malloc(200001);
+
+	memset(text, '[', 100000);
+	memset(text + 100000, ']', 100000);
+	text[200000] = '\0';
+	memcpy(text, "{\"nodes\":", 9);
+	i = import_text(text);
+	assert_int_equal(i.err, -E2BIG);
+	assert_non_null(strstr(i.failure.what, "nested deeper"));
+	import_done(&i);
+	free(text);
 }
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
@@ -51,14 +313,13 @@ static struct packed pack(const void *bytes, size_t size)
 	return packed;
 }
 
-static void gzip_is_unpacked_once_and_checked(void **state)
+TEST(gzip_is_unpacked_once_and_checked)
 {
 	static const char text[] = "a;b 3\n";
 	struct packed once = pack(text, strlen(text)), twice = pack(once.data, once.size);
 	char padded[512] = {}, members[1024];
 	struct imported i = import_bytes(once.data, once.size);
 
-	(void)state;
 	assert_int_equal(i.err, 0);
 	assert_int_equal(i.p->sample_count, 3);
 	import_done(&i);
@@ -118,7 +379,7 @@ static struct packed pack_hard(const void *bytes, size_t size)
 }
 
 /* 200 MB of zeros in 200 kB, which may become 64 MiB and 250 times as much, but not that. */
-static void data_that_unpack_beyond_the_limit_are_refused(void **state)
+TEST(data_that_unpack_beyond_the_limit_are_refused)
 {
 	size_t size = 200 << 20;
 	char *zeros = calloc(size, 1);
@@ -128,7 +389,6 @@ static void data_that_unpack_beyond_the_limit_are_refused(void **state)
 	size_t out_size = 0;
 	uint64_t offset = 0;
 
-	(void)state;
 	assert_int_equal(i.err, -E2BIG);
 	assert_non_null(strstr(i.failure.what, "unpack to more than"));
 	import_done(&i);
@@ -144,217 +404,14 @@ static void data_that_unpack_beyond_the_limit_are_refused(void **state)
 	free(zeros);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------ */
+/* ---- too deep --------------------------------------------------------------------------------- */
 
-static struct json_text text_of(const char *s, struct import_failure *failure)
+TEST(folded_stacks_that_are_too_deep_or_have_a_nul_are_refused)
 {
-	return (struct json_text){s, s + strlen(s), failure};
-}
-
-static void json_numbers_are_scaled_and_rounded_or_refused(void **state)
-{
-	static const struct {
-		const char *text;
-		int scale;
-		int64_t value;
-		int err;
-	} cases[] = {
-		{"0", 0, 0, 0},
-		{"-0", 0, 0, 0},
-		{"12", 3, 12000, 0},
-		{"1234.567891", 6, 1234567891, 0},
-		{"-1.5", 6, -1500000, 0},
-		{"0.0000004", 6, 0, 0},
-		{"0.0000005", 6, 1, 0},
-		{"1e3", 0, 1000, 0},
-		{"1.5E+3", 0, 1500, 0},
-		{"25e-1", 0, 3, 0},
-		{"1e400", 0, 0, -ERANGE},
-		{"1e-400", 0, 0, 0},
-		{"0e999999999999", 0, 0, 0},
-		{"123456789012345678901234567890e-20", 0, 1234567890, 0},
-		{"4611686018427387904", 0, 1LL << 62, 0},
-		{"4611686018427387905", 0, 0, -ERANGE},
-		{"99999999999999999999", 0, 0, -ERANGE},
-	};
-	static const char *const bad[] = {"NaN", "Infinity", "-",     "1.", ".5",
-					  "1e",	 "+1",	     "\"1\"", "1x"};
-	struct import_failure failure;
-
-	(void)state;
-	for (size_t n = 0; n < COUNT(cases); n++) {
-		struct json_text text = text_of(cases[n].text, &failure);
-		struct json_number number;
-		int64_t value = 0;
-
-		assert_int_equal(json_parse_number(&text, (struct json_value){text.start, text.end},
-						   &number),
-				 0);
-		if (json_scaled(&number, cases[n].scale, &value) != cases[n].err ||
-		    value != cases[n].value)
-			fail_msg("%s is %lld", cases[n].text, (long long)value);
-	}
-	for (size_t n = 0; n < COUNT(bad); n++) {
-		struct json_text text = text_of(bad[n], &failure);
-		struct json_number number;
-
-		assert_int_equal(json_parse_number(&text, (struct json_value){text.start, text.end},
-						   &number),
-				 -EBADMSG);
-	}
-}
-
-static void a_walk_visits_each_key_of_an_object(void **state)
-{
-	struct import_failure failure;
-	struct json_text text = text_of(
-		" { \"a\" : [1, {\"b\": \"]}\\\"\\\\\"}], \"c\":{} ,\"d\":-1e5,\"e\":null} ",
-		&failure);
-	static const char *const keys[] = {"a", "c", "d", "e"};
-	static const enum json_type types[] = {JSON_ARRAY, JSON_OBJECT, JSON_NUMBER, JSON_LITERAL};
-	struct json_walk walk;
-	size_t n = 0;
-
-	(void)state;
-	assert_int_equal(json_walk__init(&walk, &text, text.start, JSON_OBJECT), 0);
-	for (; json_walk__next(&walk) == 1; n++) {
-		assert_true(json_walk__key_is(&walk, keys[n]));
-		assert_int_equal(json_type(walk.value), types[n]);
-	}
-	assert_int_equal(n, 4);
-	assert_int_equal(json_expect_end(&text, walk.at), 0);
-	assert_int_equal(json_walk__init(&walk, &text, text.start, JSON_ARRAY), -EBADMSG);
-}
-
-static void json_nested_too_deep_is_refused(void **state)
-{
-	struct imported i;
-	char *text = malloc(200001);
-
-	(void)state;
-	memset(text, '[', 100000);
-	memset(text + 100000, ']', 100000);
-	text[200000] = '\0';
-	memcpy(text, "{\"nodes\":", 9);
-	i = import_text(text);
-	assert_int_equal(i.err, -E2BIG);
-	assert_non_null(strstr(i.failure.what, "nested deeper"));
-	import_done(&i);
-	free(text);
-}
-
-static void json_strings_are_unescaped_up_to_a_nul(void **state)
-{
-	struct import_failure failure;
-	struct json_text text =
-		text_of("[\"plain\",\"\\u00e9\\n\\ud83d\\ude00\",\"a\\u0000b\",\"\xff\",\"\\x\"]",
-			&failure);
-	static const char *const expected[] = {"plain", "\xc3\xa9\n\xf0\x9f\x98\x80", "a", "\xff"};
-	struct json_walk walk;
-	char *copy;
-
-	(void)state;
-	assert_int_equal(json_walk__init(&walk, &text, text.start, JSON_ARRAY), 0);
-	for (size_t n = 0; n < COUNT(expected); n++) {
-		assert_int_equal(json_walk__next(&walk), 1);
-		assert_int_equal(json_string_copy(&text, walk.value, &copy), 0);
-		assert_string_equal(copy, expected[n]);
-		free(copy);
-	}
-	assert_int_equal(json_walk__next(&walk), 1);
-	assert_int_equal(json_string_copy(&text, walk.value, &copy), -EBADMSG);
-}
-
-/* ---- folded stacks --------------------------------------------------------------------------- */
-
-static void folded_stacks_are_imported_with_line_numbers(void **state)
-{
-	struct imported i = import_good("node;main;a.b:12;schedule_[k] 3\r\n"
-					"\n"
-					"node;main;jitted_[j] 4\n"
-					"py 3;main;maybe_[?] 5.5\n"
-					"node;main;a.b:13 1");
-	const struct profile *p = i.p;
-	char *again;
-
-	(void)state;
-	assert_true(p->untimed);
-	assert_int_equal(p->period, 0);
-	assert_int_equal(p->sample_count, 3 + 4 + 6 + 1);
-	assert_int_equal(p->thread_count, 3);
-	assert_string_equal(profile__string(p, p->threads[1].name), "node");
-	assert_string_equal(profile__string(p, p->threads[2].name), "py 3");
-	assert_int_equal(self_of(p, "schedule").ticks, 3);
-	assert_int_equal(self_of(p, "jitted").ticks, 4);
-	assert_int_equal(self_of(p, "maybe").ticks, 6);
-	assert_int_equal(self_of(p, "a.b").ticks, 1);
-	again = export_text(&folded_exporter, p, &(struct export_request){.lines = true});
-	assert_string_equal(again, "node;main;a.b:12;schedule_[k] 3\n"
-				   "node;main;a.b:13 1\n"
-				   "node;main;jitted 4\n"
-				   "py 3;main;maybe_[?] 6\n");
-	free(again);
-	import_done(&i);
-}
-
-/* Files without names of threads: something in them says so. */
-static void folded_files_without_thread_names_are_recognized(void **state)
-{
-	static const struct {
-		const char *text, *root, *thread;
-	} cases[] = {
-		{"main;a 1\nb 2\n", "main", "file.name"},
-		{"<module> (app.py:3);f (app.py:1) 4\n", "<module> (app.py:3)", "file.name"},
-		{"start_[k];f_[k] 4\n", "start", "file.name"},
-		{"[main tid=17];java/lang/Thread.run_[j];f_[j] 4\n", "java/lang/Thread.run",
-		 "main"},
-		{"comm;f 4\n", "f", "comm"},
-	};
-
-	(void)state;
-	for (size_t n = 0; n < COUNT(cases); n++) {
-		struct imported i = import_good(cases[n].text);
-		const struct profile_samples *s = &i.p->threads[1].samples[SAMPLE_CPU];
-		struct stack_id stack = s->stack[0];
-
-		while (i.p->stacks[stack.v].parent.v)
-			stack = i.p->stacks[stack.v].parent;
-		assert_string_equal(leaf(i.p, stack), cases[n].root);
-		assert_string_equal(profile__string(i.p, i.p->threads[1].name), cases[n].thread);
-		assert_int_equal(i.p->threads[1].tid, n == 3 ? 17 : 0);
-		import_done(&i);
-	}
-}
-
-/* async-profiler names pool threads alike. */
-static void threads_of_one_name_are_separated_by_tid(void **state)
-{
-	struct imported i =
-		import_good("[pool tid=12];f 4\n[pool tid=13];f 3\n[pool tid=12];g 1\n");
-
-	(void)state;
-	assert_int_equal(i.p->thread_count, 3);
-	assert_int_equal(i.p->threads[1].tid, 12);
-	assert_int_equal(i.p->threads[1].samples[SAMPLE_CPU].tick_sum, 5);
-	assert_int_equal(i.p->threads[2].tid, 13);
-	assert_int_equal(i.p->threads[2].samples[SAMPLE_CPU].tick_sum, 3);
-	import_done(&i);
-}
-
-static void malformed_and_too_deep_folded_stacks_are_refused(void **state)
-{
-	static const struct refused cases[] = {
-		{"a;b 1\nno count\n", -EBADMSG, "line 2: no stack and count", "no count"},
-		{"a;b 1\na;c -3\n", -EBADMSG, "line 2", "a;c"},
-		{"a;b 1\na;c 99999999999999999999\n", -EBADMSG, "line 2", "a;c"},
-		{"a;b 1\n 7\n", -EBADMSG, "line 2", " 7"},
-	};
 	size_t size = 400000;
 	char *deep = malloc(size + 8);
 	struct imported i;
 
-	(void)state;
-	check_refused(cases, COUNT(cases));
 	for (size_t n = 0; n < size; n += 6)
 		memcpy(deep + n, "a;b 1\n", 6);
 	deep[6001] = '\0';
@@ -372,100 +429,262 @@ static void malformed_and_too_deep_folded_stacks_are_refused(void **state)
 	memcpy(deep + 200000, "a 1", 4); /* 100,000 frames are not too many */
 	i = import_text(deep);
 	assert_int_equal(i.err, 0);
-	assert_int_equal(depth_of(i.p, i.p->threads[1].samples[SAMPLE_CPU].stack[0]), 100000);
+	assert_int_equal(i.p->stacks[i.p->threads[1].samples[SAMPLE_CPU].stack[0].v].depth, 100000);
 	import_done(&i);
 	free(deep);
 }
 
-/* A sample stands for as many events as its period says, also when it is read back. */
-static void events_per_sample_survive_export_and_import(void **state)
+static char *chain_of_nodes(unsigned int depth)
 {
-	const struct exporter *const formats[] = {&firefox_exporter, &cpuprofile_exporter,
-						  &pprof_exporter};
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
 
-	(void)state;
-	for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
-		uint64_t few = 0, many = 0;
-		const struct profile *p;
+	fputs("{\"nodes\":[{\"id\":1,"
+	      "\"callFrame\":{\"functionName\":\"(root)\"}"
+	      ",\"children\":[2]}",
+	      f);
+	for (unsigned int n = 2; n <= depth + 1; n++)
+		fprintf(f, ",{\"id\":%u,\"callFrame\":{\"functionName\":\"f\"},\"children\":[%u]}",
+			n, n + 1);
+	fprintf(f,
+		",{\"id\":%u,\"callFrame\":{}}],\"startTime\":1,\"endTime\":9,\"samples\":[%u],"
+		"\"timeDeltas\":[1]}",
+		depth + 2, depth + 1);
+	fclose(f);
+	return text;
+}
+
+TEST(stacks_beyond_the_depth_limit_are_refused)
+{
+	char *text = chain_of_nodes(100000);
+	struct imported i = import_good(text);
+
+	assert_int_equal(i.p->stacks[i.p->threads[1].samples[SAMPLE_CPU].stack[0].v].depth, 100000);
+	import_done(&i);
+	free(text);
+	text = chain_of_nodes(200000);
+	i = import_text(text);
+	assert_int_equal(i.err, -E2BIG);
+	import_done(&i);
+	free(text);
+}
+
+/* ---- ours, read back -------------------------------------------------------------------------- */
+
+/* What a profile has of each kind of event and context, and what is left of it behind a format. */
+static void read_back(FILE *out, char *input)
+{
+	static const struct {
+		const char *name;
+		const struct exporter *exporter;
+	} formats[] = {{"firefox", &firefox_exporter},
+		       {"cpuprofile", &cpuprofile_exporter},
+		       {"pprof", &pprof_exporter}};
+	const char *profile = strsep(&input, " ");
+	struct fixture f;
+	size_t size, n = 0;
+	char *bytes;
+
+	!strcmp(profile, "events") ? events_profile(&f) : interrupted_profile(&f);
+	while (strcmp(formats[n].name, input))
+		n++;
+	bytes = export_bytes(formats[n].exporter, finish(&f), NULL, &size);
+	forget_profile();
+	current = import_bytes(bytes, size);
+	assert_int_equal(current.err, 0);
+	put_profile(out, current.p);
+	free(bytes);
+	profile_builder__free(f.b);
+}
+
+static bool __attribute__((noinline)) same_but_recording(const char *a, const char *b)
+{
+	const char *end = strstr(a, "\"recording\"");
+
+	return end && !strncmp(a, b, (size_t)(end - a));
+}
+
+/* What is written again of what was read is the same, but for figures of the whole recording. */
+TEST(nodes_and_samples_of_our_cpuprofile_survive_an_import)
+{
+	for (size_t n = 0; n < NAMED_PROFILES; n++) {
 		struct fixture f;
-		struct imported i;
-		size_t size;
-		char *bytes;
+		const struct profile *p = build_profile(&f, named_profiles[n].name);
+		char *text = export_text(&cpuprofile_exporter, p, NULL), *again;
+		struct imported i = import_good(text);
 
-		events_profile(&f);
-		bytes = export_bytes(formats[k], finish(&f), NULL, &size);
-		i = import_bytes(bytes, size);
-		assert_int_equal(i.err, 0);
-		p = i.p;
-		assert_string_equal(profile__event(p), "cycles");
-		assert_string_equal(profile__event_unit(p), "count");
-		assert_int_equal(p->sample_count, 6);
-		assert_int_equal(p->event_count, 3 * 1000 + 3 * 10001);
-		for (size_t j = 0; j < p->threads[1].samples[SAMPLE_CPU].count; j++) {
-			const struct profile_samples *rows = &p->threads[1].samples[SAMPLE_CPU];
-			const struct profile_location *l =
-				&p->locations[p->stacks[rows->stack[j].v].location.v];
-			const struct profile_function *leaf =
-				&p->functions[p->lines[l->first_line].function.v];
-
-			*(strcmp(profile__string(p, leaf->name), "few") ? &many : &few) +=
-				profile_samples__events(rows, j);
-		}
-		assert_int_equal(few, 3 * 1000);
-		assert_int_equal(many, 3 * 10001);
+		again = export_text(&cpuprofile_exporter, i.p, NULL);
+		if (!same_but_recording(text, again))
+			fail_msg("%s:\n%.600s\n%.600s", named_profiles[n].name, text, again);
+		free(text);
+		free(again);
 		import_done(&i);
-		free(bytes);
 		profile_builder__free(f.b);
 	}
 }
 
-/* Formats that have the context of a sample. */
-static void contexts_of_samples_are_read_back(void **state)
+/* The samples of all threads that have some, to the bit. */
+static char *describe(const struct profile *p)
 {
-	const struct exporter *const formats[] = {&firefox_exporter, &pprof_exporter};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
 
-	(void)state;
-	for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
-		uint64_t ticks[CONTEXT_COUNT] = {};
-		const struct profile_samples *rows;
+	put_definitions = true;
+	for (size_t t = 1; t < p->thread_count; t++) {
+		if (!p->threads[t].samples[SAMPLE_CPU].count)
+			continue;
+		fprintf(out, "%llu..%llu ", (unsigned long long)p->threads[t].start,
+			(unsigned long long)p->threads[t].end);
+		put_thread(out, p, &p->threads[t]);
+	}
+	fclose(out);
+	put_definitions = false;
+	return text;
+}
+
+static bool __attribute__((noinline)) same_text(const char *a, const char *b)
+{
+	return !strcmp(a, b);
+}
+
+static char *import_and_describe(const char *text, char **again)
+{
+	struct imported i = import_good(text);
+	char *described = describe(i.p);
+
+	*again = export_text(&firefox_exporter, i.p, NULL);
+	import_done(&i);
+	return described;
+}
+
+/* Reading what was written of what was read gives the same: threads, stacks, times, CPU, to the bit. */
+TEST(a_second_round_trip_changes_nothing)
+{
+	for (size_t n = 0; n < NAMED_PROFILES; n++) {
 		struct fixture f;
-		struct imported i;
-		size_t size;
-		char *bytes;
+		const struct profile *p = build_profile(&f, named_profiles[n].name);
+		char *text = export_text(&firefox_exporter, p, NULL), *again, *third, *once, *twice;
 
-		interrupted_profile(&f);
-		bytes = export_bytes(formats[k], finish(&f), NULL, &size);
-		i = import_bytes(bytes, size);
-		assert_int_equal(i.err, 0);
-		rows = &i.p->threads[1].samples[SAMPLE_CPU];
-		for (size_t j = 0; j < rows->count; j++)
-			ticks[profile_samples__context(rows, j)] += profile_samples__ticks(rows, j);
-		assert_int_equal(ticks[CONTEXT_NONE], 2);
-		assert_int_equal(ticks[CONTEXT_SOFTIRQ], 1);
-		assert_int_equal(ticks[CONTEXT_HARDIRQ], 1);
-		import_done(&i);
-		free(bytes);
+		if (p->visits.hz) { /* waits are not read, nor threads that only wait */
+			free(import_and_describe(text, &again));
+			free(text);
+			text = again;
+		}
+		once = import_and_describe(text, &again);
+		twice = import_and_describe(again, &third);
+		if (!same_text(once, twice) || !same_text(again, third))
+			fail_msg("%s:\n%s\n%s", named_profiles[n].name, once, twice);
+		free(text);
+		free(again);
+		free(third);
+		free(once);
+		free(twice);
 		profile_builder__free(f.b);
 	}
+}
+
+struct sums {
+	uint64_t ticks, weight;
+};
+
+/* Of all CPU samples whose leaf has this name. */
+static struct sums self_of(const struct profile *p, const char *name)
+{
+	struct sums sums = {};
+
+	for (size_t t = 1; t < p->thread_count; t++) {
+		const struct profile_samples *s = &p->threads[t].samples[SAMPLE_CPU];
+
+		for (size_t i = 0; i < s->count; i++) {
+			const struct profile_location *l =
+				&p->locations[p->stacks[s->stack[i].v].location.v];
+			struct function_id function = p->lines[l->first_line].function;
+
+			if (strcmp(profile__string(p, p->functions[function.v].name), name))
+				continue;
+			sums.ticks += profile_samples__ticks(s, i);
+			sums.weight += s->weight[i];
+		}
+	}
+	return sums;
+}
+
+/* The profile that was written, against the profile that was read. */
+TEST(samples_and_cpu_time_survive_a_round_trip)
+{
+	for (size_t n = 0; n < NAMED_PROFILES; n++) {
+		struct fixture f;
+		const struct profile *p = build_profile(&f, named_profiles[n].name);
+		char *text = export_text(&firefox_exporter, p, NULL);
+		struct imported i = import_good(text);
+		uint64_t written = 0, read = 0;
+
+		free(text);
+		assert_int_equal(i.p->sample_count, p->sample_count);
+		assert_int_equal(i.p->start, p->start);
+		assert_int_equal(i.p->start_realtime, p->start_realtime);
+		/* names that are no UTF-8 are others in the file */
+		for (size_t k = strcmp(named_profiles[n].name, "hostile") ? 1 : p->function_count;
+		     k < p->function_count; k++) {
+			const char *name = profile__string(p, p->functions[k].name);
+			struct sums a = self_of(p, name), b = self_of(i.p, name);
+
+			assert_int_equal(a.ticks, b.ticks);
+			assert_int_equal(a.weight, b.weight);
+		}
+		for (size_t t = 1; t < p->thread_count; t++)
+			written += p->threads[t].samples[SAMPLE_CPU].count
+					   ? profile_thread__cpu(&p->threads[t])
+					   : 0;
+		for (size_t t = 1; t < i.p->thread_count; t++)
+			read += i.p->threads[t].samples[SAMPLE_CPU].count
+					? profile_thread__cpu(&i.p->threads[t])
+					: 0;
+		assert_int_equal(written, read);
+		import_done(&i);
+		profile_builder__free(f.b);
+	}
+}
+
+TEST(a_profile_is_read_back_with_the_same_stacks)
+{
+	struct fixture f;
+	const struct profile *p = build_profile(&f, "recursion");
+	char *text = export_text(&firefox_exporter, p, NULL), *again, *read, *written;
+
+	written = describe(p);
+	read = import_and_describe(text, &again);
+	if (!same_text(written, read))
+		fail_msg("%s\n%s", written, read);
+	free(text);
+	free(again);
+	free(read);
+	free(written);
+	profile_builder__free(f.b);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_per_sample_survive_export_and_import),
-		cmocka_unit_test(contexts_of_samples_are_read_back),
-		cmocka_unit_test(foreign_files_are_refused_with_a_reason),
-		cmocka_unit_test(gzip_is_unpacked_once_and_checked),
-		cmocka_unit_test(data_that_unpack_beyond_the_limit_are_refused),
-		cmocka_unit_test(json_numbers_are_scaled_and_rounded_or_refused),
-		cmocka_unit_test(a_walk_visits_each_key_of_an_object),
-		cmocka_unit_test(json_nested_too_deep_is_refused),
-		cmocka_unit_test(json_strings_are_unescaped_up_to_a_nul),
-		cmocka_unit_test(folded_stacks_are_imported_with_line_numbers),
-		cmocka_unit_test(folded_files_without_thread_names_are_recognized),
-		cmocka_unit_test(threads_of_one_name_are_separated_by_tid),
-		cmocka_unit_test(malformed_and_too_deep_folded_stacks_are_refused),
+	static const struct text_verb verbs[] = {
+		{"define", define},
+		{"import", import_input},
+		{"trace", import_input_without_its_end},
+		{"folded", fold_profile},
+		{"timeline", show_timeline},
+		{"place", export_place},
+		{"number", scale_number},
+		{"json", walk_json},
+		{"read back", read_back},
+		{},
 	};
+	const struct text_table table = {"import", verbs, NULL, forget_profile};
+	int failed = text_run(&table);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (size_t i = 0; definitions[i].name; i++) {
+		free(definitions[i].name);
+		free(definitions[i].text);
+	}
+	return failed;
 }
