@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * For tests of the search for debug files: programs with and without build-id in the scratch
- * directory, made with cc and objcopy, a "root" below it, and questions about them. To be included
- * after cmocka.h.
+ * directory, made with cc and objcopy, a "root" below it, and questions about them.
  */
 #ifndef TESTS_UNIT_DEBUG_FILE_SUPPORT_H
 #define TESTS_UNIT_DEBUG_FILE_SUPPORT_H
 
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "elf/elf_file.h"
 #include "symbolize/debug_file.h"
 
@@ -157,7 +155,5 @@ static inline void assert_found(const char *module, const char *path, const char
 	assert_string_equal(a.alternate, "");
 	assert_int_equal(a.counts.by_build_id + a.counts.by_link, *where ? 1 : 0);
 }
-
-#define TEST(function) cmocka_unit_test_setup(function, empty_root)
 
 #endif

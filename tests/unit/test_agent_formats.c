@@ -106,11 +106,10 @@ static void check_sums(const struct profile *p, size_t services)
 }
 
 /* All ticks and all CPU time, [not sampled] and last moments included, however bad the names are. */
-static void requests_add_up_to_the_profile(void **state)
+TEST(requests_add_up_to_the_profile)
 {
 	struct fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < NAMED_PROFILES; i++) {
 		const struct profile *p = build_profile(&f, named_profiles[i].name);
 
@@ -122,13 +121,12 @@ static void requests_add_up_to_the_profile(void **state)
 	profile_builder__free(f.b);
 }
 
-static void one_window_gives_the_same_bytes_twice(void **state)
+TEST(one_window_gives_the_same_bytes_twice)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp", "dir"};
 	struct made_window m;
 	struct fixture f;
 
-	(void)state;
 	made_window__init(&m, build_random(&f, 5, 12, 900), 4);
 	for (size_t i = 0; i < 4; i++) {
 		struct sealed_window a = seal(formats[i], &m.window, true);
@@ -148,13 +146,12 @@ static void one_window_gives_the_same_bytes_twice(void **state)
 	profile_builder__free(f.b);
 }
 
-static void an_empty_window_is_not_pushed(void **state)
+TEST(an_empty_window_is_not_pushed)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	struct made_window m;
 	struct fixture f;
 
-	(void)state;
 	made_window__init(&m, build_profile(&f, "empty"), 1);
 	for (size_t i = 0; i < 3; i++) {
 		struct sealed_window sealed = seal(formats[i], &m.window, true);
@@ -238,15 +235,13 @@ static void check_split(size_t stacks, size_t name_size, size_t parts, size_t re
 	profile_builder__free(f.b);
 }
 
-static void a_profile_with_too_many_samples_is_split(void **state)
+TEST(a_profile_with_too_many_samples_is_split)
 {
-	(void)state;
 	check_split(20000, 12, 2, 1);
 }
 
-static void a_window_with_too_many_bytes_takes_several_requests(void **state)
+TEST(a_window_with_too_many_bytes_takes_several_requests)
 {
-	(void)state;
 	check_split(12000, 600, 5, 4);
 }
 
@@ -295,9 +290,8 @@ static void check_deep(size_t depth, size_t name_size, uint64_t wanted_depth)
 	profile_builder__free(f.b);
 }
 
-static void a_stack_that_is_too_deep_keeps_its_leaf(void **state)
+TEST(a_stack_that_is_too_deep_keeps_its_leaf)
 {
-	(void)state;
 	check_deep(1000, 8, 1000);
 	check_deep(1001, 8, 1000);
 	check_deep(5000, 8, 1000);
@@ -306,14 +300,13 @@ static void a_stack_that_is_too_deep_keeps_its_leaf(void **state)
 
 /* ---- services -------------------------------------------------------------------------------- */
 
-static void many_services_share_one_request(void **state)
+TEST(many_services_share_one_request)
 {
 	struct made_window m;
 	struct fixture f;
 	struct sealed_window sealed;
 	struct totals t;
 
-	(void)state;
 	made_window__init(&m, build_random(&f, 9, 200, 2000), 50);
 	sealed = seal("pyroscope", &m.window, true);
 	assert_int_equal(sealed.request_count, 1);
@@ -344,14 +337,13 @@ static uint8_t *profile_of_series(const struct sink_request *request, size_t num
 }
 
 /* What is sent of a service does not depend on the others; processes of none are not sent. */
-static void profiles_of_services_do_not_depend_on_others(void **state)
+TEST(profiles_of_services_do_not_depend_on_others)
 {
 	struct made_window m, alone;
 	struct fixture f;
 	const struct profile *p = build_random(&f, 9, 40, 800);
 	struct sealed_window all, one;
 
-	(void)state;
 	made_window__init(&m, p, 5);
 	all = seal("pyroscope", &m.window, true);
 	for (size_t i = 0; i < 5; i++) {
@@ -379,7 +371,7 @@ static void profiles_of_services_do_not_depend_on_others(void **state)
 }
 
 /* Addresses of one line are one frame; another line is another. */
-static void addresses_of_one_line_are_one_frame(void **state)
+TEST(addresses_of_one_line_are_one_frame)
 {
 	struct fixture f;
 	struct made_window m;
@@ -388,7 +380,6 @@ static void addresses_of_one_line_are_one_frame(void **state)
 	struct location_id first, second, other;
 	struct totals t;
 
-	(void)state;
 	fixture__init(&f, 100);
 	f.process = add_process(&f, 9, "lines", 0, 0);
 	thread = add_thread(&f, f.process, 9, true, "lines", 0);
@@ -422,7 +413,7 @@ static uint64_t number_in(const struct wire *message, uint32_t field)
 }
 
 /* Rows of one file stand together, and so do the names of functions: that is what makes the request small. */
-static void rows_of_one_file_and_function_names_stand_together(void **state)
+TEST(rows_of_one_file_and_function_names_stand_together)
 {
 	struct made_window m;
 	struct fixture f;
@@ -432,7 +423,6 @@ static void rows_of_one_file_and_function_names_stand_together(void **state)
 	uint8_t *profile;
 	size_t size;
 
-	(void)state;
 	made_window__init(&m, build_random(&f, 5, 12, 900), 1);
 	sealed = seal("pyroscope", &m.window, true);
 	profile = profile_of_series(&sealed.requests[0], 0, &size);
@@ -462,14 +452,13 @@ static void rows_of_one_file_and_function_names_stand_together(void **state)
 }
 
 /* Of the same labels and the same time one of two would be dropped. */
-static void services_with_the_same_labels_have_different_times(void **state)
+TEST(services_with_the_same_labels_have_different_times)
 {
 	struct made_window m;
 	struct fixture f;
 	struct sealed_window sealed;
 	struct totals t;
 
-	(void)state;
 	made_window__init(&m, build_random(&f, 9, 20, 200), 4);
 	for (size_t i = 1; i < 4; i++)
 		m.labels[i][1].value = "service-0";
@@ -483,7 +472,7 @@ static void services_with_the_same_labels_have_different_times(void **state)
 }
 
 /* One bad label makes backends refuse what they refuse of a request: it is left out, the rest goes. */
-static void only_services_with_a_bad_label_are_left_out(void **state)
+TEST(only_services_with_a_bad_label_are_left_out)
 {
 	static const struct service_label bad[] = {{"a-b", "x"},       {"", "x"},
 						   {"__delta__", "x"}, {"name", ""},
@@ -493,7 +482,6 @@ static void only_services_with_a_bad_label_are_left_out(void **state)
 	struct fixture f;
 	const struct profile *p = build_random(&f, 9, 20, 200);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		made_window__init(&m, p, 3);
 		m.labels[1][2] = bad[i];
@@ -533,7 +521,7 @@ static const struct profile *build_half_named(struct fixture *f)
 	return finish(f);
 }
 
-static void unnamed_frames_get_synthetic_names_only_on_request(void **state)
+TEST(unnamed_frames_get_synthetic_names_only_on_request)
 {
 	struct made_window m;
 	struct fixture f;
@@ -541,7 +529,6 @@ static void unnamed_frames_get_synthetic_names_only_on_request(void **state)
 	uint8_t *plain;
 	size_t size;
 
-	(void)state;
 	made_window__init(&m, build_half_named(&f), 1);
 	sealed = seal("pyroscope", &m.window, true);
 	assert_int_equal(totals_of_push(&sealed).cpu, 2 * MS);
@@ -564,7 +551,7 @@ static void unnamed_frames_get_synthetic_names_only_on_request(void **state)
 
 /* ---- the other formats ----------------------------------------------------------------------- */
 
-static void a_parca_request_is_json_with_gzipped_profiles(void **state)
+TEST(a_parca_request_is_json_with_gzipped_profiles)
 {
 	struct made_window m;
 	struct fixture f;
@@ -572,7 +559,6 @@ static void a_parca_request_is_json_with_gzipped_profiles(void **state)
 	const cJSON *series, *labels;
 	cJSON *json;
 
-	(void)state;
 	made_window__init(&m, build_profile(&f, "processes"), 2);
 	sealed = seal("parca", &m.window, true);
 	assert_int_equal(sealed.request_count, 1);
@@ -600,7 +586,7 @@ static void a_parca_request_is_json_with_gzipped_profiles(void **state)
 }
 
 /* Element 0 of each table is there and is the zero value; an empty link, or Parca refuses it. */
-static void otlp_tables_begin_with_the_zero_value(void **state)
+TEST(otlp_tables_begin_with_the_zero_value)
 {
 	struct made_window m;
 	struct fixture f;
@@ -609,7 +595,6 @@ static void otlp_tables_begin_with_the_zero_value(void **state)
 	uint8_t *plain;
 	size_t size;
 
-	(void)state;
 	made_window__init(&m, build_profile(&f, "recursion"), 1);
 	sealed = seal("otlp", &m.window, true);
 	assert_int_equal(sealed.request_count, 1);
@@ -637,7 +622,7 @@ static void otlp_tables_begin_with_the_zero_value(void **state)
  * Samples in softirq and hardirq are rows of their own, with an attribute, and with a label in files. In pprof that is pushed no
  * sample has a label, because backends make a series of each.
  */
-static void otlp_and_files_give_the_interrupt_context_of_samples(void **state)
+TEST(otlp_and_files_give_the_interrupt_context_of_samples)
 {
 	struct made_window m;
 	struct fixture f;
@@ -647,7 +632,6 @@ static void otlp_and_files_give_the_interrupt_context_of_samples(void **state)
 	uint8_t *plain;
 	size_t size;
 
-	(void)state;
 	interrupted_profile(&f);
 	made_window__init(&m, finish(&f), 1);
 	sealed = seal("otlp", &m.window, true);
@@ -686,7 +670,7 @@ static void otlp_and_files_give_the_interrupt_context_of_samples(void **state)
 }
 
 /* Names are made of times alone, whatever services are called. */
-static void names_of_files_are_made_of_times_alone(void **state)
+TEST(names_of_files_are_made_of_times_alone)
 {
 	struct made_window m;
 	struct fixture f;
@@ -695,7 +679,6 @@ static void names_of_files_are_made_of_times_alone(void **state)
 	cJSON *json;
 	size_t size;
 
-	(void)state;
 	made_window__init(&m, build_profile(&f, "processes"), 2);
 	m.labels[0][1].value = "../../etc/passwd";
 	sealed = seal("dir", &m.window, true);
@@ -719,11 +702,10 @@ static void names_of_files_are_made_of_times_alone(void **state)
 	profile_builder__free(f.b);
 }
 
-static void sink_formats_are_found_by_their_names(void **state)
+TEST(sink_formats_are_found_by_their_names)
 {
 	size_t count = 0;
 
-	(void)state;
 	for (const struct sink_format *const *f = sink_formats(); *f; f++, count++)
 		assert_ptr_equal(sink_format__find((*f)->name), *f);
 	assert_int_equal(count, 4);
@@ -734,26 +716,5 @@ static void sink_formats_are_found_by_their_names(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_add_up_to_the_profile),
-		cmocka_unit_test(one_window_gives_the_same_bytes_twice),
-		cmocka_unit_test(an_empty_window_is_not_pushed),
-		cmocka_unit_test(a_profile_with_too_many_samples_is_split),
-		cmocka_unit_test(a_window_with_too_many_bytes_takes_several_requests),
-		cmocka_unit_test(a_stack_that_is_too_deep_keeps_its_leaf),
-		cmocka_unit_test(many_services_share_one_request),
-		cmocka_unit_test(profiles_of_services_do_not_depend_on_others),
-		cmocka_unit_test(addresses_of_one_line_are_one_frame),
-		cmocka_unit_test(rows_of_one_file_and_function_names_stand_together),
-		cmocka_unit_test(services_with_the_same_labels_have_different_times),
-		cmocka_unit_test(only_services_with_a_bad_label_are_left_out),
-		cmocka_unit_test(unnamed_frames_get_synthetic_names_only_on_request),
-		cmocka_unit_test(a_parca_request_is_json_with_gzipped_profiles),
-		cmocka_unit_test(otlp_tables_begin_with_the_zero_value),
-		cmocka_unit_test(otlp_and_files_give_the_interrupt_context_of_samples),
-		cmocka_unit_test(names_of_files_are_made_of_times_alone),
-		cmocka_unit_test(sink_formats_are_found_by_their_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

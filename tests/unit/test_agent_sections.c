@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where another table begins in a message, however deep it lies; nonsense has none, or ends early. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/wire.h"
 
 static void add_field(struct bytes *b, uint32_t number, const void *data, size_t size)
@@ -36,13 +32,12 @@ static size_t find(const struct bytes *b, const uint32_t *path, size_t depth, se
 	return found->count;
 }
 
-static void finds_tables(void **state)
+TEST(finds_tables)
 {
 	static const uint32_t path[] = {1, 2}, other[] = {3};
 	struct bytes inner = {}, middle = {}, outer = {};
 	sections found = {};
 
-	(void)state;
 	add_rows(&inner, 2, 200); /* 4,000 bytes */
 	add_rows(&inner, 4, 10);  /* too few */
 	add_rows(&inner, 5, 200);
@@ -72,9 +67,5 @@ static void finds_tables(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_tables),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Of a good profile one thing is made bad at a time, each something that a backend refuses or loses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <pprof.pb-c.h>
 
+#include "unit.h"
 #include "agent/validate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -128,13 +123,12 @@ static bool is_valid(const struct good *g, struct pprof_sums *sums, char *why, s
 	return valid;
 }
 
-static void a_good_profile_is_valid_and_summed(void **state)
+TEST(a_good_profile_is_valid_and_summed)
 {
 	struct pprof_sums sums = {};
 	struct good g;
 	char why[128] = "";
 
-	(void)state;
 	make_good(&g);
 	if (!is_valid(&g, &sums, why, sizeof(why)))
 		fail_msg("%s", why);
@@ -187,12 +181,11 @@ static char huge[65537];
 	X("no time", g->profile.time_nanos = -1)                                                   \
 	X("no duration", g->profile.duration_nanos = 0)
 
-static void every_fault_of_a_profile_is_reported(void **state)
+TEST(every_fault_of_a_profile_is_reported)
 {
 	struct good good, *g = &good;
 	char why[128];
 
-	(void)state;
 	memset(huge, 'h', sizeof(huge));
 #define X(text, fault)                                                                             \
 	make_good(g);                                                                              \
@@ -205,14 +198,13 @@ static void every_fault_of_a_profile_is_reported(void **state)
 }
 
 /* So many samples, so many frames, and so many bytes are good; one more is not. */
-static void profiles_over_a_limit_are_invalid(void **state)
+TEST(profiles_over_a_limit_are_invalid)
 {
 	static Pprof__Sample *list[16001];
 	static uint64_t deep[1001];
 	struct good g;
 	char why[128];
 
-	(void)state;
 	make_good(&g);
 	for (size_t i = 0; i < COUNT(list); i++)
 		list[i] = &g.samples[2];
@@ -243,14 +235,13 @@ static void profiles_over_a_limit_are_invalid(void **state)
 }
 
 /* Cut off anywhere, or with any byte changed: an answer, and no reading beyond the end. */
-static void almost_every_truncated_profile_is_invalid(void **state)
+TEST(almost_every_truncated_profile_is_invalid)
 {
 	struct good g;
 	size_t size, good = 0;
 	uint8_t *bytes, *copy;
 	char why[128];
 
-	(void)state;
 	make_good(&g);
 	size = pprof__profile__get_packed_size(&g.profile);
 	bytes = malloc(size);
@@ -274,7 +265,7 @@ static void almost_every_truncated_profile_is_invalid(void **state)
 	free(bytes);
 }
 
-static void missing_oversized_or_duplicate_labels_are_invalid(void **state)
+TEST(missing_oversized_or_duplicate_labels_are_invalid)
 {
 	static const struct service_label name = {"__name__", "process_cpu"},
 					  service = {"service_name", "api"};
@@ -282,7 +273,6 @@ static void missing_oversized_or_duplicate_labels_are_invalid(void **state)
 	struct service_label labels[40] = {name, service};
 	char why[128];
 
-	(void)state;
 	assert_true(validate_labels(labels, 2, why, sizeof(why)));
 	assert_false(validate_labels(labels, 1, why, sizeof(why)));
 	assert_string_equal(why, "no service_name");
@@ -311,13 +301,5 @@ static void missing_oversized_or_duplicate_labels_are_invalid(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_good_profile_is_valid_and_summed),
-		cmocka_unit_test(every_fault_of_a_profile_is_reported),
-		cmocka_unit_test(profiles_over_a_limit_are_invalid),
-		cmocka_unit_test(almost_every_truncated_profile_is_invalid),
-		cmocka_unit_test(missing_oversized_or_duplicate_labels_are_invalid),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of containers from a host's files, forged in a directory: each runtime's, damaged ones, thousands of them. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "agent/containers.h"
 #include "base/clocks.h"
-
-#include <cmocka.h>
 
 #include "unit/tools.h"
 
@@ -75,11 +70,10 @@ static struct containers_stats stats(void)
 
 /* ---- one runtime after the other ------------------------------------------------------------- */
 
-static void containerd(void **state)
+TEST(containerd)
 {
 	const struct container_names *names;
 
-	(void)state;
 	write_text("run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID "/config.json",
 		   "{\"process\": {\"env\": [\"SECRET=x\"]}, \"annotations\": {"
 		   "\"io.kubernetes.cri.sandbox-name\": \"shop-7d9f-x\","
@@ -99,11 +93,10 @@ static void containerd(void **state)
 	assert_int_equal(stats().looked_up, 1);
 }
 
-static void docker(void **state)
+TEST(docker)
 {
 	const struct container_names *names;
 
-	(void)state;
 	write_text("var/lib/docker/containers/" ID "/config.v2.json",
 		   "{\"Name\": \"/shop-web-1\", \"Config\": {\"Image\": \"shop:7\", \"Labels\": {"
 		   "\"com.docker.compose.service\": \"web\"}, \"Env\": [\"PW=x\"]}}");
@@ -114,20 +107,18 @@ static void docker(void **state)
 	assert_null(names->pod);
 }
 
-static void docker_without_compose(void **state)
+TEST(docker_without_compose)
 {
-	(void)state;
 	write_text("var/lib/docker/containers/" ID "/config.v2.json",
 		   "{\"Config\": {\"Labels\": null}, \"Name\": \"/web\"}");
 	assert_string_equal(find(ID, "")->name, "web");
 }
 
-static void cri_o_and_podman(void **state)
+TEST(cri_o_and_podman)
 {
 	static const char other[] =
 		"f123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-	(void)state;
 	write_text("run/containers/storage/overlay-containers/" ID "/userdata/config.json",
 		   "{\"annotations\": {\"io.kubernetes.pod.name\": \"db-0\","
 		   "\"io.kubernetes.pod.namespace\": \"prod\","
@@ -143,12 +134,11 @@ static void cri_o_and_podman(void **state)
 	assert_string_equal(find(other, "")->name, "cache");
 }
 
-static void kubelet(void **state)
+TEST(kubelet)
 {
 	static const char uid[] = "12345678-1234-1234-1234-123456789abc";
 	const struct container_names *names;
 
-	(void)state;
 	write_text("var/log/containers/shop-0_prod_web-server-" ID ".log", "x");
 	write_text("var/log/containers/no_good.log", "x");
 	write_text("var/log/containers/_.log", "x");
@@ -172,7 +162,7 @@ static void kubelet(void **state)
 
 /* ---- what is not sound ----------------------------------------------------------------------- */
 
-static void files_that_are_damaged(void **state)
+TEST(files_that_are_damaged)
 {
 	static const char *const texts[] = {
 		"",
@@ -190,7 +180,6 @@ static void files_that_are_damaged(void **state)
 	struct container_names found = {};
 	char *text;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		char *copy = malloc(strlen(texts[i]) + 1); /* for ASan to guard */
 
@@ -213,11 +202,10 @@ static void files_that_are_damaged(void **state)
 	free(text);
 }
 
-static void files_of_others(void **state)
+TEST(files_of_others)
 {
 	static const char place[] = "var/lib/docker/containers/" ID "/config.v2.json";
 
-	(void)state;
 	/* too big, writable for everybody, a link, a pipe: none is read */
 	write_text(place, "{\"Name\": \"/web\"}");
 	run("truncate -s 2M %s", place);
@@ -234,9 +222,8 @@ static void files_of_others(void **state)
 	assert_int_equal(stats().looked_up, 5);
 }
 
-static void ids_that_are_no_ids(void **state)
+TEST(ids_that_are_no_ids)
 {
-	(void)state;
 	write_text("config.json", "{\"Name\": \"/web\"}");
 	assert_null(find("../../../../../..", ""));
 	assert_null(find("a/b", ""));
@@ -247,12 +234,11 @@ static void ids_that_are_no_ids(void **state)
 
 /* ---- many of them ---------------------------------------------------------------------------- */
 
-static void thousands(void **state)
+TEST(thousands)
 {
 	uint64_t began;
 	char id[80];
 
-	(void)state;
 	for (unsigned int i = 0; i < 2000; i++) {
 		char path[256];
 
@@ -290,21 +276,7 @@ static void thousands(void **state)
 	assert_string_equal(find(id, "")->name, "web-7");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(containerd),
-		TEST(docker),
-		TEST(docker_without_compose),
-		TEST(cri_o_and_podman),
-		TEST(kubelet),
-		TEST(files_that_are_damaged),
-		TEST(files_of_others),
-		TEST(ids_that_are_no_ids),
-		TEST(thousands),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests_each(set_up, tear_down);
 }

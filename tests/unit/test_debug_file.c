@@ -4,11 +4,6 @@
  * dwz's; wrong files under the right names; links that want to lead elsewhere. The scratch
  * directory's "root" is the target's root.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/gzip.h"
 #include "elf/elf_file.h"
 #include "symbolize/debug_file.h"
@@ -26,11 +22,10 @@
 
 /* ---- by build-id ----------------------------------------------------------------------------- */
 
-static void a_debug_file_is_found_by_its_build_id(void **state)
+TEST_WITH(a_debug_file_is_found_by_its_build_id, empty_root, NULL)
 {
 	struct answer a;
 
-	(void)state;
 	place_for("root", "id1", "id1.debug");
 	a = request_of("id1.stripped", "/opt/app/prog");
 	assert_int_equal(a.error, 0);
@@ -42,11 +37,10 @@ static void a_debug_file_is_found_by_its_build_id(void **state)
 	assert_found("id1", "/opt/app/prog", "");
 }
 
-static void a_file_without_the_right_build_id_is_refused(void **state)
+TEST_WITH(a_file_without_the_right_build_id_is_refused, empty_root, NULL)
 {
 	struct answer a;
 
-	(void)state;
 	place_for("root", "id1", "id2.debug");
 	a = request_of("id1.stripped", "/opt/app/prog");
 	assert_string_equal(a.debug, "");
@@ -62,14 +56,13 @@ static void a_file_without_the_right_build_id_is_refused(void **state)
 }
 
 /* The record's build-id is enough, and it may be what an event could hold of a longer one. */
-static void a_whole_build_id_needs_no_module(void **state)
+TEST_WITH(a_whole_build_id_needs_no_module, empty_root, NULL)
 {
 	uint8_t id[64];
 	size_t size = build_id_of("id1", id);
 	struct debug_file_request request = {.elf_fd = -1, .build_id = id, .build_id_size = size};
 	struct answer a;
 
-	(void)state;
 	place_for("root", "id1", "id1.debug");
 	request.root_fd = open_scratch("root", O_PATH | O_DIRECTORY);
 	a = send_request(&request);
@@ -101,11 +94,10 @@ static void make_with_build_id(const char *name, unsigned int size)
 	    size, size, name);
 }
 
-static void too_long_or_short_build_ids_find_nothing(void **state)
+TEST_WITH(too_long_or_short_build_ids_find_nothing, empty_root, NULL)
 {
 	uint8_t id[255];
 
-	(void)state;
 	memset(id, 0xab, sizeof(id));
 	make_with_build_id("long", 64);
 	place_by_build_id("root", id, 64, "long");
@@ -124,7 +116,7 @@ static void too_long_or_short_build_ids_find_nothing(void **state)
 
 /* ---- by link --------------------------------------------------------------------------------- */
 
-static void a_linked_file_is_found_in_the_usual_places(void **state)
+TEST_WITH(a_linked_file_is_found_in_the_usual_places, empty_root, NULL)
 {
 	static const char *const places[] = {
 		"root/opt/app/plain1.debug",
@@ -132,7 +124,6 @@ static void a_linked_file_is_found_in_the_usual_places(void **state)
 		"root/usr/lib/debug/opt/app/plain1.debug",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		run("mkdir -p $(dirname %s) && cp plain1.debug %s", places[i], places[i]);
 		assert_found("plain1.linked", "/opt/app/prog", places[i]);
@@ -150,11 +141,10 @@ static void a_linked_file_is_found_in_the_usual_places(void **state)
 	assert_found("id1.linked", "/opt/app/prog", "root/opt/app/id1.debug");
 }
 
-static void linked_files_need_the_right_crc_or_build_id(void **state)
+TEST_WITH(linked_files_need_the_right_crc_or_build_id, empty_root, NULL)
 {
 	struct answer a;
 
-	(void)state;
 	run("cp plain2.debug root/opt/app/plain1.debug");
 	run("mkdir root/opt/app/.debug && cp plain1.debug root/opt/app/.debug/ && "
 	    "printf x >>root/opt/app/.debug/plain1.debug");
@@ -173,11 +163,10 @@ static void linked_files_need_the_right_crc_or_build_id(void **state)
 	assert_found("no-id", "/opt/app/prog", "root/opt/app/id1.debug");
 }
 
-static void a_module_is_not_its_own_debug_file(void **state)
+TEST_WITH(a_module_is_not_its_own_debug_file, empty_root, NULL)
 {
 	struct answer a;
 
-	(void)state;
 	run("cp plain1.linked root/opt/app/plain1.debug && "
 	    "ln -s plain1.debug root/opt/app/prog && mkdir root/opt/app/.debug && "
 	    "ln root/opt/app/plain1.debug root/opt/app/.debug/plain1.debug");
@@ -203,11 +192,10 @@ static void make_linked(const char *name, const char *link, const char *crc_of)
 	run("objcopy --add-section .gnu_debuglink=link plain1.stripped %s", name);
 }
 
-static void links_do_not_lead_out_of_the_root(void **state)
+TEST_WITH(links_do_not_lead_out_of_the_root, empty_root, NULL)
 {
 	char link[4200], path[256];
 
-	(void)state;
 	run("cp plain1.debug outside/secret.debug");
 	make_linked("up", "../../../outside/secret.debug", "plain1.debug");
 	assert_found("up", "/opt/app/prog", "");
@@ -234,12 +222,11 @@ static void links_do_not_lead_out_of_the_root(void **state)
 	assert_found("plain1.linked", "/opt/app/prog", "root/outside/secret.debug");
 }
 
-static void malformed_links_and_special_files_find_nothing(void **state)
+TEST_WITH(malformed_links_and_special_files_find_nothing, empty_root, NULL)
 {
 	static char section[70000];
 	char *longest = calloc(1, 4100);
 
-	(void)state;
 	memset(longest, 'x', 4099);
 	make_linked("longest", longest, "plain1.debug");
 	assert_found("longest", "/opt/app/prog", "");
@@ -267,14 +254,13 @@ static void malformed_links_and_special_files_find_nothing(void **state)
 }
 
 /* What has been cut or changed is never taken by its CRC. */
-static void damaged_linked_files_are_never_used(void **state)
+TEST_WITH(damaged_linked_files_are_never_used, empty_root, NULL)
 {
 	size_t size, module_size;
 	unsigned char *debug = read_scratch("plain1.debug", &size);
 	unsigned char *module = read_scratch("plain1.linked", &module_size);
 	uint64_t seed = 0x2545f4914f6cdd1d;
 
-	(void)state;
 	for (int round = 0; round < 200; round++) {
 		size_t at = next_random(&seed) % size;
 		unsigned char bit = 1 << next_random(&seed) % 8;
@@ -312,13 +298,12 @@ static int count_progress(void *context, const char *what, uint64_t done, uint64
 	return ++*calls < 0;
 }
 
-static void checking_a_crc_reports_progress_and_can_be_cancelled(void **state)
+TEST_WITH(checking_a_crc_reports_progress_and_can_be_cancelled, empty_root, NULL)
 {
 	int calls = 0;
 	struct debug_file_request request = {
 		.path = "/opt/app/prog", .progress = count_progress, .context = &calls};
 
-	(void)state;
 	run("cp plain1.debug root/opt/app/");
 	request.elf_fd = open_scratch("plain1.linked", O_RDONLY);
 	request.root_fd = open_scratch("root", O_PATH | O_DIRECTORY);
@@ -330,13 +315,12 @@ static void checking_a_crc_reports_progress_and_can_be_cancelled(void **state)
 	close(request.root_fd);
 }
 
-static void a_lack_of_descriptors_is_never_a_missing_file(void **state)
+TEST_WITH(a_lack_of_descriptors_is_never_a_missing_file, empty_root, NULL)
 {
 	struct debug_file_request request = {.path = "/opt/app/prog"};
 	struct rlimit limit, none;
 	struct answer a;
 
-	(void)state;
 	place_for("root", "id1", "id1.debug");
 	request.elf_fd = open_scratch("id1.stripped", O_RDONLY);
 	request.root_fd = open_scratch("root", O_PATH | O_DIRECTORY);
@@ -353,12 +337,11 @@ static void a_lack_of_descriptors_is_never_a_missing_file(void **state)
 	close(request.root_fd);
 }
 
-static void the_identity_changes_with_any_file_or_offset(void **state)
+TEST_WITH(the_identity_changes_with_any_file_or_offset, empty_root, NULL)
 {
 	int a = open_scratch("id1", O_RDONLY), b = open_scratch("id2", O_RDONLY);
 	uint64_t before = debug_file_identity(a, 0, -1, -1);
 
-	(void)state;
 	assert_true(before && before == debug_file_identity(a, 0, -1, -1));
 	assert_true(before != debug_file_identity(b, 0, -1, -1));
 	assert_true(before != debug_file_identity(a, 4096, -1, -1));
@@ -392,9 +375,8 @@ static void assert_alternate(const char *where)
 	assert_string_equal(a.alternate, where);
 }
 
-static void dwz_files_are_found_by_path_or_build_id(void **state)
+TEST_WITH(dwz_files_are_found_by_path_or_build_id, empty_root, NULL)
 {
-	(void)state;
 	if (!has_tool("dwz")) {
 		print_message("skipped: there is no dwz\n");
 		skip();
@@ -431,11 +413,10 @@ static void dwz_files_are_found_by_path_or_build_id(void **state)
 }
 
 /* A module that has its own debug information but for dwz's part. */
-static void a_module_with_debug_information_gets_its_dwz_file(void **state)
+TEST_WITH(a_module_with_debug_information_gets_its_dwz_file, empty_root, NULL)
 {
 	struct answer a;
 
-	(void)state;
 	if (!has_tool("dwz"))
 		skip();
 	run("cp id1 id1.whole && cp id2 id2.whole && "
@@ -448,23 +429,5 @@ static void a_module_with_debug_information_gets_its_dwz_file(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(a_debug_file_is_found_by_its_build_id),
-		TEST(a_file_without_the_right_build_id_is_refused),
-		TEST(a_whole_build_id_needs_no_module),
-		TEST(too_long_or_short_build_ids_find_nothing),
-		TEST(a_linked_file_is_found_in_the_usual_places),
-		TEST(linked_files_need_the_right_crc_or_build_id),
-		TEST(a_module_is_not_its_own_debug_file),
-		TEST(links_do_not_lead_out_of_the_root),
-		TEST(malformed_links_and_special_files_find_nothing),
-		TEST(damaged_linked_files_are_never_used),
-		TEST(checking_a_crc_reports_progress_and_can_be_cancelled),
-		TEST(a_lack_of_descriptors_is_never_a_missing_file),
-		TEST(the_identity_changes_with_any_file_or_offset),
-		TEST(dwz_files_are_found_by_path_or_build_id),
-		TEST(a_module_with_debug_information_gets_its_dwz_file),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

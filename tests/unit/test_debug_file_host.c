@@ -3,11 +3,6 @@
  * Debug files that are on the host and not in the target's root, and the kernel's: tested in a child
  * that has a directory of ours as its "/".
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "symbolize/debug_file.h"
 
 #include "unit/debug_file_support.h"
@@ -122,14 +118,13 @@ static void check_host(const uint8_t *id, size_t size)
 	_exit(0);
 }
 
-static void files_absent_from_the_root_come_from_the_host(void **state)
+TEST_WITH(files_absent_from_the_root_come_from_the_host, empty_root, NULL)
 {
 	uint8_t id[64];
 	size_t size = build_id_of("id1", id);
 	pid_t pid;
 	int status;
 
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("skipped: needs root\n");
 		skip();
@@ -153,9 +148,5 @@ static void files_absent_from_the_root_come_from_the_host(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(files_absent_from_the_root_come_from_the_host),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

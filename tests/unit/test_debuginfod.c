@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* runs: waiting */
 /* Debug files from servers: good ones, broken ones, slow ones, none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/file_finder.h"
@@ -217,11 +213,10 @@ static bool prepare_client(void)
 	return false;
 }
 
-static void only_missing_files_are_fetched_and_are_cached(void **state)
+TEST_WITH(only_missing_files_are_fetched_and_are_cached, empty_root, NULL)
 {
 	struct answer a;
 
-	(void)state;
 	if (!prepare_client())
 		skip();
 	run("cp id1.debug served");
@@ -239,11 +234,10 @@ static void only_missing_files_are_fetched_and_are_cached(void **state)
 	assert_int_equal(a.counts.by_build_id, 1);
 }
 
-static void a_bad_server_gives_no_debug_file(void **state)
+TEST_WITH(a_bad_server_gives_no_debug_file, empty_root, NULL)
 {
 	struct answer a;
 
-	(void)state;
 	if (!prepare_client())
 		skip();
 	a = query_server(SERVE_404);
@@ -284,12 +278,11 @@ static struct answer query_impatiently(enum server_mode mode, int *patience)
 	return a;
 }
 
-static void a_cancelled_download_ends_without_a_file(void **state)
+TEST_WITH(a_cancelled_download_ends_without_a_file, empty_root, NULL)
 {
 	struct answer a;
 	int patience = 1;
 
-	(void)state;
 	if (!prepare_client())
 		skip();
 	a = query_impatiently(SERVE_START, &patience);
@@ -304,7 +297,7 @@ static void a_cancelled_download_ends_without_a_file(void **state)
 }
 
 /* A server that takes longer than a helper may be silent is waited for. */
-static void a_server_may_be_slower_than_the_silence_limit(void **state)
+TEST_WITH(a_server_may_be_slower_than_the_silence_limit, empty_root, NULL)
 {
 	const struct finder_limits limits = {
 		.silence_ns = 2 * SECOND, .user_ns = 60 * SECOND, .others_ns = 60 * SECOND};
@@ -319,7 +312,6 @@ static void a_server_may_be_slower_than_the_silence_limit(void **state)
 	struct file_finder *f;
 	struct server server;
 
-	(void)state;
 	if (!prepare_client())
 		skip();
 	setenv("DEBUGINFOD_TIMEOUT", "20", 1);
@@ -338,12 +330,11 @@ static void a_server_may_be_slower_than_the_silence_limit(void **state)
 }
 
 /* A server that is not there is given up. */
-static void servers_are_not_used_after_repeated_failures(void **state)
+TEST_WITH(servers_are_not_used_after_repeated_failures, empty_root, NULL)
 {
 	struct answer a = {};
 	struct server server;
 
-	(void)state;
 	if (!prepare_client())
 		skip();
 	run("rm -rf client");
@@ -365,13 +356,5 @@ static void servers_are_not_used_after_repeated_failures(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(only_missing_files_are_fetched_and_are_cached),
-		TEST(a_bad_server_gives_no_debug_file),
-		TEST(a_cancelled_download_ends_without_a_file),
-		TEST(a_server_may_be_slower_than_the_silence_limit),
-		TEST(servers_are_not_used_after_repeated_failures),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

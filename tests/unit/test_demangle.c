@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names made readable: known ones, hostile ones, and thousands of real ones beside c++filt. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "symbolize/demangle.h"
@@ -25,9 +21,8 @@ static void assert_demangled(const char *mangled, const char *expected)
 	assert_int_equal(length, strlen(expected));
 }
 
-static void plain_names_stay_and_cxx_names_become_signatures(void **state)
+TEST(plain_names_stay_and_cxx_names_become_signatures)
 {
-	(void)state;
 	assert_demangled("main", "main");
 	assert_demangled("", "");
 	assert_demangled("_", "_");
@@ -41,18 +36,16 @@ static void plain_names_stay_and_cxx_names_become_signatures(void **state)
 	assert_demangled("_GLOBAL__I_main", "global constructors keyed to main");
 }
 
-static void suffixes_of_clones_follow_the_demangled_name(void **state)
+TEST(suffixes_of_clones_follow_the_demangled_name)
 {
-	(void)state;
 	assert_demangled("_Z3fooi.cold", "foo(int) [clone .cold]");
 	assert_demangled("_Z3fooi.part.0", "foo(int) [clone .part.0]");
 	assert_demangled("_Z3fooi.isra.0.cold", "foo(int) [clone .isra.0] [clone .cold]");
 	assert_demangled("foo.part.0", "foo.part.0");
 }
 
-static void rust_and_d_names_are_demangled_and_go_stays(void **state)
+TEST(rust_and_d_names_are_demangled_and_go_stays)
 {
-	(void)state;
 	assert_demangled("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
 			 "core::fmt::Write::write_fmt");
 	assert_demangled(
@@ -67,11 +60,10 @@ static void rust_and_d_names_are_demangled_and_go_stays(void **state)
 	assert_demangled("__do_softirq", "__do_softirq");
 }
 
-static void long_names_are_cut_between_characters(void **state)
+TEST(long_names_are_cut_between_characters)
 {
 	char name[6000], small[6];
 
-	(void)state;
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	{
@@ -139,12 +131,11 @@ static void doubling_rust(char *out, size_t size, int levels)
 	snprintf(out + used, size - used, "E");
 }
 
-static void exponential_names_are_cut_or_left_mangled_in_time(void **state)
+TEST(exponential_names_are_cut_or_left_mangled_in_time)
 {
 	char name[20000], buffer[DEMANGLED_SIZE];
 	double start = cpu_seconds();
 
-	(void)state;
 	for (int levels = 1; levels < 34; levels++) {
 		doubling_cxx(name, sizeof(name), levels);
 		demangle(name, buffer, sizeof(buffer));
@@ -187,7 +178,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed;
 }
 
-static void mutated_names_never_overflow_the_buffer(void **state)
+TEST(mutated_names_never_overflow_the_buffer)
 {
 	static const char *const names[] = {
 		"_ZNSt6vectorISt4pairISsS0_IS1_S1_EESaIS2_EE17_M_realloc_insertIJS2_EEEvN9__gnu_cxx17__normal_iteratorIPS2_S4_EEDpOT_",
@@ -201,7 +192,6 @@ static void mutated_names_never_overflow_the_buffer(void **state)
 	char name[512], buffer[DEMANGLED_SIZE];
 	uint64_t seed = 0x9e3779b97f4a7c15;
 
-	(void)state;
 	for (int round = 0; round < 60000; round++) {
 		size_t length;
 
@@ -268,7 +258,7 @@ static size_t compare_with_cxxfilt(const char *library, int limit)
 	return compared;
 }
 
-static void names_of_real_libraries_are_those_of_cxxfilt(void **state)
+TEST(names_of_real_libraries_are_those_of_cxxfilt)
 {
 	static const char *const libstdcxx[] = {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
 						"/usr/lib/aarch64-linux-gnu/libstdc++.so.6",
@@ -278,7 +268,6 @@ static void names_of_real_libraries_are_those_of_cxxfilt(void **state)
 					   "/usr/lib/aarch64-linux-gnu/libLLVM-14.so.1", NULL};
 	int which = first_existing(libstdcxx);
 
-	(void)state;
 	if (which < 0) {
 		print_message("skipped: libstdc++ is not there\n");
 		skip();
@@ -291,15 +280,5 @@ static void names_of_real_libraries_are_those_of_cxxfilt(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_names_stay_and_cxx_names_become_signatures),
-		cmocka_unit_test(suffixes_of_clones_follow_the_demangled_name),
-		cmocka_unit_test(rust_and_d_names_are_demangled_and_go_stays),
-		cmocka_unit_test(long_names_are_cut_between_characters),
-		cmocka_unit_test(exponential_names_are_cut_or_left_mangled_in_time),
-		cmocka_unit_test(mutated_names_never_overflow_the_buffer),
-		cmocka_unit_test(names_of_real_libraries_are_those_of_cxxfilt),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of a large table: those of a few symbols are read alone and are the same as of all; too many, or a table that is cut. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_private.h"
 
@@ -106,13 +102,12 @@ static int check_name(void *context, const struct elf_symbol *s)
 	return 0;
 }
 
-static void few_names_are_read_alone(void **state)
+TEST(few_names_are_read_alone)
 {
 	struct walk w = {.step = 997};
 	int fd = make_large_file(0);
 	struct elf_file *file;
 
-	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	for (int again = 0; again < 3; again++)
 		assert_int_equal(elf_file__each_wanted_symbol(file, want, check_name, &w), 0);
@@ -133,12 +128,11 @@ static void few_names_are_read_alone(void **state)
 	close(fd);
 }
 
-static void special_names_alone(void **state)
+TEST(special_names_alone)
 {
 	static const unsigned int steps[] = {LONG, VERSIONED, ENDLESS};
 	int fd = make_large_file(0);
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct walk w = {.step = steps[i] * 100};
 		struct elf_file *file;
@@ -155,13 +149,12 @@ static void special_names_alone(void **state)
 	close(fd);
 }
 
-static void a_table_that_is_cut(void **state)
+TEST(a_table_that_is_cut)
 {
 	struct walk w = {.step = 997};
 	int fd = make_large_file(STRINGS_AT + STRINGS - 100 * NAME_ROOM);
 	struct elf_file *file;
 
-	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(elf_file__each_wanted_symbol(file, want, check_name, &w), -EBADMSG);
 	assert_int_equal(w.wanted, 5);
@@ -170,13 +163,12 @@ static void a_table_that_is_cut(void **state)
 	close(fd);
 }
 
-static void all_without_a_choice(void **state)
+TEST(all_without_a_choice)
 {
 	struct walk w = {.step = 1};
 	int fd = make_large_file(0);
 	struct elf_file *file;
 
-	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(elf_file__each_symbol(file, check_name, &w), 0);
 	assert_int_equal(w.reported, SYMBOLS - 1);
@@ -185,13 +177,12 @@ static void all_without_a_choice(void **state)
 }
 
 /* Given back, they are read again. */
-static void dynamic_names_are_given_back(void **state)
+TEST(dynamic_names_are_given_back)
 {
 	struct walk w = {.step = 1};
 	int fd = make_large_file(0);
 	struct elf_file *file;
 
-	(void)state;
 	dynamic_symbols(fd);
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	for (unsigned int again = 1; again <= 2; again++) {
@@ -208,13 +199,5 @@ static void dynamic_names_are_given_back(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(few_names_are_read_alone),
-		cmocka_unit_test(special_names_alone),
-		cmocka_unit_test(a_table_that_is_cut),
-		cmocka_unit_test(all_without_a_choice),
-		cmocka_unit_test(dynamic_names_are_given_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

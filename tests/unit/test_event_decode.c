@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checking events: one sound event of each type, every way to break it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "stream/event_decode.h"
 #include "stream/symbol_blob.h"
 
@@ -434,12 +430,11 @@ static struct event_handler handler_for(struct calls *calls)
 	};
 }
 
-static void each_type_reaches_its_callback(void **state)
+TEST(each_type_reaches_its_callback)
 {
 	union event *e = malloc(sizeof(*e));
 	struct event_handler nobody = {};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(types); i++) {
 		struct calls calls = {};
 		struct event_handler handler = handler_for(&calls);
@@ -461,7 +456,7 @@ static void each_type_reaches_its_callback(void **state)
 	free(e);
 }
 
-static void code_copies_beyond_their_limits_are_refused(void **state)
+TEST(code_copies_beyond_their_limits_are_refused)
 {
 	union event *e = malloc(sizeof(*e));
 	struct code_copy_event *copy = (struct code_copy_event *)e;
@@ -469,7 +464,6 @@ static void code_copies_beyond_their_limits_are_refused(void **state)
 				   &copy->lines_size};
 	const uint16_t most[] = {CODE_COPY_HEAD, CODE_COPY_NAME, CODE_COPY_FILE, 40};
 
-	(void)state;
 	make_code_copy(e);
 	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
 	for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -482,14 +476,13 @@ static void code_copies_beyond_their_limits_are_refused(void **state)
 	free(e);
 }
 
-static void unknown_types_are_skipped(void **state)
+TEST(unknown_types_are_skipped)
 {
 	const int unknown[] = {EVENT_NONE, 3, 43, 999};
 	struct calls calls = {};
 	struct event_handler handler = handler_for(&calls);
 	union event *e = malloc(sizeof(*e));
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(unknown); i++) {
 		make(e, unknown[i], 64);
 		assert_int_equal(event_decode(&e->header, &handler), 0);
@@ -516,12 +509,11 @@ static void unknown_types_are_skipped(void **state)
 	X(e->visit.account.found = VISIT_ALL + 1)                                                  \
 	X(e->header.size = sizeof(struct visit_event) - 8)
 
-static void a_malformed_visit_is_refused(void **state)
+TEST(a_malformed_visit_is_refused)
 {
 	union event *e = malloc(sizeof(*e));
 	struct visit_books_event *books = (struct visit_books_event *)e;
 
-	(void)state;
 	make_visit(e);
 	assert_int_equal(event_check(&e->header, e->header.size), 0);
 	assert_ptr_equal(event_stack(&e->header), &e->visit.stack);
@@ -543,11 +535,10 @@ static void a_malformed_visit_is_refused(void **state)
 	free(e);
 }
 
-static void jit_events_with_invalid_fields_are_refused(void **state)
+TEST(jit_events_with_invalid_fields_are_refused)
 {
 	union event *e = malloc(sizeof(*e));
 
-	(void)state;
 	make_jit_file(e);
 	assert_int_equal(event_check(&e->header, e->header.size), 0);
 	e->jit_file.file = 0;
@@ -566,11 +557,10 @@ static void jit_events_with_invalid_fields_are_refused(void **state)
 }
 
 /* An event whose memory ends within it is refused, with its own size and with the shorter one. */
-static void cut_events_are_refused_without_reading_beyond(void **state)
+TEST(cut_events_are_refused_without_reading_beyond)
 {
 	union event *e = malloc(sizeof(*e));
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(types); i++) {
 		uint32_t whole;
 
@@ -594,12 +584,11 @@ static void cut_events_are_refused_without_reading_beyond(void **state)
 }
 
 /* Every byte of every event, with every bit pattern of a few: no reading beyond, no crash. */
-static void changed_bytes_cause_no_reads_beyond_the_event(void **state)
+TEST(changed_bytes_cause_no_reads_beyond_the_event)
 {
 	static const unsigned char patterns[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
 	union event *e = malloc(sizeof(*e));
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(types); i++) {
 		make_sound(e, types[i]);
 		uint32_t whole = e->header.size;
@@ -625,11 +614,10 @@ static void changed_bytes_cause_no_reads_beyond_the_event(void **state)
 		assert_int_equal(event_check(&e->header, sizeof(*e)), -EBADMSG);                   \
 	} while (0)
 
-static void each_rule_refuses_the_event_that_breaks_it(void **state)
+TEST(each_rule_refuses_the_event_that_breaks_it)
 {
 	union event *e = malloc(sizeof(*e));
 
-	(void)state;
 	REFUSED(make_sample(e), e->header.size += 4);
 	REFUSED(make_sample(e), e->header.size = 8);
 	REFUSED(make_sample(e), e->header.size = EVENT_SIZE_MAX + 8);
@@ -703,16 +691,5 @@ static void each_rule_refuses_the_event_that_breaks_it(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_type_reaches_its_callback),
-		cmocka_unit_test(code_copies_beyond_their_limits_are_refused),
-		cmocka_unit_test(unknown_types_are_skipped),
-		cmocka_unit_test(a_malformed_visit_is_refused),
-		cmocka_unit_test(jit_events_with_invalid_fields_are_refused),
-		cmocka_unit_test(cut_events_are_refused_without_reading_beyond),
-		cmocka_unit_test(changed_bytes_cause_no_reads_beyond_the_event),
-		cmocka_unit_test(each_rule_refuses_the_event_that_breaks_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

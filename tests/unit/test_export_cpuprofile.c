@@ -107,12 +107,11 @@ static void check_thread(const struct profile *p, uint32_t id)
 	cJSON_Delete(file);
 }
 
-static void every_thread_has_its_stacks_times_and_cpu_time(void **state)
+TEST(every_thread_has_its_stacks_times_and_cpu_time)
 {
 	struct fixture f;
 	const struct profile *p;
 
-	(void)state;
 	for (size_t i = 0; i < NAMED_PROFILES; i++) {
 		if (!strcmp(named_profiles[i].name, "hostile")) /* names are changed there */
 			continue;
@@ -128,14 +127,13 @@ static void every_thread_has_its_stacks_times_and_cpu_time(void **state)
 }
 
 /* One node for each call path, one definition site, ticks where the leaf was, in its own file. */
-static void each_call_path_of_a_recursion_has_one_node(void **state)
+TEST(each_call_path_of_a_recursion_has_one_node)
 {
 	struct fixture f;
 	cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "recursion"), NULL);
 	size_t count, fibs = 0, ticks = 0;
 	struct node *nodes = read_nodes(file, &count);
 
-	(void)state;
 	for (size_t i = 1; i <= count; i++) {
 		const cJSON *frame = get(nodes[i].json, "callFrame"), *tick;
 
@@ -159,7 +157,7 @@ static void each_call_path_of_a_recursion_has_one_node(void **state)
 }
 
 /* [C7] Lines of a file that was included into the function are not drawn on the function's own file. */
-static void lines_of_an_included_file_have_no_ticks(void **state)
+TEST(lines_of_an_included_file_have_no_ticks)
 {
 	struct location_id own, other;
 	struct thread_id thread;
@@ -167,7 +165,6 @@ static void lines_of_an_included_file_have_no_ticks(void **state)
 	cJSON *file;
 	const cJSON *ticks;
 
-	(void)state;
 	fixture__init(&f, 10);
 	f.process = add_process(&f, 1, "a", 0, 0);
 	thread = add_thread(&f, f.process, 1, true, "a", 0);
@@ -188,7 +185,7 @@ static void lines_of_an_included_file_have_no_ticks(void **state)
 }
 
 /* 101 samples in a second are 101 ms of work, and idleness stands for the rest of it. */
-static void idle_time_fills_the_gaps_between_samples(void **state)
+TEST(idle_time_fills_the_gaps_between_samples)
 {
 	struct fixture f;
 	cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "gaps"), NULL);
@@ -196,7 +193,6 @@ static void idle_time_fills_the_gaps_between_samples(void **state)
 	struct node *nodes = read_nodes(file, &count);
 	double duration = number(file, "endTime") - number(file, "startTime"), hits = 0, work = 0;
 
-	(void)state;
 	for (size_t i = 1; i <= count; i++) {
 		hits += number(nodes[i].json, "hitCount");
 		if (!strcmp(name_of(&nodes[i]), "work"))
@@ -209,7 +205,7 @@ static void idle_time_fills_the_gaps_between_samples(void **state)
 }
 
 /* Equal names in different binaries are different functions to DevTools, by their scripts. */
-static void equal_names_in_different_binaries_are_two_scripts(void **state)
+TEST(equal_names_in_different_binaries_are_two_scripts)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
@@ -219,7 +215,6 @@ static void equal_names_in_different_binaries_are_two_scripts(void **state)
 	struct node *nodes = read_nodes(file, &count);
 	const char *scripts[2];
 
-	(void)state;
 	for (size_t i = 1; i <= count; i++)
 		if (!strcmp(name_of(&nodes[i]), "main")) {
 			assert_true(mains < 2);
@@ -233,7 +228,7 @@ static void equal_names_in_different_binaries_are_two_scripts(void **state)
 }
 
 /* [C10] Positions that no viewer can count to are unknown, and so are absent ones. */
-static void absent_and_excessive_positions_are_unknown(void **state)
+TEST(absent_and_excessive_positions_are_unknown)
 {
 	static const struct {
 		uint32_t line, column;
@@ -245,7 +240,6 @@ static void absent_and_excessive_positions_are_unknown(void **state)
 		{1u + INT32_MAX, UINT32_MAX, -1, -1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture f;
 		struct location_id place;
@@ -270,13 +264,12 @@ static void absent_and_excessive_positions_are_unknown(void **state)
 }
 
 /* A path of any bytes is a URL of plain ones; a relative one is none. */
-static void only_absolute_paths_become_percent_encoded_urls(void **state)
+TEST(only_absolute_paths_become_percent_encoded_urls)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
 	char *text = export_text(&cpuprofile_exporter, p, NULL);
 
-	(void)state;
 	assert_non_null(strstr(text, "\"file:///src/%FF%20%22%23%3F%25.c\""));
 	assert_null(strstr(text, "relative"));
 	free(text);
@@ -285,15 +278,5 @@ static void only_absolute_paths_become_percent_encoded_urls(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_thread_has_its_stacks_times_and_cpu_time),
-		cmocka_unit_test(each_call_path_of_a_recursion_has_one_node),
-		cmocka_unit_test(idle_time_fills_the_gaps_between_samples),
-		cmocka_unit_test(lines_of_an_included_file_have_no_ticks),
-		cmocka_unit_test(equal_names_in_different_binaries_are_two_scripts),
-		cmocka_unit_test(only_absolute_paths_become_percent_encoded_urls),
-		cmocka_unit_test(absent_and_excessive_positions_are_unknown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -162,12 +162,11 @@ static void check_file(const struct profile *p)
 	cJSON_Delete(file);
 }
 
-static void every_sample_leads_back_to_its_stack(void **state)
+TEST(every_sample_leads_back_to_its_stack)
 {
 	static const char *const names[] = {"recursion", "processes", "gaps"};
 	struct fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		check_file(build_profile(&f, names[i]));
 		profile_builder__free(f.b);
@@ -178,7 +177,7 @@ static void every_sample_leads_back_to_its_stack(void **state)
 	}
 }
 
-static void lives_of_a_pid_are_numbered_in_order(void **state)
+TEST(lives_of_a_pid_are_numbered_in_order)
 {
 	static const char *const want[][3] = {
 		{"300", "300", "sh"},	       {"2", "2", "kworker/0:1"},
@@ -191,7 +190,6 @@ static void lives_of_a_pid_are_numbered_in_order(void **state)
 	const cJSON *thread;
 	size_t i = 0;
 
-	(void)state;
 	cJSON_ArrayForEach (thread, get(file, "threads")) {
 		assert_true(i < 5);
 		assert_string_equal(string(thread, "pid"), want[i][0]);
@@ -204,14 +202,13 @@ static void lives_of_a_pid_are_numbered_in_order(void **state)
 	profile_builder__free(f.b);
 }
 
-static void the_busiest_threads_are_selected_and_shown(void **state)
+TEST(the_busiest_threads_are_selected_and_shown)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
 	cJSON *file = export_json(&firefox_exporter, p, NULL);
 	const cJSON *selected = get(get(file, "meta"), "initialSelectedThreads");
 
-	(void)state;
 	assert_int_equal(cJSON_GetArraySize(selected), 1);
 	assert_int_equal(cJSON_GetArrayItem(selected, 0)->valueint, 4);
 	cJSON_Delete(file);
@@ -227,7 +224,7 @@ static void the_busiest_threads_are_selected_and_shown(void **state)
 }
 
 /* A function that is called in one place and inlined in another is one row of funcTable. */
-static void an_inlined_and_called_function_is_one_row(void **state)
+TEST(an_inlined_and_called_function_is_one_row)
 {
 	struct fixture f;
 	struct location_id called, inlined, other;
@@ -235,7 +232,6 @@ static void an_inlined_and_called_function_is_one_row(void **state)
 	const cJSON *shared, *functions, *frames;
 	cJSON *file;
 
-	(void)state;
 	fixture__init(&f, 10);
 	f.process = add_process(&f, 42, "fixture", 0, 0);
 	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
@@ -261,12 +257,11 @@ static void an_inlined_and_called_function_is_one_row(void **state)
 	profile_builder__free(f.b);
 }
 
-static void profiles_without_samples_still_have_threads(void **state)
+TEST(profiles_without_samples_still_have_threads)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "empty"), NULL);
 
-	(void)state;
 	assert_int_equal(cJSON_GetArraySize(get(file, "threads")), 1);
 	cJSON_Delete(file);
 	profile_builder__free(f.b);
@@ -277,13 +272,12 @@ static void profiles_without_samples_still_have_threads(void **state)
 	profile_builder__free(f.b);
 }
 
-static void the_file_has_the_session_and_the_build_ids(void **state)
+TEST(the_file_has_the_session_and_the_build_ids)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "recursion"), NULL);
 	const cJSON *meta = get(file, "meta"), *lib = cJSON_GetArrayItem(get(file, "libs"), 1);
 
-	(void)state;
 	assert_true(number(meta, "interval") == 1);
 	assert_true(number(meta, "startTimeAsClockMonotonicNanosecondsSinceBoot") == START);
 	assert_string_equal(string(meta, "product"), "sysprof 0.1.0");
@@ -320,13 +314,12 @@ static double item(const cJSON *array, int i)
 /* ---- the checklist --------------------------------------------------------------------------- */
 
 /* [F1] Milliseconds, categories with colours; tests/e2e/structure_checker.py has the tables and indexes. */
-static void times_are_milliseconds_and_categories_have_colours(void **state)
+TEST(times_are_milliseconds_and_categories_have_colours)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "recursion"), NULL);
 	const cJSON *meta = get(file, "meta"), *category;
 
-	(void)state;
 	assert_true(number(meta, "interval") == MS / 1e6);
 	assert_float_equal(number(meta, "startTime"), REALTIME / 1e6, 1e-3);
 	assert_true(cJSON_IsArray(get(file, "counters")) && cJSON_IsArray(get(file, "threads")));
@@ -340,7 +333,7 @@ static void times_are_milliseconds_and_categories_have_colours(void **state)
 }
 
 /* [F2] The unit is declared, the first delta is 0, and so are those over idle times. */
-static void cpu_deltas_are_zero_initially_and_over_idle_times(void **state)
+TEST(cpu_deltas_are_zero_initially_and_over_idle_times)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "gaps"), NULL);
@@ -348,7 +341,6 @@ static void cpu_deltas_are_zero_initially_and_over_idle_times(void **state)
 	const cJSON *time = get(samples, "time"), *delta = get(samples, "threadCPUDelta");
 	int idle = 0;
 
-	(void)state;
 	assert_string_equal(string(get(get(file, "meta"), "sampleUnits"), "threadCPUDelta"), "ns");
 	assert_true(item(delta, 0) == 0);
 	for (int i = 1; i < cJSON_GetArraySize(time); i++) {
@@ -363,7 +355,7 @@ static void cpu_deltas_are_zero_initially_and_over_idle_times(void **state)
 }
 
 /* [F3] A function has the line of its definition, its frames those that were executed. */
-static void functions_have_definition_lines_and_frames_executed_ones(void **state)
+TEST(functions_have_definition_lines_and_frames_executed_ones)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "recursion"), NULL);
@@ -371,7 +363,6 @@ static void functions_have_definition_lines_and_frames_executed_ones(void **stat
 	const cJSON *frames = get(shared, "frameTable");
 	bool executed[32] = {};
 
-	(void)state;
 	for (int i = 0; i < (int)number(frames, "length"); i++) {
 		int function = (int)item(get(frames, "func"), i);
 		int name = (int)item(get(functions, "name"), function);
@@ -388,7 +379,7 @@ static void functions_have_definition_lines_and_frames_executed_ones(void **stat
 }
 
 /* [F4] A-B and A-B-C are three nodes, callers first. */
-static void stacks_share_their_prefix_callers_first(void **state)
+TEST(stacks_share_their_prefix_callers_first)
 {
 	struct fixture f;
 	struct location_id a, b, c;
@@ -396,7 +387,6 @@ static void stacks_share_their_prefix_callers_first(void **state)
 	const cJSON *shared, *stacks, *samples;
 	cJSON *file;
 
-	(void)state;
 	fixture__init(&f, 10);
 	f.process = add_process(&f, 42, "fixture", 0, 0);
 	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
@@ -423,14 +413,13 @@ static void stacks_share_their_prefix_callers_first(void **state)
  * [F6] The viewer's settings; those of the threads are in
  * the_busiest_threads_are_selected_and_shown().
  */
-static void settings_of_the_viewer_are_switched_on(void **state)
+TEST(settings_of_the_viewer_are_switched_on)
 {
 	static const char *const on[] = {"symbolicated", "usesOnlyOneStackType",
 					 "sourceCodeIsNotOnSearchfox"};
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "processes"), NULL);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++)
 		assert_true(cJSON_IsTrue(get(get(file, "meta"), on[i])));
 	cJSON_Delete(file);
@@ -466,13 +455,12 @@ static void expect_threads(const cJSON *file, const char *key, const int *wanted
 }
 
 /* [F6] Of 500 threads: the main one, the busiest, and those that did a twentieth of it; at most 15. */
-static void a_crowd_shows_its_main_thread_and_the_busiest(void **state)
+TEST(a_crowd_shows_its_main_thread_and_the_busiest)
 {
 	static const int few[] = {0, 400, 401, 402, 450}, busiest[] = {450};
 	struct fixture f;
 	cJSON *file = export_crowd(&f, 3, 50, 49);
 
-	(void)state;
 	expect_threads(file, "initialVisibleThreads", few, 5);
 	expect_threads(file, "initialSelectedThreads", busiest, 1);
 	cJSON_Delete(file);
@@ -488,7 +476,7 @@ static void a_crowd_shows_its_main_thread_and_the_busiest(void **state)
 /* ---- markers and counters -------------------------------------------------------------------- */
 
 /* A million flaws are few markers, which count all of them. */
-static void flaws_become_few_markers_that_count_them_all(void **state)
+TEST(flaws_become_few_markers_that_count_them_all)
 {
 	struct fixture f;
 	struct location_id code;
@@ -497,7 +485,6 @@ static void flaws_become_few_markers_that_count_them_all(void **state)
 	uint64_t reported = 0, cut = 0, spans = 0;
 	cJSON *file;
 
-	(void)state;
 	fixture__init(&f, 400000);
 	f.process = add_process(&f, 42, "fixture", 0, 0);
 	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
@@ -528,14 +515,13 @@ static void flaws_become_few_markers_that_count_them_all(void **state)
 }
 
 /* A long path of a control group is cut between two characters. */
-static void a_long_cgroup_path_is_cut_between_characters(void **state)
+TEST(a_long_cgroup_path_is_cut_between_characters)
 {
 	static char path[(5 << 20) + 2];
 	struct fixture f;
 	const char *cut;
 	cJSON *file;
 
-	(void)state;
 	path[0] = '/';
 	for (size_t i = 1; i + 2 < sizeof(path); i += 2)
 		memcpy(path + i, "ä", 2);
@@ -568,7 +554,7 @@ static void add_gil_sample(struct fixture *f, struct thread_id thread, unsigned 
 }
 
 /* When a thread held the GIL, and when it was about to wait: markers of a category that other files do not have. */
-static void gil_states_are_markers_with_their_own_category(void **state)
+TEST(gil_states_are_markers_with_their_own_category)
 {
 	static const enum gil_state states[] = {GIL_UNKNOWN,  GIL_HELD, GIL_HELD,   GIL_RELEASED,
 						GIL_RELEASED, GIL_HELD, GIL_WAITING};
@@ -578,7 +564,6 @@ static void gil_states_are_markers_with_their_own_category(void **state)
 	const cJSON *markers, *start, *end, *name, *categories, *strings;
 	cJSON *file;
 
-	(void)state;
 	fixture__init(&f, 20);
 	profile_builder__session(f.b)->period = MS;
 	f.process = add_process(&f, 42, "fixture", 0, 0);
@@ -614,7 +599,7 @@ static void gil_states_are_markers_with_their_own_category(void **state)
 }
 
 /* What was sampled after a long pause is another marker. */
-static void samples_after_a_long_pause_are_another_marker(void **state)
+TEST(samples_after_a_long_pause_are_another_marker)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "events"), NULL);
@@ -622,7 +607,6 @@ static void samples_after_a_long_pause_are_another_marker(void **state)
 	double samples[8] = {};
 	int count = 0;
 
-	(void)state;
 	cJSON_ArrayForEach (marker, get(markers, "data"))
 		if (!strcmp(string(marker, "type"), "AmbiguousName"))
 			samples[count++] = number(marker, "samples");
@@ -633,9 +617,8 @@ static void samples_after_a_long_pause_are_another_marker(void **state)
 }
 
 /* The parts of a process's CPU time add up, however its threads' samples lie. */
-static void cpu_counters_and_threads_have_equal_cpu_time(void **state)
+TEST(cpu_counters_and_threads_have_equal_cpu_time)
 {
-	(void)state;
 	for (unsigned int seed = 0; seed < 5; seed++) {
 		struct fixture f;
 		const struct profile *p = build_random(&f, seed, 12, 1200);
@@ -662,7 +645,7 @@ static void cpu_counters_and_threads_have_equal_cpu_time(void **state)
 	}
 }
 
-static void memory_counters_hold_deltas_of_processes_with_threads(void **state)
+TEST(memory_counters_hold_deltas_of_processes_with_threads)
 {
 	static const double deltas[] = {10 << 20, 2 << 20, -(1 << 20)};
 	struct fixture f;
@@ -670,7 +653,6 @@ static void memory_counters_hold_deltas_of_processes_with_threads(void **state)
 	const cJSON *counter, *count;
 	int own = 0, others = 0;
 
-	(void)state;
 	cJSON_ArrayForEach (counter, get(file, "counters")) {
 		count = get(get(counter, "samples"), "count");
 		if (!strcmp(string(counter, "name"), "memory of sysprof")) {
@@ -695,7 +677,7 @@ static void memory_counters_hold_deltas_of_processes_with_threads(void **state)
 /* ---- sources --------------------------------------------------------------------------------- */
 
 /* A sample in softirq or hardirq has the same functions, and an innermost frame of that subcategory. */
-static void interrupt_contexts_are_subcategories_of_the_kernel(void **state)
+TEST(interrupt_contexts_are_subcategories_of_the_kernel)
 {
 	struct fixture f;
 	cJSON *file;
@@ -703,7 +685,6 @@ static void interrupt_contexts_are_subcategories_of_the_kernel(void **state)
 	static const int wanted[] = {0, 1, 2, 0};
 	int found = 0, stack, frame, work = -1;
 
-	(void)state;
 	interrupted_profile(&f);
 	file = export_json(&firefox_exporter, finish(&f), NULL);
 	shared = get(file, "shared");
@@ -740,14 +721,13 @@ static void interrupt_contexts_are_subcategories_of_the_kernel(void **state)
 }
 
 /* Its resource and library are the source file. */
-static void the_library_of_an_interpreted_function_is_its_source(void **state)
+TEST(the_library_of_an_interpreted_function_is_its_source)
 {
 	struct fixture f;
 	cJSON *file;
 	const cJSON *shared, *names, *lib;
 	int function, resource;
 
-	(void)state;
 	interpreted_profile(&f);
 	file = export_json(&firefox_exporter, finish(&f), NULL);
 	shared = get(file, "shared");
@@ -772,14 +752,13 @@ static void the_library_of_an_interpreted_function_is_its_source(void **state)
  * The viewer asks for a source by an address in a library: so JIT code with a source has one. A file:// URL
  * is a path there. The kernel's build-id is in the facts about the machine.
  */
-static void jit_code_and_the_kernel_have_libraries_and_addresses(void **state)
+TEST(jit_code_and_the_kernel_have_libraries_and_addresses)
 {
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "events"), NULL);
 	const cJSON *shared = get(file, "shared"), *frames = get(shared, "frameTable"), *lib, *name;
 	bool kernel = false, jit = false, path = false;
 
-	(void)state;
 	cJSON_ArrayForEach (lib, get(file, "libs")) {
 		jit |= !strcmp(string(lib, "name"), "[jit]");
 		if (strcmp(string(lib, "name"), "[kernel.kallsyms]"))
@@ -800,7 +779,7 @@ static void jit_code_and_the_kernel_have_libraries_and_addresses(void **state)
 	profile_builder__free(f.b);
 }
 
-static void file_urls_become_paths_and_other_urls_do_not(void **state)
+TEST(file_urls_become_paths_and_other_urls_do_not)
 {
 	static const struct {
 		const char *url, *path;
@@ -818,7 +797,6 @@ static void file_urls_become_paths_and_other_urls_do_not(void **state)
 		{"", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *path = file_url_path(cases[i].url);
 
@@ -832,30 +810,5 @@ static void file_urls_become_paths_and_other_urls_do_not(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_sample_leads_back_to_its_stack),
-		cmocka_unit_test(lives_of_a_pid_are_numbered_in_order),
-		cmocka_unit_test(the_busiest_threads_are_selected_and_shown),
-		cmocka_unit_test(an_inlined_and_called_function_is_one_row),
-		cmocka_unit_test(profiles_without_samples_still_have_threads),
-		cmocka_unit_test(the_file_has_the_session_and_the_build_ids),
-		cmocka_unit_test(times_are_milliseconds_and_categories_have_colours),
-		cmocka_unit_test(cpu_deltas_are_zero_initially_and_over_idle_times),
-		cmocka_unit_test(functions_have_definition_lines_and_frames_executed_ones),
-		cmocka_unit_test(stacks_share_their_prefix_callers_first),
-		cmocka_unit_test(settings_of_the_viewer_are_switched_on),
-		cmocka_unit_test(a_crowd_shows_its_main_thread_and_the_busiest),
-		cmocka_unit_test(flaws_become_few_markers_that_count_them_all),
-		cmocka_unit_test(a_long_cgroup_path_is_cut_between_characters),
-		cmocka_unit_test(gil_states_are_markers_with_their_own_category),
-		cmocka_unit_test(samples_after_a_long_pause_are_another_marker),
-		cmocka_unit_test(cpu_counters_and_threads_have_equal_cpu_time),
-		cmocka_unit_test(memory_counters_hold_deltas_of_processes_with_threads),
-		cmocka_unit_test(jit_code_and_the_kernel_have_libraries_and_addresses),
-		cmocka_unit_test(the_library_of_an_interpreted_function_is_its_source),
-		cmocka_unit_test(interrupt_contexts_are_subcategories_of_the_kernel),
-		cmocka_unit_test(file_urls_become_paths_and_other_urls_do_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

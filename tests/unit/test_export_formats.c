@@ -11,7 +11,7 @@
 #include "models/profile_dump.h"
 #include "profile/figures.h"
 
-static void the_suffix_of_a_path_selects_the_exporter(void **state)
+TEST(the_suffix_of_a_path_selects_the_exporter)
 {
 	static const struct {
 		const char *path, *format;
@@ -40,7 +40,6 @@ static void the_suffix_of_a_path_selects_the_exporter(void **state)
 		{"/tmp/a.json/b", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *why = NULL;
 		const struct exporter *exporter = exporter_for_path(cases[i].path, &why);
@@ -57,11 +56,10 @@ static void the_suffix_of_a_path_selects_the_exporter(void **state)
 }
 
 /* Half a gigabyte of JSON is more than V8 takes, of anything else it is not. */
-static void only_json_exports_have_a_size_limit(void **state)
+TEST(only_json_exports_have_a_size_limit)
 {
 	const uint64_t most = 536870888;
 
-	(void)state;
 	for (const struct exporter *const *e = exporters(); *e; e++) {
 		bool is_json = strstr((*e)->suffixes[0], "json") || *e == &cpuprofile_exporter;
 
@@ -70,9 +68,8 @@ static void only_json_exports_have_a_size_limit(void **state)
 	}
 }
 
-static void exporters_are_found_by_their_exact_names(void **state)
+TEST(exporters_are_found_by_their_exact_names)
 {
-	(void)state;
 	for (const struct exporter *const *e = exporters(); *e; e++) {
 		assert_ptr_equal(exporter_by_name((*e)->name), *e);
 		assert_non_null((*e)->suffixes[0]);
@@ -82,12 +79,11 @@ static void exporters_are_found_by_their_exact_names(void **state)
 	assert_null(exporter_by_name(""));
 }
 
-static void a_full_disk_is_an_export_error(void **state)
+TEST(a_full_disk_is_an_export_error)
 {
 	struct export_request request = {0};
 	struct fixture f;
 
-	(void)state;
 	request.profile = build_random(&f, 1, 4, 4000); /* more than a FILE's buffer */
 	for (const struct exporter *const *e = exporters(); *e; e++) {
 		FILE *full = fopen("/dev/full", "we");
@@ -107,9 +103,8 @@ static void a_full_disk_is_an_export_error(void **state)
 }
 
 /* [C11] For all formats. */
-static void equal_profiles_are_exported_as_equal_bytes(void **state)
+TEST(equal_profiles_are_exported_as_equal_bytes)
 {
-	(void)state;
 	for (const struct exporter *const *e = exporters(); *e; e++) {
 		struct fixture a, b;
 		const struct profile *p = build_random(&a, 7, 6, 600);
@@ -130,7 +125,7 @@ static void equal_profiles_are_exported_as_equal_bytes(void **state)
 	}
 }
 
-static void an_unknown_thread_is_an_invalid_request(void **state)
+TEST(an_unknown_thread_is_an_invalid_request)
 {
 	struct fixture f;
 	const struct export_request request = {
@@ -139,19 +134,17 @@ static void an_unknown_thread_is_an_invalid_request(void **state)
 		.thread = {99},
 	};
 
-	(void)state;
 	assert_non_null(request.out);
 	assert_int_equal(cpuprofile_exporter.write(&request), -EINVAL);
 	fclose(request.out);
 	profile_builder__free(f.b);
 }
 
-static void the_busiest_thread_is_that_with_the_most_events(void **state)
+TEST(the_busiest_thread_is_that_with_the_most_events)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
 
-	(void)state;
 	assert_string_equal(profile__string(p, p->threads[export_busiest_thread(p).v].name),
 			    "again");
 	profile_builder__free(f.b);
@@ -208,7 +201,7 @@ static int write_page(const struct profile *p, FILE *out)
 }
 
 /* A row of LEFT_OUT_FIGURES is in every format that shows figures. */
-static void a_figure_is_in_every_format(void **state)
+TEST(a_figure_is_in_every_format)
 {
 	static const struct {
 		const struct exporter *exporter;
@@ -223,7 +216,6 @@ static void a_figure_is_in_every_format(void **state)
 	struct fixture f;
 	struct profile p = *build_profile(&f, "recursion");
 
-	(void)state;
 	p.inlined_left_out = 98765;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		char *text = export_text(files[i].exporter, &p, NULL);
@@ -239,21 +231,19 @@ static void a_figure_is_in_every_format(void **state)
 }
 
 /* Files are in the goldens. */
-static void page_and_comments_show_the_counts_of_visits(void **state)
+TEST(page_and_comments_show_the_counts_of_visits)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "waits");
 
-	(void)state;
 	assert_writes(write_page, p, "\"visits\":{\"hz\":200,\"cpu_ns\":12345,\"due\":20,");
 	assert_writes(write_comments, p, "visits: 19 of 20 due at 200 a second, 0.000 s of CPU;");
 	profile_builder__free(f.b);
 }
 
 /* Each has a key and a text: a row of an X-macro of event.h that is not in the table has neither. */
-static void every_figure_has_a_key_and_a_text(void **state)
+TEST(every_figure_has_a_key_and_a_text)
 {
-	(void)state;
 	for (unsigned int id = 0; id < FIGURE_COUNT; id++) {
 		if (id == FIGURE_LEFT_OUT_END || id == FIGURE_STATES + WALL_NONE)
 			continue;
@@ -264,18 +254,5 @@ static void every_figure_has_a_key_and_a_text(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_suffix_of_a_path_selects_the_exporter),
-		cmocka_unit_test(exporters_are_found_by_their_exact_names),
-		cmocka_unit_test(only_json_exports_have_a_size_limit),
-		cmocka_unit_test(a_full_disk_is_an_export_error),
-		cmocka_unit_test(equal_profiles_are_exported_as_equal_bytes),
-		cmocka_unit_test(an_unknown_thread_is_an_invalid_request),
-		cmocka_unit_test(the_busiest_thread_is_that_with_the_most_events),
-		cmocka_unit_test(a_figure_is_in_every_format),
-		cmocka_unit_test(page_and_comments_show_the_counts_of_visits),
-		cmocka_unit_test(every_figure_has_a_key_and_a_text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

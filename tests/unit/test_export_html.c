@@ -168,14 +168,13 @@ static void check_data(const char *name)
 	profile_builder__free(f.b);
 }
 
-static void times_and_weights_of_samples_survive_the_encoding(void **state)
+TEST(times_and_weights_of_samples_survive_the_encoding)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMED_PROFILES; i++)
 		check_data(named_profiles[i].name);
 }
 
-static void equal_frames_are_merged(void **state)
+TEST(equal_frames_are_merged)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "recursion");
@@ -184,7 +183,6 @@ static void equal_frames_are_merged(void **state)
 	const char *at = data;
 	cJSON *words = read_words(&at);
 
-	(void)state;
 	/* fib, main, min, clamp, schedule, do_syscall_64, __libc_start_call_main */
 	assert_int_equal(counted(words, "functions"), 7);
 	/* fib has three lines of its own, and one below what was inlined */
@@ -204,7 +202,7 @@ static __attribute__((noinline)) char *page_of(const struct profile *p)
 }
 
 /* Nothing of a profile is in the page but as base64. */
-static void no_name_is_in_the_markup(void **state)
+TEST(no_name_is_in_the_markup)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
@@ -212,7 +210,6 @@ static void no_name_is_in_the_markup(void **state)
 	const char *mark = strstr(page, "id=\"profile\">");
 	size_t size;
 
-	(void)state;
 	assert_non_null(mark);
 	mark = strchr(mark, '>') + 1;
 	size = strspn(mark, base64_digits);
@@ -229,7 +226,7 @@ static void no_name_is_in_the_markup(void **state)
 	profile_builder__free(f.b);
 }
 
-static void base64_is_padded_to_whole_groups(void **state)
+TEST(base64_is_padded_to_whole_groups)
 {
 	static const struct {
 		const char *in, *out;
@@ -243,7 +240,6 @@ static void base64_is_padded_to_whole_groups(void **state)
 		{"foobar", "Zm9vYmFy"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *data = NULL;
 		size_t size = 0;
@@ -257,12 +253,11 @@ static void base64_is_padded_to_whole_groups(void **state)
 	}
 }
 
-static void a_full_disk_is_an_error(void **state)
+TEST(a_full_disk_is_an_error)
 {
 	struct fixture f;
 	struct export_request request = {.profile = build_profile(&f, "processes")};
 
-	(void)state;
 	request.out = fopen("/dev/full", "we");
 	assert_non_null(request.out);
 	setvbuf(request.out, NULL, _IONBF, 0);
@@ -273,13 +268,5 @@ static void a_full_disk_is_an_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(times_and_weights_of_samples_survive_the_encoding),
-		cmocka_unit_test(equal_frames_are_merged),
-		cmocka_unit_test(no_name_is_in_the_markup),
-		cmocka_unit_test(base64_is_padded_to_whole_groups),
-		cmocka_unit_test(a_full_disk_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -90,13 +90,12 @@ static void assert_utf8(const char *bytes)
 }
 
 /* 4,000 bytes a thousand times are 4 MB, and less than 4 MiB and a KiB each: nothing is cut. */
-static void names_that_fit_are_whole(void **state)
+TEST(names_that_fit_are_whole)
 {
 	struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 1, NAME_SIZE);
 	size_t size;
 
-	(void)state;
 	for (const struct exporter *const *e = exporters(); *e; e++)
 		free(export_bytes(*e, p, requesting(), &size));
 	free(export_bytes(&folded_exporter, p, requesting(), &size));
@@ -105,13 +104,12 @@ static void names_that_fit_are_whole(void **state)
 	profile_builder__free(f.b);
 }
 
-static void folded_names_are_cut(void **state)
+TEST(folded_names_are_cut)
 {
 	struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 3, NAME_SIZE);
 	char *out = export_text(&folded_exporter, p, requesting());
 
-	(void)state;
 	assert_int_equal(left_out.names, 3);
 	assert_int_equal(left_out.name_size, 1024);
 	assert_true(strlen(out) < 4 * 1024 * 1024 + 1024 * DEPTH);
@@ -123,7 +121,7 @@ static void folded_names_are_cut(void **state)
 }
 
 /* Chains in a hundred frames of forty samples: as short as names get. */
-static void folded_names_are_cut_as_short_as_is_needed(void **state)
+TEST(folded_names_are_cut_as_short_as_is_needed)
 {
 	struct fixture f;
 	struct location_id location;
@@ -132,7 +130,6 @@ static void folded_names_are_cut_as_short_as_is_needed(void **state)
 	const struct profile *p;
 	char *out;
 
-	(void)state;
 	fixture__init(&f, 100000);
 	thread = one_thread(&f);
 	location = named(&f, 16, 64, 900);
@@ -153,13 +150,12 @@ static void folded_names_are_cut_as_short_as_is_needed(void **state)
 	profile_builder__free(f.b);
 }
 
-static void names_of_trees_are_cut(void **state)
+TEST(names_of_trees_are_cut)
 {
 	static const struct exporter *const trees[] = {&cpuprofile_exporter, &trace_exporter};
 	struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 3, NAME_SIZE);
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		cJSON *json = export_json(trees[i], p, requesting());
 
@@ -188,12 +184,11 @@ static size_t report_size(const struct profile *p, bool callers, bool json)
 	return size;
 }
 
-static void names_of_reports_are_cut(void **state)
+TEST(names_of_reports_are_cut)
 {
 	struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 3, NAME_SIZE);
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		assert_true(report_size(p, i & 1, i & 2) < 8 << 20);
 		assert_int_equal(left_out.name_size, 1024);
@@ -203,7 +198,7 @@ static void names_of_reports_are_cut(void **state)
 }
 
 /* A gap of 10 million periods: the hits are all of them. */
-static void idle_samples_stand_for_several_periods(void **state)
+TEST(idle_samples_stand_for_several_periods)
 {
 	const uint64_t periods = 10000000;
 	struct fixture f;
@@ -215,7 +210,6 @@ static void idle_samples_stand_for_several_periods(void **state)
 	cJSON *json;
 	size_t count;
 
-	(void)state;
 	fixture__init(&f, 100);
 	profile_builder__session(f.b)->end = START + (periods + 100) * MS;
 	thread = one_thread(&f);
@@ -239,7 +233,7 @@ static void idle_samples_stand_for_several_periods(void **state)
 }
 
 /* One stack under many names of its thread is as many samples of a pprof file, in their order. */
-static void many_names_of_one_stack(void **state)
+TEST(many_names_of_one_stack)
 {
 	enum { NAMES = 20000 };
 	struct fixture f;
@@ -249,7 +243,6 @@ static void many_names_of_one_stack(void **state)
 	size_t size;
 	char comm[32];
 
-	(void)state;
 	fixture__init(&f, 2 * NAMES + 10);
 	thread = one_thread(&f);
 	stack = STACK(&f, named(&f, 16, 1, 10));
@@ -265,15 +258,5 @@ static void many_names_of_one_stack(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_that_fit_are_whole),
-		cmocka_unit_test(folded_names_are_cut),
-		cmocka_unit_test(folded_names_are_cut_as_short_as_is_needed),
-		cmocka_unit_test(names_of_trees_are_cut),
-		cmocka_unit_test(names_of_reports_are_cut),
-		cmocka_unit_test(idle_samples_stand_for_several_periods),
-		cmocka_unit_test(many_names_of_one_stack),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

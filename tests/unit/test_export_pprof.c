@@ -52,11 +52,10 @@ static void check_sums(const struct profile *p)
 	pprof__profile__free_unpacked(profile, NULL);
 }
 
-static void all_ticks_and_cpu_time_are_exported(void **state)
+TEST(all_ticks_and_cpu_time_are_exported)
 {
 	struct fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < NAMED_PROFILES; i++) {
 		check_sums(build_profile(&f, named_profiles[i].name));
 		profile_builder__free(f.b);
@@ -66,14 +65,13 @@ static void all_ticks_and_cpu_time_are_exported(void **state)
 }
 
 /* Rows that stand for several ticks, with one stack: one sample, with labels. */
-static void rows_of_equal_stack_and_labels_become_one_sample(void **state)
+TEST(rows_of_equal_stack_and_labels_become_one_sample)
 {
 	struct fixture f;
 	struct location_id place;
 	struct thread_id thread;
 	Pprof__Profile *profile;
 
-	(void)state;
 	fixture__init(&f, 10);
 	f.process = add_process(&f, 7, "a", 0, 0);
 	thread = add_thread(&f, f.process, 8, false, "b", 0);
@@ -112,7 +110,7 @@ static void rows_of_equal_stack_and_labels_become_one_sample(void **state)
 }
 
 /* Leaf first, and within a location the innermost function first; definitions in start_line. */
-static void inlined_functions_precede_the_function_around_them(void **state)
+TEST(inlined_functions_precede_the_function_around_them)
 {
 	static const char *const names[] = {"min", "clamp", "fib"};
 	static const int64_t starts[] = {2, 5, 10}, lines[] = {3, 7, 14};
@@ -120,7 +118,6 @@ static void inlined_functions_precede_the_function_around_them(void **state)
 	Pprof__Profile *profile = export_pprof(build_profile(&f, "recursion"));
 	size_t found = 0;
 
-	(void)state;
 	for (size_t i = 0; i < profile->n_location; i++) {
 		const Pprof__Location *location = profile->location[i];
 
@@ -143,7 +140,7 @@ static void inlined_functions_precede_the_function_around_them(void **state)
 }
 
 /* A function with lines in two files is two functions: that of the definition has a start_line. */
-static void a_function_of_two_files_is_exported_twice(void **state)
+TEST(a_function_of_two_files_is_exported_twice)
 {
 	struct fixture f;
 	struct location_id own, other;
@@ -151,7 +148,6 @@ static void a_function_of_two_files_is_exported_twice(void **state)
 	Pprof__Profile *profile;
 	const Pprof__Function *functions[2];
 
-	(void)state;
 	fixture__init(&f, 10);
 	f.process = add_process(&f, 1, "a", 0, 0);
 	thread = add_thread(&f, f.process, 1, true, "a", 0);
@@ -174,7 +170,7 @@ static void a_function_of_two_files_is_exported_twice(void **state)
 }
 
 /* One name in a file, and all of its locations have a line; none, and a build id decides. */
-static void locations_of_a_mapping_have_all_names_or_none(void **state)
+TEST(locations_of_a_mapping_have_all_names_or_none)
 {
 	struct fixture f;
 	struct dso_id with_id, without_id;
@@ -183,7 +179,6 @@ static void locations_of_a_mapping_have_all_names_or_none(void **state)
 	Pprof__Profile *profile;
 	bool symbolized[4] = {false};
 
-	(void)state;
 	fixture__init(&f, 10);
 	f.process = add_process(&f, 1, "a", 0, 0);
 	thread = add_thread(&f, f.process, 1, true, "a", 0);
@@ -233,13 +228,12 @@ static void locations_of_a_mapping_have_all_names_or_none(void **state)
 }
 
 /* A function that an interpreter runs is in its source file. */
-static void interpreted_functions_are_in_a_mapping_of_their_own(void **state)
+TEST(interpreted_functions_are_in_a_mapping_of_their_own)
 {
 	struct fixture f;
 	Pprof__Profile *profile;
 	bool found = false;
 
-	(void)state;
 	interpreted_profile(&f);
 	profile = export_pprof(finish(&f));
 	assert_int_equal(profile->n_mapping, 2);
@@ -254,14 +248,5 @@ static void interpreted_functions_are_in_a_mapping_of_their_own(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_ticks_and_cpu_time_are_exported),
-		cmocka_unit_test(rows_of_equal_stack_and_labels_become_one_sample),
-		cmocka_unit_test(inlined_functions_precede_the_function_around_them),
-		cmocka_unit_test(a_function_of_two_files_is_exported_twice),
-		cmocka_unit_test(locations_of_a_mapping_have_all_names_or_none),
-		cmocka_unit_test(interpreted_functions_are_in_a_mapping_of_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -44,12 +44,11 @@ static void assert_valid_utf8(const char *text)
 
 /* ---- folded ---------------------------------------------------------------------------------- */
 
-static void equal_stacks_are_folded_into_one_line(void **state)
+TEST(equal_stacks_are_folded_into_one_line)
 {
 	struct fixture f;
 	char *text = export_text(&folded_exporter, build_profile(&f, "recursion"), NULL);
 
-	(void)state;
 	assert_string_equal(
 		text, "fixture;__libc_start_call_main;main;fib 1\n"
 		      "fixture;__libc_start_call_main;main;fib;do_syscall_64_[k];schedule_[k] 1\n"
@@ -61,13 +60,12 @@ static void equal_stacks_are_folded_into_one_line(void **state)
 	profile_builder__free(f.b);
 }
 
-static void folded_frames_have_line_numbers_on_request(void **state)
+TEST(folded_frames_have_line_numbers_on_request)
 {
 	const struct export_request options = {.lines = true};
 	struct fixture f;
 	char *text = export_text(&folded_exporter, build_profile(&f, "recursion"), &options);
 
-	(void)state;
 	assert_non_null(strstr(text, "__libc_start_call_main;main:40;fib:12;fib:11 1\n"));
 	assert_non_null(strstr(text, "main:40;fib:12;fib:14;clamp:7;min:3 1\n"));
 	free(text);
@@ -75,25 +73,23 @@ static void folded_frames_have_line_numbers_on_request(void **state)
 }
 
 /* The name of the thread is that of the time of the sample. */
-static void folded_stacks_have_the_thread_name_of_their_time(void **state)
+TEST(folded_stacks_have_the_thread_name_of_their_time)
 {
 	struct fixture f;
 	char *text = export_text(&folded_exporter, build_profile(&f, "processes"), NULL);
 
-	(void)state;
 	assert_non_null(strstr(text, "fixture;main;0x7f0000001000;write 2\n"));
 	assert_non_null(strstr(text, "worker-1;main;0x7f0000001000;write 2\n"));
 	free(text);
 	profile_builder__free(f.b);
 }
 
-static void control_characters_are_escaped_in_folded_stacks(void **state)
+TEST(control_characters_are_escaped_in_folded_stacks)
 {
 	struct fixture f;
 	char *text = export_text(&folded_exporter, build_profile(&f, "hostile"), NULL);
 	size_t lines = 0;
 
-	(void)state;
 	assert_valid_utf8(text);
 	for (const char *c = text; *c; c++) {
 		assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
@@ -110,14 +106,13 @@ static void control_characters_are_escaped_in_folded_stacks(void **state)
 }
 
 /* Byte order, no line twice, and no sample lost. */
-static void folded_lines_are_sorted_and_keep_all_samples(void **state)
+TEST(folded_lines_are_sorted_and_keep_all_samples)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 5, 20, 8000);
 	char *text = export_text(&folded_exporter, p, NULL), *rest = text, *line, *last = NULL;
 	unsigned long samples = 0;
 
-	(void)state;
 	while ((line = strsep(&rest, "\n")) && *line) {
 		assert_true(!last || strcmp(last, line) < 0);
 		samples += strtoul(strrchr(line, ' ') + 1, NULL, 10);
@@ -129,7 +124,7 @@ static void folded_lines_are_sorted_and_keep_all_samples(void **state)
 }
 
 /* Names that begin as others do: their order is that of whole lines, counts included. */
-static void names_that_are_prefixes_sort_by_whole_lines(void **state)
+TEST(names_that_are_prefixes_sort_by_whole_lines)
 {
 	static const char *const names[] = {"a",   "a(int)", "a 1", "a 12", "a 2",
 					    "a:b", "a1",     "ab",  "a 1 "};
@@ -140,7 +135,6 @@ static void names_that_are_prefixes_sort_by_whole_lines(void **state)
 	char *text, *rest, *line, *last = NULL;
 	size_t lines = 0;
 
-	(void)state;
 	fixture__init(&f, 1000);
 	f.process = add_process(&f, 1, "a", 0, 0);
 	thread = add_thread(&f, f.process, 1, true, "a", 0);
@@ -180,14 +174,13 @@ static const cJSON *find_row(const cJSON *report, const char *key, const char *v
 	return NULL;
 }
 
-static void the_report_counts_recursion_once(void **state)
+TEST(the_report_counts_recursion_once)
 {
 	struct fixture f;
 	cJSON *report = report_json(build_profile(&f, "recursion"), REPORT_FUNCTION, 0);
 	const cJSON *fib = find_row(report, "function", "fib");
 	const cJSON *clamp = find_row(report, "function", "clamp");
 
-	(void)state;
 	assert_true(number(fib, "self") == 5);
 	assert_true(number(fib, "total") == 8);
 	assert_string_equal(string(fib, "dso"), "fixture");
@@ -198,14 +191,13 @@ static void the_report_counts_recursion_once(void **state)
 	profile_builder__free(f.b);
 }
 
-static void a_row_by_line_has_its_file_and_samples(void **state)
+TEST(a_row_by_line_has_its_file_and_samples)
 {
 	struct fixture f;
 	cJSON *report = report_json(build_profile(&f, "recursion"), REPORT_LINE, 0);
 	const cJSON *row;
 	bool found = false;
 
-	(void)state;
 	cJSON_ArrayForEach (row, get(report, "rows")) {
 		const cJSON *line = cJSON_GetObjectItem(row, "line");
 
@@ -223,12 +215,11 @@ static void a_row_by_line_has_its_file_and_samples(void **state)
 	profile_builder__free(f.b);
 }
 
-static void samples_are_summed_by_dso(void **state)
+TEST(samples_are_summed_by_dso)
 {
 	struct fixture f;
 	cJSON *report = report_json(build_profile(&f, "processes"), REPORT_DSO, 0);
 
-	(void)state;
 	assert_true(number(find_row(report, "dso", "libc.so.6"), "self") == 21);
 	assert_true(number(find_row(report, "dso", "fixture"), "total") == 11);
 	assert_true(number(find_row(report, "dso", "[jit]"), "self") == 0);
@@ -238,14 +229,13 @@ static void samples_are_summed_by_dso(void **state)
 	profile_builder__free(f.b);
 }
 
-static void threads_and_processes_have_their_cpu_time(void **state)
+TEST(threads_and_processes_have_their_cpu_time)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
 	cJSON *report = report_json(p, REPORT_THREAD, 0);
 	const cJSON *row = find_row(report, "thread", "worker-1");
 
-	(void)state;
 	assert_true(number(row, "self") == 8);
 	assert_true(number(row, "tid") == 301);
 	assert_true(number(row, "pid") == 300);
@@ -265,12 +255,11 @@ static void threads_and_processes_have_their_cpu_time(void **state)
 }
 
 /* Self samples add up to all samples, and no total is above them, whatever the grouping. */
-static void self_samples_add_up_in_every_grouping(void **state)
+TEST(self_samples_add_up_in_every_grouping)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 9, 15, 3000);
 
-	(void)state;
 	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
 		cJSON *report = report_json(p, (enum report_by)by, 1000000);
 		const cJSON *row;
@@ -292,7 +281,7 @@ static void self_samples_add_up_in_every_grouping(void **state)
 	profile_builder__free(f.b);
 }
 
-static void rows_beyond_the_top_are_counted(void **state)
+TEST(rows_beyond_the_top_are_counted)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 9, 15, 3000);
@@ -300,7 +289,6 @@ static void rows_beyond_the_top_are_counted(void **state)
 	char *text = report_text(p, REPORT_FUNCTION, 3, false);
 	const char *more;
 
-	(void)state;
 	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 3);
 	assert_true(number(report, "row_count") > 3);
 	more = strstr(text, " more\n");
@@ -311,12 +299,11 @@ static void rows_beyond_the_top_are_counted(void **state)
 	profile_builder__free(f.b);
 }
 
-static void every_report_is_printable_utf8(void **state)
+TEST(every_report_is_printable_utf8)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
 
-	(void)state;
 	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
 		char *text = report_text(p, (enum report_by)by, 0, false);
 
@@ -328,12 +315,11 @@ static void every_report_is_printable_utf8(void **state)
 	profile_builder__free(f.b);
 }
 
-static void the_header_has_time_losses_and_clock(void **state)
+TEST(the_header_has_time_losses_and_clock)
 {
 	struct fixture f;
 	char *text = export_text(&text_exporter, build_profile(&f, "recursion"), NULL);
 
-	(void)state;
 	assert_non_null(strstr(text, "started    2023-11-14 22:13:20 UTC, for 0.050 s\n"));
 	assert_non_null(strstr(text, "# lost       2 ring-full"));
 	assert_non_null(strstr(text, "88.9 % complete; cut: 1 fault"));
@@ -342,11 +328,10 @@ static void the_header_has_time_losses_and_clock(void **state)
 	profile_builder__free(f.b);
 }
 
-static void only_whole_names_of_groupings_are_parsed(void **state)
+TEST(only_whole_names_of_groupings_are_parsed)
 {
 	enum report_by by = REPORT_BY_COUNT;
 
-	(void)state;
 	assert_int_equal(report_by_parse("line", &by), 0);
 	assert_int_equal(by, REPORT_LINE);
 	assert_int_equal(report_by_parse("lines", &by), -EINVAL);
@@ -356,23 +341,5 @@ static void only_whole_names_of_groupings_are_parsed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_stacks_are_folded_into_one_line),
-		cmocka_unit_test(folded_frames_have_line_numbers_on_request),
-		cmocka_unit_test(folded_stacks_have_the_thread_name_of_their_time),
-		cmocka_unit_test(control_characters_are_escaped_in_folded_stacks),
-		cmocka_unit_test(names_that_are_prefixes_sort_by_whole_lines),
-		cmocka_unit_test(folded_lines_are_sorted_and_keep_all_samples),
-		cmocka_unit_test(the_report_counts_recursion_once),
-		cmocka_unit_test(a_row_by_line_has_its_file_and_samples),
-		cmocka_unit_test(samples_are_summed_by_dso),
-		cmocka_unit_test(threads_and_processes_have_their_cpu_time),
-		cmocka_unit_test(self_samples_add_up_in_every_grouping),
-		cmocka_unit_test(rows_beyond_the_top_are_counted),
-		cmocka_unit_test(every_report_is_printable_utf8),
-		cmocka_unit_test(the_header_has_time_losses_and_clock),
-		cmocka_unit_test(only_whole_names_of_groupings_are_parsed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

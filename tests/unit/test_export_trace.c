@@ -21,7 +21,7 @@ static const cJSON *first_event(const cJSON *file, const char *phase)
 }
 
 /* One thread of many samples: chunks of 50,000, ids and times that go on from one to the next. */
-static void ids_and_times_continue_from_chunk_to_chunk(void **state)
+TEST(ids_and_times_continue_from_chunk_to_chunk)
 {
 	const size_t wanted[] = {CHUNK_SAMPLES, CHUNK_SAMPLES, 20000};
 	struct thread_id thread;
@@ -32,7 +32,6 @@ static void ids_and_times_continue_from_chunk_to_chunk(void **state)
 	const cJSON *event;
 	cJSON *file;
 
-	(void)state;
 	fixture__init(&f, 130000);
 	f.process = add_process(&f, 1, "a", 0, 0);
 	thread = add_thread(&f, f.process, 1, true, "a", 0);
@@ -74,7 +73,7 @@ static void ids_and_times_continue_from_chunk_to_chunk(void **state)
 }
 
 /* Rows of a profile without times are as long as their ticks, one behind the other. */
-static void rows_without_times_last_as_long_as_their_ticks(void **state)
+TEST(rows_without_times_last_as_long_as_their_ticks)
 {
 	const uint64_t ticks[] = {5, 1, 3};
 	struct fixture f;
@@ -83,7 +82,6 @@ static void rows_without_times_last_as_long_as_their_ticks(void **state)
 	const cJSON *event, *span;
 	cJSON *file;
 
-	(void)state;
 	fixture__init(&f, 1);
 	profile_builder__session(f.b)->untimed = true;
 	profile_builder__session(f.b)->period = 0;
@@ -117,7 +115,7 @@ static void rows_without_times_last_as_long_as_their_ticks(void **state)
 }
 
 /* A thread may be called as events of Chrome's are, and a pid of an imported profile may be any number. */
-static void reused_pids_and_chrome_event_names_are_made_unique(void **state)
+TEST(reused_pids_and_chrome_event_names_are_made_unique)
 {
 	struct fixture f;
 	struct location_id place;
@@ -125,7 +123,6 @@ static void reused_pids_and_chrome_event_names_are_made_unique(void **state)
 	size_t spans = 0;
 	cJSON *file;
 
-	(void)state;
 	fixture__init(&f, 10);
 	place = add_location(&f, f.program, 0x10);
 	for (unsigned int life = 0; life < 2; life++) {
@@ -156,11 +153,5 @@ static void reused_pids_and_chrome_event_names_are_made_unique(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids_and_times_continue_from_chunk_to_chunk),
-		cmocka_unit_test(rows_without_times_last_as_long_as_their_ticks),
-		cmocka_unit_test(reused_pids_and_chrome_event_names_are_made_unique),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -8,17 +8,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "elf/elf_symbols.h"
@@ -251,20 +247,18 @@ static void check_forms(const char *whole, const char *const *forms)
 	free_symbols(&symbols);
 }
 
-static void functions_are_found_without_section_names_or_symbols(void **state)
+TEST(functions_are_found_without_section_names_or_symbols)
 {
 	static const char *const forms[] = {"exe-stripped", "exe-strip", "exe-bare", "renamed",
 					    NULL};
 
-	(void)state;
 	check_forms("exe", forms);
 }
 
-static void functions_of_a_stripped_pie_match_its_symbols(void **state)
+TEST(functions_of_a_stripped_pie_match_its_symbols)
 {
 	static const char *const forms[] = {"pie-stripped", "pie-bare", NULL};
 
-	(void)state;
 	check_forms("pie", forms);
 }
 
@@ -279,12 +273,11 @@ static size_t number_of(const struct gopclntab *t, const char *name, struct go_f
 	return 0;
 }
 
-static void functions_that_switch_or_start_stacks_are_flagged(void **state)
+TEST(functions_that_switch_or_start_stacks_are_flagged)
 {
 	struct go_function function;
 	struct opened o;
 
-	(void)state;
 	assert_int_equal(try_open("exe-stripped", &o), 0);
 	number_of(o.table, "main.main", &function);
 	assert_false(function.writes_sp || function.is_top);
@@ -309,14 +302,13 @@ static int stop_at_second(void *context, uint64_t start, uint64_t end, int32_t d
 	return ++*calls == 2 ? 17 : 0;
 }
 
-static void a_callback_that_returns_nonzero_ends_the_iteration(void **state)
+TEST(a_callback_that_returns_nonzero_ends_the_iteration)
 {
 	struct go_function function;
 	struct opened o;
 	int calls = 0;
 	size_t number;
 
-	(void)state;
 	assert_int_equal(try_open("exe", &o), 0);
 	number = number_of(o.table, "main.main", &function);
 	assert_int_equal(gopclntab__each_depth(o.table, number, stop_at_second, &calls), 17);
@@ -327,11 +319,10 @@ static void a_callback_that_returns_nonzero_ends_the_iteration(void **state)
 	close_all(&o);
 }
 
-static void a_c_program_has_no_gopclntab(void **state)
+TEST(a_c_program_has_no_gopclntab)
 {
 	struct opened o;
 
-	(void)state;
 	assert_int_equal(try_open("c", &o), -ENOENT);
 	close_all(&o);
 	assert_int_equal(try_open("c-bare", &o), -ENOENT);
@@ -340,13 +331,5 @@ static void a_c_program_has_no_gopclntab(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions_are_found_without_section_names_or_symbols),
-		cmocka_unit_test(functions_of_a_stripped_pie_match_its_symbols),
-		cmocka_unit_test(functions_that_switch_or_start_stacks_are_flagged),
-		cmocka_unit_test(a_callback_that_returns_nonzero_ends_the_iteration),
-		cmocka_unit_test(a_c_program_has_no_gopclntab),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

@@ -6,17 +6,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "elf/elf_symbols.h"
@@ -205,11 +201,10 @@ static void assert_functions(struct copy *c)
 	assert_depths(c, MCALL, 0, "");
 }
 
-static void a_go_120_table_gives_frames_with_start_lines(void **state)
+TEST(a_go_120_table_gives_frames_with_start_lines)
 {
 	static const char *const forms[] = {"go120", "shared"};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct copy c = copy_of(forms[i]);
 		struct symbol_frame frames[GO_MAX_FRAMES];
@@ -239,11 +234,10 @@ static void a_go_120_table_gives_frames_with_start_lines(void **state)
 	}
 }
 
-static void start_lines_are_missing_in_go_118_tables(void **state)
+TEST(start_lines_are_missing_in_go_118_tables)
 {
 	static const char *const forms[] = {"go118", "shared118"};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct copy c = copy_of(forms[i]);
 
@@ -274,11 +268,10 @@ static void drop_sections(struct copy *c)
 	header->e_shoff = header->e_shnum = header->e_shstrndx = 0;
 }
 
-static void a_table_is_found_without_sections(void **state)
+TEST(a_table_is_found_without_sections)
 {
 	static const char *const forms[] = {"go120", "go118", "shared", "shared118"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
 		struct copy c = copy_of(forms[i]);
 
@@ -290,12 +283,11 @@ static void a_table_is_found_without_sections(void **state)
 }
 
 /* What begins like a table and is none does not keep the real one from being found. */
-static void a_decoy_does_not_hide_the_table(void **state)
+TEST(a_decoy_does_not_hide_the_table)
 {
 	struct copy c = copy_of("go120");
 	unsigned char *decoy = at(&c, "gofunc") - 8;
 
-	(void)state;
 	memcpy(decoy, at(&c, "table"), 8);
 	drop_sections(&c);
 	assert_int_equal(open_copy(&c), 0);
@@ -304,13 +296,12 @@ static void a_decoy_does_not_hide_the_table(void **state)
 }
 
 /* A file without a table that claims to be endless is not read to its end. */
-static void an_endless_file_is_too_big_to_search(void **state)
+TEST(an_endless_file_is_too_big_to_search)
 {
 	struct copy c = copy_of("go120");
 	Elf64_Ehdr *header = (Elf64_Ehdr *)c.data;
 	Elf64_Phdr *segments = (Elf64_Phdr *)(c.data + header->e_phoff);
 
-	(void)state;
 	put64(&c, "table", 0, 0);
 	drop_sections(&c);
 	for (size_t i = 0; i < header->e_phnum; i++) {
@@ -325,11 +316,10 @@ static void an_endless_file_is_too_big_to_search(void **state)
 	free_copy(&c);
 }
 
-static void the_text_is_located_without_moduledata(void **state)
+TEST(the_text_is_located_without_moduledata)
 {
 	struct copy c = copy_of("go118");
 
-	(void)state;
 	/* by the table's own pointer */
 	put64(&c, "moduledata", 0, 0);
 	assert_int_equal(open_copy(&c), 0);
@@ -351,7 +341,7 @@ static void the_text_is_located_without_moduledata(void **state)
 	free_copy(&c);
 }
 
-static void a_table_with_only_false_moduledata_is_refused(void **state)
+TEST(a_table_with_only_false_moduledata_is_refused)
 {
 	static const struct {
 		size_t word;
@@ -373,7 +363,6 @@ static void a_table_with_only_false_moduledata_is_refused(void **state)
 		{MODULE_TEXT, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
 		struct copy c = copy_of("go120");
 
@@ -384,11 +373,10 @@ static void a_table_with_only_false_moduledata_is_refused(void **state)
 	}
 }
 
-static void a_false_inline_base_costs_only_inlined_calls(void **state)
+TEST(a_false_inline_base_costs_only_inlined_calls)
 {
 	static const uint64_t lies[] = {0, ~0ull, 1ull << 63, 0x400000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
 		struct copy c = copy_of("go120");
 
@@ -418,9 +406,8 @@ static void assert_not_opened(size_t word, uint64_t value, int error)
 	free_copy(&c);
 }
 
-static void a_table_with_an_invalid_header_is_not_opened(void **state)
+TEST(a_table_with_an_invalid_header_is_not_opened)
 {
-	(void)state;
 	assert_not_opened(0, 0x08010000fffffffb, -ENOTSUP); /* Go 1.2 */
 	assert_not_opened(0, 0x08010000fffffffa, -ENOTSUP); /* Go 1.16 */
 	assert_not_opened(0, 0x04010000fffffff1, -ENOTSUP); /* pointers of 4 bytes */
@@ -444,13 +431,12 @@ static int drop_result(void *context, size_t index, const struct symbol_result *
 }
 
 /* More functions than are read are left, and counted: the program's symbols may have fewer. */
-static void a_table_of_too_many_functions_is_left_out(void **state)
+TEST(a_table_of_too_many_functions_is_left_out)
 {
 	static const uint64_t counts[] = {(16u << 20) + 1, UINT32_MAX, UINT64_MAX / 8 + 1,
 					  UINT64_MAX};
 	static const uint64_t address = 0x1000;
 
-	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(counts[0]); i++) {
 		struct copy c = copy_of("go120");
 		struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
@@ -468,11 +454,10 @@ static void a_table_of_too_many_functions_is_left_out(void **state)
 	}
 }
 
-static void functions_out_of_order_are_an_error(void **state)
+TEST(functions_out_of_order_are_an_error)
 {
 	struct copy c = copy_of("go120");
 
-	(void)state;
 	put32(&c, "records", 2, 64); /* behind the end */
 	assert_int_equal(open_copy(&c), -EBADMSG);
 	free_copy(&c);
@@ -486,12 +471,11 @@ static void functions_out_of_order_are_an_error(void **state)
 	free_copy(&c);
 }
 
-static void a_table_cut_by_the_file_end_is_refused(void **state)
+TEST(a_table_cut_by_the_file_end_is_refused)
 {
 	struct copy c = copy_of("go120");
 	size_t from = at(&c, "table") - c.data, to = at(&c, "main_record") - c.data, whole = c.size;
 
-	(void)state;
 	for (size_t size = from; size < to; size += 4) {
 		struct copy cut = copy_of("go120");
 
@@ -506,14 +490,13 @@ static void a_table_cut_by_the_file_end_is_refused(void **state)
 
 enum { RECORD_NAME = 1, RECORD_DEPTHS = 4, RECORD_VALUE_TABLES = 7, RECORD_UNIT = 8 };
 
-static void an_invalid_record_spoils_only_its_function(void **state)
+TEST(an_invalid_record_spoils_only_its_function)
 {
 	static const uint32_t offsets[] = {UINT32_MAX, UINT32_MAX - 40, 0x7fffffff, 8, 4096};
 	struct symbol_frame frames[GO_MAX_FRAMES];
 	uint64_t until = UINT64_MAX;
 	struct go_function function;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
 		struct copy c = copy_of("go120");
 
@@ -529,12 +512,11 @@ static void an_invalid_record_spoils_only_its_function(void **state)
 	}
 }
 
-static void names_outside_their_part_are_empty(void **state)
+TEST(names_outside_their_part_are_empty)
 {
 	struct go_function function;
 	struct copy c = copy_of("go120");
 
-	(void)state;
 	put32(&c, "main_record", RECORD_NAME, UINT32_MAX);
 	assert_int_equal(open_copy(&c), 0);
 	assert_int_equal(gopclntab__function(c.table, MAIN, &function), 0);
@@ -549,12 +531,11 @@ static void names_outside_their_part_are_empty(void **state)
 	free_copy(&c);
 }
 
-static void a_record_with_too_many_tables_is_an_error(void **state)
+TEST(a_record_with_too_many_tables_is_an_error)
 {
 	struct go_function function;
 	static const uint32_t counts[] = {UINT32_MAX, 1u << 30, 100};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		struct copy c = copy_of("go120");
 
@@ -577,11 +558,10 @@ static void assert_changed_depths(const char *bytes, size_t size, int result, co
 	free_copy(&c);
 }
 
-static void depths_are_given_up_to_the_first_bad_value(void **state)
+TEST(depths_are_given_up_to_the_first_bad_value)
 {
 	struct copy c;
 
-	(void)state;
 	/* a number of more than five bytes */
 	assert_changed_depths("\2\4\377\377\377\377\377\1", 8, -EBADMSG, "0-4:0 ");
 	/* the largest there is: up to the function's end, and no further */
@@ -609,12 +589,11 @@ static void depths_are_given_up_to_the_first_bad_value(void **state)
 	free_copy(&c);
 }
 
-static void frames_with_a_bad_unit_have_no_file(void **state)
+TEST(frames_with_a_bad_unit_have_no_file)
 {
 	static const uint32_t units[] = {UINT32_MAX, 1u << 30, 2};
 	struct copy c;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
 		c = copy_of("go120");
 		put32(&c, "main_record", RECORD_UNIT, units[i]);
@@ -651,11 +630,10 @@ static void assert_changed_tree(size_t node, size_t word, uint32_t value, uint64
 	free_copy(&c);
 }
 
-static void invalid_tree_nodes_are_not_followed(void **state)
+TEST(invalid_tree_nodes_are_not_followed)
 {
 	struct copy c;
 
-	(void)state;
 	/* called by itself, by what it calls, and from outside of the function */
 	assert_changed_tree(0, 2, 8, 8, "main.main ?:0 (10)", true);
 	assert_changed_tree(1, 2, 8, 8, "main.main ?:0 (10)", true);
@@ -674,11 +652,10 @@ static void invalid_tree_nodes_are_not_followed(void **state)
 	free_copy(&c);
 }
 
-static void tables_of_other_machines_are_not_supported(void **state)
+TEST(tables_of_other_machines_are_not_supported)
 {
 	struct copy c = copy_of("go120");
 
-	(void)state;
 	((Elf64_Ehdr *)c.data)->e_machine = EM_AARCH64;
 	assert_int_equal(open_copy(&c), -ENOTSUP);
 	free_copy(&c);
@@ -686,27 +663,5 @@ static void tables_of_other_machines_are_not_supported(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_go_120_table_gives_frames_with_start_lines),
-		cmocka_unit_test(start_lines_are_missing_in_go_118_tables),
-		cmocka_unit_test(a_table_is_found_without_sections),
-		cmocka_unit_test(a_decoy_does_not_hide_the_table),
-		cmocka_unit_test(an_endless_file_is_too_big_to_search),
-		cmocka_unit_test(the_text_is_located_without_moduledata),
-		cmocka_unit_test(a_table_with_only_false_moduledata_is_refused),
-		cmocka_unit_test(a_false_inline_base_costs_only_inlined_calls),
-		cmocka_unit_test(a_table_with_an_invalid_header_is_not_opened),
-		cmocka_unit_test(a_table_of_too_many_functions_is_left_out),
-		cmocka_unit_test(functions_out_of_order_are_an_error),
-		cmocka_unit_test(a_table_cut_by_the_file_end_is_refused),
-		cmocka_unit_test(an_invalid_record_spoils_only_its_function),
-		cmocka_unit_test(names_outside_their_part_are_empty),
-		cmocka_unit_test(a_record_with_too_many_tables_is_an_error),
-		cmocka_unit_test(depths_are_given_up_to_the_first_bad_value),
-		cmocka_unit_test(frames_with_a_bad_unit_have_no_file),
-		cmocka_unit_test(invalid_tree_nodes_are_not_followed),
-		cmocka_unit_test(tables_of_other_machines_are_not_supported),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Paths of control groups by their ids: reported, looked up, and too many. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#undef fail /* base/log.h has one, too */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "unit.h"
 #include "live/capture/target.h"
 #include "live/proc/group_paths.h"
 
@@ -21,12 +16,11 @@ static struct group_paths *paths_of(const char *root)
 	return p;
 }
 
-static void reported_paths_are_kept(void **state)
+TEST(reported_paths_are_kept)
 {
 	struct group_paths *p = paths_of(NULL);
 	size_t count;
 
-	(void)state;
 	assert_null(group_paths__find(p, 7));
 	assert_int_equal(group_paths__add(p, 7, "/a"), 0);
 	assert_int_equal(group_paths__add(p, 7, "/b"), 0); /* no group is renamed */
@@ -40,13 +34,12 @@ static void reported_paths_are_kept(void **state)
 }
 
 /* The kernel is queried for groups without an event; if it has no answer, they are unknown. */
-static void groups_that_are_there(void **state)
+TEST(groups_that_are_there)
 {
 	const char *root = target_cgroup_root();
 	struct group_paths *p;
 	struct stat st;
 
-	(void)state;
 	if (!root)
 		skip();
 	assert_int_equal(stat(root, &st), 0);
@@ -61,13 +54,12 @@ static void groups_that_are_there(void **state)
 	group_paths__free(p);
 }
 
-static void number_and_bytes_are_limited(void **state)
+TEST(number_and_bytes_are_limited)
 {
 	struct group_paths *p = paths_of(NULL);
 	char path[4096];
 	size_t count;
 
-	(void)state;
 	for (uint64_t id = 1; id <= 3 * GROUP_PATHS_MAX; id++) {
 		snprintf(path, sizeof(path), "/g%llu", (unsigned long long)id);
 		assert_int_equal(group_paths__add(p, id, path), 0);
@@ -91,11 +83,5 @@ static void number_and_bytes_are_limited(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reported_paths_are_kept),
-		cmocka_unit_test(groups_that_are_there),
-		cmocka_unit_test(number_and_bytes_are_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Jitdumps, sound ones in pieces of any size and all kinds of damaged ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "jit/jitdump.h"
 
 #include "unit/forge_jitdump.h"
@@ -123,11 +119,10 @@ static const char sound[] = "load 100 1000+20 plain 1000=/a.c:3:1 1008=/a.c:4:2 
 			    "move 130 3000>4000+40\n"
 			    "close 140\n";
 
-static void a_dump_reads_alike_in_pieces_of_any_size(void **state)
+TEST(a_dump_reads_alike_in_pieces_of_any_size)
 {
 	struct dump d;
 
-	(void)state;
 	make_sound(&d);
 	for (size_t piece = 1; piece <= d.size; piece++) {
 		struct jitdump_reader r = {};
@@ -144,11 +139,10 @@ static void a_dump_reads_alike_in_pieces_of_any_size(void **state)
 }
 
 /* Torn anywhere, it reports whole records, and continues when the rest comes. */
-static void a_torn_dump_reports_whole_records_and_continues(void **state)
+TEST(a_torn_dump_reports_whole_records_and_continues)
 {
 	struct dump d;
 
-	(void)state;
 	make_sound(&d);
 	for (size_t cut = 0; cut <= d.size; cut++) {
 		struct dump first = d, second = d;
@@ -178,14 +172,13 @@ static int feed_whole(const struct dump *d, struct reported *reported,
 }
 
 /* The line of the first instructions may begin before them, as the BEAM writes it. */
-static void a_first_line_may_begin_before_its_code(void **state)
+TEST(a_first_line_may_begin_before_its_code)
 {
 	struct jitdump_counts counts;
 	struct reported reported;
 	struct dump d = {};
 	size_t at;
 
-	(void)state;
 	put_header_as(&d, 0x4a695444, 1, 40, 1);
 	at = begin_record(&d, 2, 90);
 	put64(&d, 0x2000);
@@ -207,13 +200,12 @@ static void a_first_line_may_begin_before_its_code(void **state)
 	assert_int_equal(counts.bad_records, 1);
 }
 
-static void an_unsupported_header_or_impossible_record_is_an_error(void **state)
+TEST(an_unsupported_header_or_impossible_record_is_an_error)
 {
 	struct jitdump_counts counts;
 	struct reported reported;
 	struct dump d;
 
-	(void)state;
 	d.size = 0;
 	put_header_as(&d, 0x4454694a, 1, 40, 0);
 	assert_int_equal(feed_whole(&d, &reported, &counts), -ENOTSUP);
@@ -238,14 +230,13 @@ static void an_unsupported_header_or_impossible_record_is_an_error(void **state)
 }
 
 /* What contradicts itself is counted and costs nothing else. */
-static void contradictory_records_are_counted_and_skipped(void **state)
+TEST(contradictory_records_are_counted_and_skipped)
 {
 	struct jitdump_counts counts;
 	struct reported reported;
 	struct dump d = {};
 	size_t at;
 
-	(void)state;
 	put_header_as(&d, 0x4a695444, 1, 40, 0);
 	put_load_cut(&d, 1, 0x1000, 5, 4, "more code than there is");
 	put_load_cut(&d, 2, UINT64_MAX - 1, 4, 4, "it wraps");
@@ -287,13 +278,5 @@ static void contradictory_records_are_counted_and_skipped(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_dump_reads_alike_in_pieces_of_any_size),
-		cmocka_unit_test(a_torn_dump_reports_whole_records_and_continues),
-		cmocka_unit_test(an_unsupported_header_or_impossible_record_is_an_error),
-		cmocka_unit_test(contradictory_records_are_counted_and_skipped),
-		cmocka_unit_test(a_first_line_may_begin_before_its_code),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When the symbols of the kernel's modules are read again: by lists that change, and for addresses without names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "live/proc/kernel_snapshot.h"
 #include "stream/event_decode.h"
 
@@ -52,14 +48,13 @@ static struct reported look(struct kernel_modules *m, uint64_t now)
 	return reported;
 }
 
-static void changes_and_unnamed_addresses_cause_new_readings(void **state)
+TEST(changes_and_unnamed_addresses_cause_new_readings)
 {
 	char list[] = "/tmp/modules-XXXXXX", symbols[] = "/tmp/kallsyms-XXXXXX";
 	struct kernel_modules m;
 	uint64_t now = 1000 * S, last = 0, longest = 0;
 	unsigned int readings = 0;
 
-	(void)state;
 	close(mkstemp(list));
 	close(mkstemp(symbols));
 	kernel_modules__init(&m, now);
@@ -108,12 +103,11 @@ static void changes_and_unnamed_addresses_cause_new_readings(void **state)
 }
 
 /* The kernel's own files, whatever they have here: it has no modules where there is no list. */
-static void an_unchanged_list_of_modules_causes_no_reading(void **state)
+TEST(an_unchanged_list_of_modules_causes_no_reading)
 {
 	struct kernel_modules m;
 	struct reported *reported = calloc(1, sizeof(*reported));
 
-	(void)state;
 	kernel_modules__init(&m, 1000 * S);
 	assert_int_equal(m.loaded == 0, access("/proc/modules", R_OK) != 0);
 	assert_int_equal(kernel_modules__look(&m, 2000 * S, take, reported), 0);
@@ -123,10 +117,5 @@ static void an_unchanged_list_of_modules_causes_no_reading(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(changes_and_unnamed_addresses_cause_new_readings),
-		cmocka_unit_test(an_unchanged_list_of_modules_causes_no_reading),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CRCs of files with holes, once for each file, within what a user may cost. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/io.h"
@@ -68,12 +64,11 @@ static int request(struct crc_ledger *ledger, uid_t user, int fd, uint32_t *crc)
 	return link_crc(ledger, user, fd, NULL, NULL, crc);
 }
 
-static void the_crc_of_zeros_is_that_of_zero_bytes(void **state)
+TEST(the_crc_of_zeros_is_that_of_zero_bytes)
 {
 	static const char zeros[100000];
 	uint32_t begin = crc32_update(0, "begin", 5);
 
-	(void)state;
 	for (size_t count = 0; count <= sizeof(zeros); count = 3 * count + 1) {
 		assert_int_equal(crc32_zeros(0, count), crc32_update(0, zeros, count));
 		assert_int_equal(crc32_zeros(begin, count), crc32_update(begin, zeros, count));
@@ -82,14 +77,13 @@ static void the_crc_of_zeros_is_that_of_zero_bytes(void **state)
 			 crc32_zeros(crc32_zeros(begin, UINT64_C(3) << 30), UINT64_C(2) << 30));
 }
 
-static void holes_of_a_file_are_not_read(void **state)
+TEST(holes_of_a_file_are_not_read)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int fd = make_file(3 * MB + 5), empty = make_file(0),
 			    endless = make_file(UINT64_C(1) << 40);
 	uint32_t crc = 0, expected;
 
-	(void)state;
 	fill(fd, 1000, 5000, 'a');
 	fill(fd, 2 * MB, 10, 'b');
 	fill(fd, 3 * MB + 4, 1, 'c');
@@ -107,13 +101,12 @@ static void holes_of_a_file_are_not_read(void **state)
 	assert_in_range(quota__used(&ledger->bytes, ANN), 3, 64 << 10);
 }
 
-static void a_file_is_read_once_until_it_changes(void **state)
+TEST(a_file_is_read_once_until_it_changes)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int fd = make_file(0);
 	uint32_t crc = 0, first;
 
-	(void)state;
 	fill(fd, 0, MB, 'a');
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(request(ledger, i % 2 ? ANN : BOB, fd, &crc), 0);
@@ -125,14 +118,13 @@ static void a_file_is_read_once_until_it_changes(void **state)
 	assert_int_equal(ledger->bytes.total.used, 2 * MB + 1);
 }
 
-static void files_users_and_the_total_have_byte_limits(void **state)
+TEST(files_users_and_the_total_have_byte_limits)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int big = make_file(0), a = make_file(0), b = make_file(0),
 			    c = make_file(0);
 	uint32_t crc = 7;
 
-	(void)state;
 	fill(big, 0, 2 * MB + 1, 'x');
 	fill(a, 0, 2 * MB, 'a');
 	fill(b, 0, 2 * MB, 'b');
@@ -154,13 +146,12 @@ static void files_users_and_the_total_have_byte_limits(void **state)
 }
 
 /* One that is nothing but holes and bytes by turns is not followed to its end. */
-static void a_file_of_too_many_holes_is_an_error(void **state)
+TEST(a_file_of_too_many_holes_is_an_error)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int fd = make_file(UINT64_C(20000) << 13);
 	uint32_t crc;
 
-	(void)state;
 	ledger->file_bytes = UINT64_C(1) << 40;
 	for (uint64_t i = 0; i < 20000; i++)
 		fill(fd, i << 13, 1, 'x');
@@ -176,14 +167,13 @@ static int give_up(void *context, uint64_t done, uint64_t total)
 	return ++*calls;
 }
 
-static void a_cancelled_crc_is_not_stored(void **state)
+TEST(a_cancelled_crc_is_not_stored)
 {
 	_cleanup_free_ struct crc_ledger *ledger = make_ledger();
 	_cleanup_close_ int fd = make_file(0);
 	uint32_t crc;
 	int calls = 0;
 
-	(void)state;
 	fill(fd, 0, 2 * MB, 'x');
 	assert_int_equal(link_crc(ledger, ANN, fd, give_up, &calls, &crc), -ECANCELED);
 	assert_int_equal(calls, 1);
@@ -193,14 +183,5 @@ static void a_cancelled_crc_is_not_stored(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_crc_of_zeros_is_that_of_zero_bytes),
-		cmocka_unit_test(holes_of_a_file_are_not_read),
-		cmocka_unit_test(a_file_is_read_once_until_it_changes),
-		cmocka_unit_test(files_users_and_the_total_have_byte_limits),
-		cmocka_unit_test(a_file_of_too_many_holes_is_an_error),
-		cmocka_unit_test(a_cancelled_crc_is_not_stored),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

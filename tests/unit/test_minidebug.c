@@ -5,17 +5,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "elf/elf_file.h"
@@ -103,14 +99,13 @@ static int inflate(int fd, uint64_t limit, int *inflated)
 	return err;
 }
 
-static void inflated_debugdata_has_hidden_names_and_is_sealed(void **state)
+TEST(inflated_debugdata_has_hidden_names_and_is_sealed)
 {
 	int fd = open_scratch("fedora", O_RDONLY), inflated = -1;
 	uint64_t address = address_of("hidden_one");
 	struct symbol_match match;
 	struct elf_file *file;
 
-	(void)state;
 	/* the file itself does not show it */
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	symbol_table__match(&(struct symbol_source){.file = file}, &address, 1, &match);
@@ -176,9 +171,8 @@ static void assert_module_says(const char *name, const char *expected)
 	close(files.elf_fd);
 }
 
-static void a_module_takes_names_from_gnu_debugdata(void **state)
+TEST(a_module_takes_names_from_gnu_debugdata)
 {
-	(void)state;
 	assert_module_says("stripped", "");
 	assert_module_says("fedora", "hidden_one");
 	assert_module_says("fedora-threads", "hidden_one");
@@ -198,9 +192,8 @@ static int inflate_named(const char *name, uint64_t limit)
 	return err;
 }
 
-static void files_without_an_xz_stream_cannot_be_inflated(void **state)
+TEST(files_without_an_xz_stream_cannot_be_inflated)
 {
-	(void)state;
 	assert_int_equal(inflate_named("stripped", MINIDEBUG_LIMIT), -ENOENT);
 	assert_int_equal(inflate_named("prog.c", MINIDEBUG_LIMIT), -ENOENT);
 	assert_true(inflate_named("", MINIDEBUG_LIMIT) < 0); /* a directory */
@@ -215,12 +208,11 @@ static void files_without_an_xz_stream_cannot_be_inflated(void **state)
 	assert_int_equal(inflate_named("with-lzma", MINIDEBUG_LIMIT), -EBADMSG);
 }
 
-static void debugdata_larger_than_the_limit_is_refused(void **state)
+TEST(debugdata_larger_than_the_limit_is_refused)
 {
 	struct stat st;
 	char path[512];
 
-	(void)state;
 	scratch_path("mini", path, sizeof(path));
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(inflate_named("fedora", st.st_size), 0);
@@ -234,14 +226,13 @@ static void debugdata_larger_than_the_limit_is_refused(void **state)
 }
 
 /* A block header that asks for a dictionary of 4 GB, with its checksum right. */
-static void a_block_with_a_huge_dictionary_is_too_big(void **state)
+TEST(a_block_with_a_huge_dictionary_is_too_big)
 {
 	static const unsigned char header[] = {0x02, 0x00, 0x21, 0x01};
 	size_t size;
 	_cleanup_free_ unsigned char *data = read_scratch("mini.xz", &size);
 	uint32_t crc;
 
-	(void)state;
 	assert_memory_equal(data + 12, header, sizeof(header));
 	data[16] = 40;
 	crc = crc32_update(0, data + 12, 8);
@@ -275,9 +266,8 @@ static uint32_t left_of(const char *name)
 }
 
 /* Symbols that a limit left out are in the module's report. */
-static void symbols_left_out_by_a_limit_are_reported(void **state)
+TEST(symbols_left_out_by_a_limit_are_reported)
 {
-	(void)state;
 	assert_int_equal(left_of("dictionary"), 1u << OUTSIDE_MINIDEBUG);
 	assert_int_equal(left_of("fedora"), 0);
 	assert_int_equal(left_of("with-source"), 0); /* it is damaged */
@@ -309,7 +299,7 @@ static int inflate_bytes(const void *data, size_t size)
 	return err;
 }
 
-static void damaged_or_truncated_debugdata_is_an_error(void **state)
+TEST(damaged_or_truncated_debugdata_is_an_error)
 {
 	struct elf_section section = find_data();
 	uint64_t seed = 0x2545f4914f6cdd1d;
@@ -317,7 +307,6 @@ static void damaged_or_truncated_debugdata_is_an_error(void **state)
 	_cleanup_free_ unsigned char *good = read_scratch("fedora", &size);
 	_cleanup_free_ unsigned char *bad = malloc(size);
 
-	(void)state;
 	assert_int_equal(inflate_bytes(good, size), 0);
 	for (int round = 0; round < 1500; round++) {
 		size_t at = section.offset + next_random(&seed) % section.size;
@@ -339,15 +328,5 @@ static void damaged_or_truncated_debugdata_is_an_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inflated_debugdata_has_hidden_names_and_is_sealed),
-		cmocka_unit_test(a_module_takes_names_from_gnu_debugdata),
-		cmocka_unit_test(files_without_an_xz_stream_cannot_be_inflated),
-		cmocka_unit_test(debugdata_larger_than_the_limit_is_refused),
-		cmocka_unit_test(a_block_with_a_huge_dictionary_is_too_big),
-		cmocka_unit_test(symbols_left_out_by_a_limit_are_reported),
-		cmocka_unit_test(damaged_or_truncated_debugdata_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_unit_tests(setup, teardown);
 }

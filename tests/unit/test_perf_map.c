@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Perf maps as runtimes and others write them, and what of them is still true. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit.h"
 #include "jit/jit_timeline.h"
 #include "jit/perf_map.h"
 
@@ -30,7 +26,7 @@ static void assert_entry(const char *line, uint64_t start, uint64_t end, const c
 	assert_memory_equal(e.name, name, e.name_size);
 }
 
-static void lines_that_are_no_map_entries_are_refused(void **state)
+TEST(lines_that_are_no_map_entries_are_refused)
 {
 	static const char *const refused[] = {
 		"",
@@ -52,7 +48,6 @@ static void lines_that_are_no_map_entries_are_refused(void **state)
 		"a.renderDOM /opt/app",
 	};
 
-	(void)state;
 	assert_entry("1000 10 a", 0x1000, 0x1010, "a");
 	assert_entry("227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44",
 		     0x227bbdff9420, 0x227bbdff96c0,
@@ -85,12 +80,11 @@ static int see(void *context, const struct perf_map_entry *e)
 }
 
 /* However it is cut into pieces, a map says the same. */
-static void a_map_in_pieces_gives_the_same_entries(void **state)
+TEST(a_map_in_pieces_gives_the_same_entries)
 {
 	static const char map[] = "1000 10 one\nno entry\n\n2000 20 two words\r\n\r\n3000 0 last";
 	static const char said[] = "1000+10=one;2000+20=two words;3000+0=last;";
 
-	(void)state;
 	for (size_t piece = 1; piece < sizeof(map); piece++) {
 		struct perf_map_reader reader = {};
 		struct seen seen = {};
@@ -113,13 +107,12 @@ static void a_map_in_pieces_gives_the_same_entries(void **state)
 }
 
 /* A line that is too long is one bad line, takes no more room than it may, and the next is read. */
-static void an_overlong_line_is_one_bad_line(void **state)
+TEST(an_overlong_line_is_one_bad_line)
 {
 	struct perf_map_reader reader = {};
 	struct seen seen = {};
 	char *piece = malloc(100000);
 
-	(void)state;
 	memset(piece, 'x', 100000);
 	assert_int_equal(perf_map_reader__feed(&reader, "1000 10 ", 8, see, &seen), 0);
 	for (int i = 0; i < 20; i++)
@@ -136,7 +129,7 @@ static void an_overlong_line_is_one_bad_line(void **state)
 }
 
 /* The cases that the well-known script answers so, and a few more. */
-static void entries_overlapped_by_later_ones_are_stale(void **state)
+TEST(entries_overlapped_by_later_ones_are_stale)
 {
 	static const struct code_range ranges[] = {
 		{0x1000, 0x1100}, /* A: the next has a part of it */
@@ -161,7 +154,6 @@ static void entries_overlapped_by_later_ones_are_stale(void **state)
 	bool fresh[sizeof(ranges) / sizeof(ranges[0])];
 	size_t count = sizeof(ranges) / sizeof(ranges[0]);
 
-	(void)state;
 	assert_int_equal(find_fresh(ranges, 0, fresh), 0);
 	assert_int_equal(find_fresh(ranges, count, fresh), 0);
 	for (size_t i = 0; i < count; i++)
@@ -169,11 +161,10 @@ static void entries_overlapped_by_later_ones_are_stale(void **state)
 }
 
 /* Against the definition, for many small lists. */
-static void freshness_of_random_ranges_agrees_with_its_definition(void **state)
+TEST(freshness_of_random_ranges_agrees_with_its_definition)
 {
 	enum { COUNT = 40 };
 
-	(void)state;
 	srandom(5);
 	for (int round = 0; round < 3000; round++) {
 		struct code_range ranges[COUNT];
@@ -200,13 +191,5 @@ static void freshness_of_random_ranges_agrees_with_its_definition(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_that_are_no_map_entries_are_refused),
-		cmocka_unit_test(a_map_in_pieces_gives_the_same_entries),
-		cmocka_unit_test(an_overlong_line_is_one_bad_line),
-		cmocka_unit_test(entries_overlapped_by_later_ones_are_stale),
-		cmocka_unit_test(freshness_of_random_ranges_agrees_with_its_definition),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

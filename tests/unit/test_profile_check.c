@@ -6,14 +6,11 @@
  * complaint must contain.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sysprof/profile.h>
 
+#include "unit.h"
 #include "profile/profile.h"
 #include "profile/profile_check.h"
 
@@ -346,23 +343,21 @@ static void fill(struct fixture *f)
 	X(f->p.visits.count[VISIT_LINE_DUE] = UINT64_MAX, "a line overflows")                      \
 	X(f->books[0].count[BOOK_IDLE] = UINT64_MAX, "books of CPU 0: the sum")
 
-static void right_profile_passes(void **state)
+TEST(right_profile_passes)
 {
 	struct fixture f;
 	char why[128] = "";
 
-	(void)state;
 	fill(&f);
 	assert_int_equal(profile_check(&f.p, why, sizeof(why)), 0);
 	assert_string_equal(why, "");
 }
 
-static void each_broken_invariant_is_found(void **state)
+TEST(each_broken_invariant_is_found)
 {
 	struct fixture fixture, *f = &fixture;
 	char why[128];
 
-	(void)state;
 #define X(spoil, word)                                                                             \
 	fill(f);                                                                                   \
 	why[0] = '\0';                                                                             \
@@ -373,12 +368,11 @@ static void each_broken_invariant_is_found(void **state)
 #undef X
 }
 
-static void no_room_for_the_reason(void **state)
+TEST(no_room_for_the_reason)
 {
 	struct fixture f;
 	char why[4] = "abc";
 
-	(void)state;
 	fill(&f);
 	f.stacks[1].depth = 9;
 	assert_int_equal(profile_check(&f.p, NULL, 0), -EINVAL);
@@ -388,11 +382,5 @@ static void no_room_for_the_reason(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(right_profile_passes),
-		cmocka_unit_test(each_broken_invariant_is_found),
-		cmocka_unit_test(no_room_for_the_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

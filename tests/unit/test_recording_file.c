@@ -3,12 +3,8 @@
  * The recording file: what is written comes back; every byte damaged and every length cut; writers
  * that are killed or meet a full disk; files that lie.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include "stream/recording_file.h" /* its fail() is no macro yet */
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -229,7 +225,7 @@ static bool has_all_samples(const struct result *r, uint64_t count)
 
 /* ---- what is written comes back -------------------------------------------------------------- */
 
-static void recorded_events_are_read_back(void **state)
+TEST(recorded_events_are_read_back)
 {
 	const char *path = in_directory("round.sysprof");
 	struct result r;
@@ -237,7 +233,6 @@ static void recorded_events_are_read_back(void **state)
 	struct stat st;
 	int fd;
 
-	(void)state;
 	write_recording(path, 5, 10);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
@@ -269,14 +264,13 @@ static void recorded_events_are_read_back(void **state)
 	result_fini(&r);
 }
 
-static void long_recordings_are_divided_into_chunks(void **state)
+TEST(long_recordings_are_divided_into_chunks)
 {
 	enum { COUNT = 60000 };
 	const char *path = in_directory("long.sysprof");
 	struct recording_writer *w = open_writer(path);
 	struct result r;
 
-	(void)state;
 	assert_int_equal(add_anchor(w, 900), 0);
 	for (uint64_t i = 0; i < COUNT; i++)
 		assert_int_equal(add_sample(w, i), 0);
@@ -294,7 +288,7 @@ static void long_recordings_are_divided_into_chunks(void **state)
 	result_fini(&r);
 }
 
-static void the_name_appears_with_the_first_flush(void **state)
+TEST(the_name_appears_with_the_first_flush)
 {
 	enum { COUNT = 30000 };
 	const char *path = in_directory("old.sysprof");
@@ -303,7 +297,6 @@ static void the_name_appears_with_the_first_flush(void **state)
 	struct result r;
 	struct bytes file;
 
-	(void)state;
 	fputs("precious", old);
 	fclose(old);
 	w = open_writer(path);
@@ -333,7 +326,7 @@ static void the_name_appears_with_the_first_flush(void **state)
 	assert_non_null(strstr(failure.what, "/nonexistent/x.sysprof"));
 }
 
-static void a_pipe_can_be_written_but_not_read_back(void **state)
+TEST(a_pipe_can_be_written_but_not_read_back)
 {
 	const char *fifo = in_directory("fifo");
 	struct recording_writer *w;
@@ -342,7 +335,6 @@ static void a_pipe_can_be_written_but_not_read_back(void **state)
 	ssize_t size;
 	int fd;
 
-	(void)state;
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	fd = open(fifo, O_RDWR | O_CLOEXEC);
 	w = open_writer(fifo);
@@ -365,7 +357,7 @@ static void a_pipe_can_be_written_but_not_read_back(void **state)
 
 /* ---- writers that fail ----------------------------------------------------------------------- */
 
-static void a_killed_writer_leaves_what_was_flushed(void **state)
+TEST(a_killed_writer_leaves_what_was_flushed)
 {
 	const char *path = in_directory("killed.sysprof");
 	struct result r;
@@ -373,7 +365,6 @@ static void a_killed_writer_leaves_what_was_flushed(void **state)
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (pid == 0) {
@@ -429,7 +420,7 @@ static int write_to_limit(const char *path)
 	return 0;
 }
 
-static void a_full_disk_leaves_whole_chunks(void **state)
+TEST(a_full_disk_leaves_whole_chunks)
 {
 	const char *path = in_directory("full.sysprof");
 	struct recording_writer *w;
@@ -438,7 +429,6 @@ static void a_full_disk_leaves_whole_chunks(void **state)
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0)
 		_exit(write_to_limit(path));
 	waitpid(pid, &status, 0);
@@ -470,11 +460,10 @@ static struct bytes small_recording(void)
 	return load(in_directory("small.sysprof"));
 }
 
-static void whole_chunks_of_a_truncated_file_are_read(void **state)
+TEST(whole_chunks_of_a_truncated_file_are_read)
 {
 	struct bytes file = small_recording();
 
-	(void)state;
 	for (size_t size = 0; size < file.size; size++) {
 		unsigned int whole = 0;
 		struct result r;
@@ -498,12 +487,11 @@ static void whole_chunks_of_a_truncated_file_are_read(void **state)
 }
 
 /* One damaged byte costs one chunk, and the loss is reported at its place. */
-static void a_damaged_byte_in_a_chunk_costs_that_chunk(void **state)
+TEST(a_damaged_byte_in_a_chunk_costs_that_chunk)
 {
 	static const char patterns[] = {0x01, (char)0x80, (char)0xff};
 	struct bytes file = small_recording();
 
-	(void)state;
 	for (size_t i = 0; i < file.size * sizeof(patterns); i++) {
 		size_t at = i / sizeof(patterns);
 		unsigned int chunk = 0;
@@ -553,12 +541,11 @@ static void a_damaged_byte_in_a_chunk_costs_that_chunk(void **state)
 }
 
 /* Bytes that are gone, or too many, cost the chunk they are in and no other. */
-static void missing_or_extra_bytes_cost_one_chunk(void **state)
+TEST(missing_or_extra_bytes_cost_one_chunk)
 {
 	struct bytes file = small_recording();
 	char *other = malloc(file.size + 100);
 
-	(void)state;
 	for (unsigned int chunk = 0; chunk < SMALL_CHUNKS; chunk++) {
 		size_t start = chunk_at(&file, chunk), end = chunk_at(&file, chunk + 1);
 
@@ -601,12 +588,11 @@ static void missing_or_extra_bytes_cost_one_chunk(void **state)
 	free(file.data);
 }
 
-static void reading_random_damage_ends_with_a_defined_result(void **state)
+TEST(reading_random_damage_ends_with_a_defined_result)
 {
 	struct bytes file = small_recording();
 	char *other = malloc(file.size);
 
-	(void)state;
 	srand(11);
 	for (int round = 0; round < 3000; round++) {
 		struct result r;
@@ -633,12 +619,11 @@ static void set_header(struct bytes *file, size_t at, uint32_t value)
 	memcpy(file->data + 60, &crc, sizeof(crc));
 }
 
-static void other_versions_and_byte_orders_are_refused(void **state)
+TEST(other_versions_and_byte_orders_are_refused)
 {
 	struct bytes file = small_recording();
 	struct result r;
 
-	(void)state;
 	set_header(&file, 12, 7);
 	read_bytes(file.data, file.size, &r);
 	assert_int_equal(r.err, -EPROTONOSUPPORT);
@@ -656,7 +641,7 @@ static void other_versions_and_byte_orders_are_refused(void **state)
 }
 
 /* A process may give itself names that look like a chunk. */
-static void a_planted_chunk_is_not_read(void **state)
+TEST(a_planted_chunk_is_not_read)
 {
 	const char *path = in_directory("planted.sysprof");
 	struct bytes planted = small_recording();
@@ -667,7 +652,6 @@ static void a_planted_chunk_is_not_read(void **state)
 	struct bytes file;
 	struct result r;
 
-	(void)state;
 	text->header = (struct event_header){.size = whole, .type = EVENT_KALLSYMS, .time = 1};
 	text->text_size = size;
 	memcpy(text->text, planted.data + chunk, size);
@@ -688,7 +672,7 @@ static void a_planted_chunk_is_not_read(void **state)
 	free(text);
 }
 
-static void invalid_events_in_a_sound_chunk_are_skipped(void **state)
+TEST(invalid_events_in_a_sound_chunk_are_skipped)
 {
 	const char *path = in_directory("bad.sysprof");
 	struct recording_writer *w = open_writer(path);
@@ -696,7 +680,6 @@ static void invalid_events_in_a_sound_chunk_are_skipped(void **state)
 	struct event_header impossible = {.size = 20};
 	struct result r;
 
-	(void)state;
 	make_sample(&bad, 0);
 	make_sample(&old, 1);
 	bad.user_frames = 1000;
@@ -716,7 +699,7 @@ static void invalid_events_in_a_sound_chunk_are_skipped(void **state)
 }
 
 /* Chunk headers that are sound, all of them with wrong payloads, one inside the other. */
-static void reading_nested_false_chunks_ends_without_data(void **state)
+TEST(reading_nested_false_chunks_ends_without_data)
 {
 	enum { HEADERS = 200000 };
 	struct bytes file = small_recording();
@@ -724,7 +707,6 @@ static void reading_nested_false_chunks_ends_without_data(void **state)
 	char *lies = malloc(size);
 	struct result r;
 
-	(void)state;
 	memcpy(lies, file.data, FILE_HEADER);
 	for (size_t i = 0; i < HEADERS; i++) {
 		char *header = lies + FILE_HEADER + i * CHUNK_HEADER;
@@ -742,13 +724,12 @@ static void reading_nested_false_chunks_ends_without_data(void **state)
 	free(file.data);
 }
 
-static void an_error_of_the_sink_ends_the_reading(void **state)
+TEST(an_error_of_the_sink_ends_the_reading)
 {
 	struct bytes file = small_recording();
 	struct result r = {.answer = -ECANCELED};
 	int fd = open(in_directory("small.sysprof"), O_RDONLY | O_CLOEXEC);
 
-	(void)state;
 	read_fd(fd, &r);
 	assert_int_equal(r.err, -ECANCELED);
 	assert_int_equal(r.summary.events, 3);
@@ -775,23 +756,5 @@ static int remove_directory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recorded_events_are_read_back),
-		cmocka_unit_test(long_recordings_are_divided_into_chunks),
-		cmocka_unit_test(the_name_appears_with_the_first_flush),
-		cmocka_unit_test(a_pipe_can_be_written_but_not_read_back),
-		cmocka_unit_test(a_killed_writer_leaves_what_was_flushed),
-		cmocka_unit_test(a_full_disk_leaves_whole_chunks),
-		cmocka_unit_test(whole_chunks_of_a_truncated_file_are_read),
-		cmocka_unit_test(a_damaged_byte_in_a_chunk_costs_that_chunk),
-		cmocka_unit_test(missing_or_extra_bytes_cost_one_chunk),
-		cmocka_unit_test(reading_random_damage_ends_with_a_defined_result),
-		cmocka_unit_test(other_versions_and_byte_orders_are_refused),
-		cmocka_unit_test(a_planted_chunk_is_not_read),
-		cmocka_unit_test(invalid_events_in_a_sound_chunk_are_skipped),
-		cmocka_unit_test(reading_nested_false_chunks_ends_without_data),
-		cmocka_unit_test(an_error_of_the_sink_ends_the_reading),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return run_unit_tests(make_directory, remove_directory);
 }

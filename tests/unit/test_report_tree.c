@@ -46,9 +46,8 @@ static void assert_interval(uint64_t part, uint64_t whole, double low, double hi
 }
 
 /* Figures of Wilson's interval from statistical tables, and its edges. */
-static void confidence_intervals_are_those_of_wilson(void **state)
+TEST(confidence_intervals_are_those_of_wilson)
 {
-	(void)state;
 	assert_interval(5, 10, 0.2366, 0.7634);
 	assert_interval(1, 10, 0.0179, 0.4042);
 	assert_interval(0, 10, 0, 0.2775);
@@ -63,14 +62,13 @@ static void confidence_intervals_are_those_of_wilson(void **state)
  * Of events: 10 samples of 100 events and 1,000 of one. Half of the events are in the ten, so their
  * share is nearly as uncertain as that of 20 samples is; with equal samples nothing changes.
  */
-static void unequal_event_counts_widen_the_interval(void **state)
+TEST(unequal_event_counts_widen_the_interval)
 {
 	struct profile p = {.event = {1}, .event_count = 2000, .event_squares = 101000};
 	struct profile equal = {.event = {1}, .event_count = 3000, .event_squares = 9000};
 	struct interval ten = share_interval(&p, 1000, 100000);
 	struct interval same = share_interval(&equal, 150, 450);
 
-	(void)state;
 	/* 0.5 * 0.5 * 2000 ^ 2 / (0.5 ^ 2 * 100000 + 0.5 ^ 2 * 1000) = 39.6 equal samples */
 	assert_true(fabs(ten.low - 0.3511) < 5e-4 && fabs(ten.high - 0.6489) < 5e-4);
 	assert_true(fabs(same.low - 0.0381) < 5e-5 && fabs(same.high - 0.0653) < 5e-5);
@@ -115,12 +113,11 @@ static void assert_adds_up(const struct report_tree *tree, uint64_t samples, uin
 	free(children);
 }
 
-static void totals_are_self_plus_children_plus_cut_nodes(void **state)
+TEST(totals_are_self_plus_children_plus_cut_nodes)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 4, 12, 4000);
 
-	(void)state;
 	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
 		for (uint64_t min = 0; min <= 400; min += 40) {
 			for (int callers = 0; callers <= 1; callers++) {
@@ -137,13 +134,12 @@ static void totals_are_self_plus_children_plus_cut_nodes(void **state)
 }
 
 /* The tables say the same: self is what the roots of the callers have, total the tops of all that is below. */
-static void roots_of_callers_have_self_values_of_the_table(void **state)
+TEST(roots_of_callers_have_self_values_of_the_table)
 {
 	static const enum report_by groupings[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_DSO};
 	struct fixture f;
 	const struct profile *p = build_random(&f, 8, 6, 3000);
 
-	(void)state;
 	for (size_t g = 0; g < sizeof(groupings) / sizeof(groupings[0]); g++) {
 		struct report_row *rows;
 		struct report_tree tree;
@@ -167,12 +163,11 @@ static void roots_of_callers_have_self_values_of_the_table(void **state)
 }
 
 /* A file does not call itself, in neither direction. */
-static void a_dso_does_not_call_itself(void **state)
+TEST(a_dso_does_not_call_itself)
 {
 	struct fixture f;
 	const struct profile *p = build_random(&f, 2, 4, 2000);
 
-	(void)state;
 	for (int callers = 0; callers <= 1; callers++) {
 		struct report_tree tree;
 
@@ -190,13 +185,12 @@ static void a_dso_does_not_call_itself(void **state)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void only_forks_are_indented_in_the_call_tree(void **state)
+TEST(only_forks_are_indented_in_the_call_tree)
 {
 	const struct report_options options = {.shape = REPORT_TREE, .utf8 = true};
 	struct fixture f;
 	char *text = report(build_profile(&f, "recursion"), &options, 0);
 
-	(void)state;
 	assert_string_equal(body(text),
 			    "  total   +/-    self  call tree\n"
 			    " 88.89% 32.39   0.00%  ├─ __libc_start_call_main  libc.so.6\n"
@@ -216,13 +210,12 @@ static void only_forks_are_indented_in_the_call_tree(void **state)
 }
 
 /* What is below the share is cut, and mentioned where it adds up to it. */
-static void nodes_below_the_least_share_are_not_printed(void **state)
+TEST(nodes_below_the_least_share_are_not_printed)
 {
 	const struct report_options options = {.shape = REPORT_TREE, .min_share = 0.2};
 	struct fixture f;
 	char *text = report(build_profile(&f, "recursion"), &options, 0);
 
-	(void)state;
 	assert_non_null(strstr(text, " 88.89% 32.39   0.00%  __libc_start_call_main  libc.so.6\n"));
 	assert_null(strstr(text, "schedule"));
 	assert_non_null(strstr(text, "|- clamp\n"));
@@ -232,13 +225,12 @@ static void nodes_below_the_least_share_are_not_printed(void **state)
 	profile_builder__free(f.b);
 }
 
-static void callers_are_listed_below_their_function(void **state)
+TEST(callers_are_listed_below_their_function)
 {
 	const struct report_options options = {.shape = REPORT_CALLERS};
 	struct fixture f;
 	char *text = report(build_profile(&f, "recursion"), &options, 8);
 
-	(void)state;
 	assert_string_equal(body(text),
 			    "samples   +/-  function, and its callers below it\n"
 			    " 55.56% 28.89  |- fib  fixture\n"
@@ -254,14 +246,13 @@ static void callers_are_listed_below_their_function(void **state)
 	profile_builder__free(f.b);
 }
 
-static void trees_of_threads_have_threads_above_functions(void **state)
+TEST(trees_of_threads_have_threads_above_functions)
 {
 	const struct report_options options = {.by = REPORT_THREAD, .shape = REPORT_TREE};
 	struct fixture f;
 	char *text = report(build_profile(&f, "processes"), &options, 0);
 	const char *worker = strstr(text, "worker-1  fixture, pid 300, tid 301\n");
 
-	(void)state;
 	assert_non_null(worker);
 	assert_non_null(strstr(worker, "`- main  fixture\n"));
 	free(text);
@@ -269,12 +260,11 @@ static void trees_of_threads_have_threads_above_functions(void **state)
 }
 
 /* Whatever the names are: no line is longer than the terminal is wide, and nothing but text goes to it. */
-static void lines_of_trees_fit_the_terminal_and_are_printable(void **state)
+TEST(lines_of_trees_fit_the_terminal_and_are_printable)
 {
 	static const unsigned int widths[] = {60, 80, 200};
 	static const char *const names[] = {"recursion", "processes", "hostile", "gaps"};
 
-	(void)state;
 	for (size_t i = 0; i < 4 * 3 * REPORT_BY_COUNT * 3; i++) {
 		const struct report_options options = {
 			.by = (enum report_by)(i / 36),
@@ -306,7 +296,7 @@ static void lines_of_trees_fit_the_terminal_and_are_printable(void **state)
 }
 
 /* Forks that are deeper than a terminal is wide: the lines on the left are left out, and counted. */
-static void branch_lines_that_do_not_fit_are_counted(void **state)
+TEST(branch_lines_that_do_not_fit_are_counted)
 {
 	const struct report_options options = {
 		.shape = REPORT_TREE, .width = 80, .utf8 = true, .min_share = 0};
@@ -316,7 +306,6 @@ static void branch_lines_that_do_not_fit_are_counted(void **state)
 	struct fixture f;
 	char *text;
 
-	(void)state;
 	fixture__init(&f, 100);
 	thread = add_thread(&f, add_process(&f, 7, "deep", 0, 0), 7, true, "deep", 0);
 	for (unsigned int i = 0; i <= 40; i++)
@@ -340,7 +329,7 @@ static void branch_lines_that_do_not_fit_are_counted(void **state)
 }
 
 /* A stack that is as deep as one may be takes neither recursion nor squared time. */
-static void a_stack_of_the_greatest_depth_becomes_a_tree(void **state)
+TEST(a_stack_of_the_greatest_depth_becomes_a_tree)
 {
 	struct stack_id stack = {0};
 	struct report_tree tree;
@@ -349,7 +338,6 @@ static void a_stack_of_the_greatest_depth_becomes_a_tree(void **state)
 	const struct profile *p;
 	struct location_id locations[2];
 
-	(void)state;
 	fixture__init(&f, 100);
 	thread = add_thread(&f, add_process(&f, 7, "deep", 0, 0), 7, true, "deep", 0);
 	locations[0] = add_location(&f, f.program, 0x100);
@@ -369,7 +357,7 @@ static void a_stack_of_the_greatest_depth_becomes_a_tree(void **state)
 	profile_builder__free(f.b);
 }
 
-static void names_are_colored_by_kind_and_colors_end(void **state)
+TEST(names_are_colored_by_kind_and_colors_end)
 {
 	const struct report_options options = {.shape = REPORT_TREE, .color = true};
 	struct fixture f;
@@ -377,7 +365,6 @@ static void names_are_colored_by_kind_and_colors_end(void **state)
 	char *text = report(p, &options, 0);
 	size_t begun = 0, ended = 0;
 
-	(void)state;
 	assert_non_null(strstr(text, "\033[33mdo_syscall_64\033[0m"));		/* kernel */
 	assert_non_null(strstr(text, "\033[36m__libc_start_call_main\033[0m")); /* library */
 	assert_non_null(strstr(text, "\033[31m 88.89%\033[0m"));
@@ -401,9 +388,8 @@ static void assert_shortened(const char *from, size_t columns, bool keep_end, bo
 	assert_true(text_columns(text) <= columns);
 }
 
-static void shortened_text_fits_and_has_an_ellipsis(void **state)
+TEST(shortened_text_fits_and_has_an_ellipsis)
 {
-	(void)state;
 	assert_shortened("abcdef", 6, false, true, "abcdef");
 	assert_shortened("abcdefgh", 6, false, true, "abcde…");
 	assert_shortened("abcdefg", 6, false, true, "abcd…");
@@ -418,7 +404,7 @@ static void shortened_text_fits_and_has_an_ellipsis(void **state)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void rows_of_json_have_parents_shares_and_intervals(void **state)
+TEST(rows_of_json_have_parents_shares_and_intervals)
 {
 	const struct report_options options = {
 		.shape = REPORT_TREE, .json = true, .min_share = 0.2};
@@ -427,7 +413,6 @@ static void rows_of_json_have_parents_shares_and_intervals(void **state)
 	cJSON *json = cJSON_Parse(text);
 	const cJSON *rows = get(json, "rows"), *fib = cJSON_GetArrayItem(rows, 2);
 
-	(void)state;
 	assert_true(number(json, "schema") == 1);
 	assert_string_equal(string(json, "shape"), "tree");
 	assert_true(number(json, "min_share") == 0.2);
@@ -449,13 +434,12 @@ static void rows_of_json_have_parents_shares_and_intervals(void **state)
 }
 
 /* The least share holds for tables as well; what is left out is not counted as "more". */
-static void the_least_share_holds_for_tables_too(void **state)
+TEST(the_least_share_holds_for_tables_too)
 {
 	const struct report_options options = {.by = REPORT_FUNCTION, .min_share = 0.3};
 	struct fixture f;
 	char *text = report(build_profile(&f, "recursion"), &options, 0);
 
-	(void)state;
 	assert_string_equal(body(text),
 			    "   self   95 % range   samples   total  function  dso\n"
 			    " 55.56%  26.67-81.12         5  88.89%  fib       fixture\n");
@@ -464,7 +448,7 @@ static void the_least_share_holds_for_tables_too(void **state)
 }
 
 /* A dso has one name in all reports, and JIT code of two runtimes is one. */
-static void waits_have_one_dso_for_all_jit_code(void **state)
+TEST(waits_have_one_dso_for_all_jit_code)
 {
 	const struct report_options options = {
 		.wall = true, .wall_by = REPORT_WALL_FUNCTION, .parked = true};
@@ -473,7 +457,6 @@ static void waits_have_one_dso_for_all_jit_code(void **state)
 	struct thread_id thread;
 	char *text;
 
-	(void)state;
 	fixture__init(&f, 20);
 	f.process = add_process(&f, 42, "fixture", 0, 0);
 	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
@@ -508,25 +491,5 @@ static void waits_have_one_dso_for_all_jit_code(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(confidence_intervals_are_those_of_wilson),
-		cmocka_unit_test(unequal_event_counts_widen_the_interval),
-		cmocka_unit_test(totals_are_self_plus_children_plus_cut_nodes),
-		cmocka_unit_test(roots_of_callers_have_self_values_of_the_table),
-		cmocka_unit_test(a_dso_does_not_call_itself),
-		cmocka_unit_test(only_forks_are_indented_in_the_call_tree),
-		cmocka_unit_test(nodes_below_the_least_share_are_not_printed),
-		cmocka_unit_test(callers_are_listed_below_their_function),
-		cmocka_unit_test(trees_of_threads_have_threads_above_functions),
-		cmocka_unit_test(lines_of_trees_fit_the_terminal_and_are_printable),
-		cmocka_unit_test(branch_lines_that_do_not_fit_are_counted),
-		cmocka_unit_test(a_stack_of_the_greatest_depth_becomes_a_tree),
-		cmocka_unit_test(names_are_colored_by_kind_and_colors_end),
-		cmocka_unit_test(shortened_text_fits_and_has_an_ellipsis),
-		cmocka_unit_test(rows_of_json_have_parents_shares_and_intervals),
-		cmocka_unit_test(the_least_share_holds_for_tables_too),
-		cmocka_unit_test(waits_have_one_dso_for_all_jit_code),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

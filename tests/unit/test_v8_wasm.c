@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Functions of WebAssembly by an instance and an address, out of a forged heap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "runtimes/v8/wasm.h"
 #include "unit/forge_wasm.h"
 
@@ -59,9 +55,8 @@ static const char *anew(uint64_t address)
 	return at(address);
 }
 
-static void wasm_functions_are_found_by_their_address(void **state)
+TEST(wasm_functions_are_found_by_their_address)
 {
-	(void)state;
 	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
 		fresh(version);
 		assert_string_equal(at(INSIDE(WASM_CODE_2)), "2 two wasm://wasm/mod-1234");
@@ -78,9 +73,8 @@ static void wasm_functions_are_found_by_their_address(void **state)
 }
 
 /* Code that is not in the tree yet: in the very first request, and when there is more of it. */
-static void code_is_found_before_it_joins_the_tree(void **state)
+TEST(code_is_found_before_it_joins_the_tree)
 {
-	(void)state;
 	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
 		fresh(version);
 		assert_string_equal(at(INSIDE(WASM_CODE_4)),
@@ -95,9 +89,8 @@ static void code_is_found_before_it_joins_the_tree(void **state)
 }
 
 /* The tree has nothing yet. */
-static void an_empty_tree_leaves_only_fresh_code(void **state)
+TEST(an_empty_tree_leaves_only_fresh_code)
 {
-	(void)state;
 	fresh(V8_NODE_24);
 	put_words(heap, forged.tree, (uint64_t[]){0, 0, forged.tree, forged.tree, 0}, 5);
 	assert_string_equal(at(INSIDE(WASM_CODE_4)), "4 \xc3\xa4\\x1b. wasm://wasm/mod-1234");
@@ -113,12 +106,11 @@ static void put_jump(uint64_t address, uint8_t opcode, uint64_t target)
 }
 
 /* A call of a function that has not arrived: it is in the table of jumps, which is code of none. */
-static void jump_table_slots_have_the_function_they_target(void **state)
+TEST(jump_table_slots_have_the_function_they_target)
 {
 	uint64_t slot = WASM_CODE + 0x20, two = WASM_CODE + WASM_CODE_2 * WASM_CODE_BYTES,
 		 four = WASM_CODE + WASM_CODE_4 * WASM_CODE_BYTES;
 
-	(void)state;
 	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
 		fresh(version);
 		is_leaf = true;
@@ -143,16 +135,15 @@ static void jump_table_slots_have_the_function_they_target(void **state)
 	}
 }
 
-static void a_function_with_inlined_code_is_marked(void **state)
+TEST(a_function_with_inlined_code_is_marked)
 {
-	(void)state;
 	fresh(V8_NODE_24);
 	v8_heap_u32(heap, forged.code[WASM_CODE_2] + 1, 44, 12);
 	assert_string_equal(at(INSIDE(WASM_CODE_2)), "2+ two wasm://wasm/mod-1234");
 }
 
 /* What must refer back does not: nothing is reported. */
-static void nothing_is_reported_of_contradicting_objects(void **state)
+TEST(nothing_is_reported_of_contradicting_objects)
 {
 	const struct {
 		uint64_t *object;
@@ -170,7 +161,6 @@ static void nothing_is_reported_of_contradicting_objects(void **state)
 		{&forged.instance, 200},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		uint64_t address;
 
@@ -186,9 +176,8 @@ static void nothing_is_reported_of_contradicting_objects(void **state)
 }
 
 /* A tree that leads in a circle, and vectors of any length. */
-static void circular_trees_and_bad_vectors_give_no_function(void **state)
+TEST(circular_trees_and_bad_vectors_give_no_function)
 {
-	(void)state;
 	fresh(V8_NODE_24);
 	v8_heap_word(heap, forged.root + 1, 16, forged.root);
 	assert_string_equal(at(INSIDE(WASM_OLD_3)), "-");
@@ -203,11 +192,10 @@ static void circular_trees_and_bad_vectors_give_no_function(void **state)
 }
 
 /* Another module comes to lie where this one was. */
-static void a_changed_module_is_seen_at_the_next_request(void **state)
+TEST(a_changed_module_is_seen_at_the_next_request)
 {
 	struct forged_wasm first;
 
-	(void)state;
 	fresh(V8_NODE_24);
 	assert_string_equal(at(INSIDE(WASM_CODE_2)), "2 two wasm://wasm/mod-1234");
 	first = forged;
@@ -222,11 +210,10 @@ static void a_changed_module_is_seen_at_the_next_request(void **state)
 }
 
 /* More modules than are remembered. */
-static void modules_beyond_those_remembered_are_read_again(void **state)
+TEST(modules_beyond_those_remembered_are_read_again)
 {
 	struct forged_wasm all[20];
 
-	(void)state;
 	fresh(V8_NODE_20);
 	for (int i = 0; i < 20; i++)
 		forge_wasm(heap, &all[i], WASM_NAMES);
@@ -248,17 +235,5 @@ static int end(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wasm_functions_are_found_by_their_address),
-		cmocka_unit_test(code_is_found_before_it_joins_the_tree),
-		cmocka_unit_test(an_empty_tree_leaves_only_fresh_code),
-		cmocka_unit_test(a_function_with_inlined_code_is_marked),
-		cmocka_unit_test(nothing_is_reported_of_contradicting_objects),
-		cmocka_unit_test(circular_trees_and_bad_vectors_give_no_function),
-		cmocka_unit_test(a_changed_module_is_seen_at_the_next_request),
-		cmocka_unit_test(modules_beyond_those_remembered_are_read_again),
-		cmocka_unit_test(jump_table_slots_have_the_function_they_target),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, end);
+	return run_unit_tests(NULL, end);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Modules of WebAssembly: what they have, what their functions are called, and modules that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "runtimes/v8/wasm.h"
 #include "runtimes/v8/wasm_bytes.h"
 #include "unit/forge_wasm.h"
@@ -47,11 +42,10 @@ static const char *name_of(const struct wasm_bytes *w, uint32_t function)
 	return name;
 }
 
-static void functions_have_the_names_of_the_name_section(void **state)
+TEST(functions_have_the_names_of_the_name_section)
 {
 	struct wasm_bytes w;
 
-	(void)state;
 	size = forge_module(bytes, WASM_NAMES);
 	assert_int_equal(open_module(&w), 0);
 	assert_int_equal(w.imported, WASM_IMPORTED);
@@ -65,11 +59,10 @@ static void functions_have_the_names_of_the_name_section(void **state)
 	wasm_bytes__fini(&w);
 }
 
-static void a_module_without_a_name_section_has_no_names(void **state)
+TEST(a_module_without_a_name_section_has_no_names)
 {
 	struct wasm_bytes w;
 
-	(void)state;
 	size = forge_module(bytes, NULL, 0);
 	assert_int_equal(open_module(&w), 0);
 	assert_int_equal(w.own, WASM_OWN);
@@ -78,12 +71,11 @@ static void a_module_without_a_name_section_has_no_names(void **state)
 }
 
 /* Wherever it is cut, it is another module or none; and its size must be the right one. */
-static void a_module_cut_within_a_section_is_an_error(void **state)
+TEST(a_module_cut_within_a_section_is_an_error)
 {
 	struct wasm_bytes w;
 	size_t whole;
 
-	(void)state;
 	whole = forge_module(bytes, WASM_NAMES);
 	for (size = 0; size < whole; size++) {
 		int err = open_module(&w);
@@ -100,12 +92,11 @@ static void a_module_cut_within_a_section_is_an_error(void **state)
 }
 
 /* Whatever one byte of it is, reading ends. */
-static void reading_a_module_with_a_changed_byte_ends(void **state)
+TEST(reading_a_module_with_a_changed_byte_ends)
 {
 	struct wasm_bytes w;
 	size_t whole;
 
-	(void)state;
 	whole = size = forge_module(bytes, WASM_NAMES);
 	for (size_t at = 0; at < whole; at++)
 		for (unsigned int to = 0; to < 256; to++) {
@@ -141,12 +132,11 @@ static size_t begin_names(size_t part)
 }
 
 /* Many names: those between two marks as well, and those of functions that are not there. */
-static void names_between_two_marks_are_found(void **state)
+TEST(names_between_two_marks_are_found)
 {
 	struct wasm_bytes w;
 	size_t at;
 
-	(void)state;
 	/* function 300 + 2i is "ab" */
 	at = begin_names(2 + 1000 * 5);
 	at = put_leb(at, 1000);
@@ -164,11 +154,10 @@ static void names_between_two_marks_are_found(void **state)
 }
 
 /* Functions that do not ascend, counts and lengths that are larger than the section. */
-static void names_behind_a_damaged_one_are_left_out(void **state)
+TEST(names_behind_a_damaged_one_are_left_out)
 {
 	struct wasm_bytes w;
 
-	(void)state;
 	size = forge_module(bytes, "\1\x0b\3\2\1a\2\1b\7\1c", 12);
 	assert_int_equal(open_module(&w), 0); /* the part is cut: no names, but a module */
 	assert_string_equal(name_of(&w, 2), "");
@@ -195,12 +184,11 @@ static void names_behind_a_damaged_one_are_left_out(void **state)
 }
 
 /* A million sections, and imports that are said to be more than there are: the limit of reads is kept. */
-static void a_module_beyond_the_limits_is_an_error(void **state)
+TEST(a_module_beyond_the_limits_is_an_error)
 {
 	struct target_memory m = memory();
 	struct wasm_bytes w;
 
-	(void)state;
 	wasm_put(bytes, 0, "\0asm\1\0\0\0", 8);
 	memset(bytes + 8, 0, sizeof(bytes) - 8);
 	for (size = 8; size + 3 <= sizeof(bytes); size += 3)
@@ -215,15 +203,5 @@ static void a_module_beyond_the_limits_is_an_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions_have_the_names_of_the_name_section),
-		cmocka_unit_test(a_module_without_a_name_section_has_no_names),
-		cmocka_unit_test(a_module_cut_within_a_section_is_an_error),
-		cmocka_unit_test(reading_a_module_with_a_changed_byte_ends),
-		cmocka_unit_test(names_between_two_marks_are_found),
-		cmocka_unit_test(names_behind_a_damaged_one_are_left_out),
-		cmocka_unit_test(a_module_beyond_the_limits_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Stored entries of zip archives: whole ones, ones that lie, and ones cut at every byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 
+#include "unit.h"
 #include "files/zip.h"
 #include "forge_zip.h"
 
@@ -37,13 +33,12 @@ static void forge(struct forged_zip *z, const char *comment)
 	zip_end(z, comment);
 }
 
-static void an_offset_finds_the_stored_entry_that_contains_it(void **state)
+TEST(an_offset_finds_the_stored_entry_that_contains_it)
 {
 	static const char *const comments[] = {"", "a comment",
 					       "PK\5\6 that looks like the end record"};
 	struct forged_zip z;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(comments) / sizeof(*comments); i++) {
 		struct zip_entry entry;
 
@@ -85,12 +80,11 @@ static void expect_error(struct forged_zip *z, uint64_t offset, int err)
 	close(z->fd);
 }
 
-static void forged_headers_and_entries_are_errors(void **state)
+TEST(forged_headers_and_entries_are_errors)
 {
 	struct forged_zip z;
 	char name[300] = "";
 
-	(void)state;
 	forge(&z, ""); /* the directory is behind the end, or larger than the file */
 	overwrite(&z, z.size - 6, z.size, 4);
 	expect_error(&z, 4096, -EBADMSG);
@@ -131,12 +125,11 @@ static void forged_headers_and_entries_are_errors(void **state)
 	expect_error(&z, 4096, -EFBIG);
 }
 
-static void an_archive_cut_short_has_no_entries(void **state)
+TEST(an_archive_cut_short_has_no_entries)
 {
 	struct zip_entry entry;
 	struct forged_zip z;
 
-	(void)state;
 	forge(&z, "comment");
 	while (z.size-- > 0) {
 		int err;
@@ -153,11 +146,5 @@ static void an_archive_cut_short_has_no_entries(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_offset_finds_the_stored_entry_that_contains_it),
-		cmocka_unit_test(forged_headers_and_entries_are_errors),
-		cmocka_unit_test(an_archive_cut_short_has_no_entries),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_unit_tests(NULL, NULL);
 }
