@@ -45,6 +45,7 @@
 #define FUNCTION_EXTENT_MAX (1U << 20)
 #define MODULE_TAIL_MAX	    (64U << 10) /* behind the start of a module's last function */
 #define MODULES_MAX	    UINT16_MAX
+#define NEAR_MAX	    64 /* places that a symbol of the image is moved */
 #define MODULE_NAME_MAX	    64 /* the kernel's own limit is 56 */
 #define BUILTIN		    "__builtin__"
 #define PADDING		    "__pfx_"
@@ -369,28 +370,64 @@ static int compare_symbols(const void *a, const void *b, void *table)
 	return order_of(strlen(x_name), strlen(y_name)) ?: strcmp(x_name, y_name);
 }
 
+/* Where symbol `i` belongs among those before it, which are sorted; SIZE_MAX: far away. */
+static size_t place_near(const struct kallsyms *k, size_t i)
+{
+	const struct kernel_symbol *symbols = k->symbols.data;
+	size_t at = i;
+
+	while (at && compare_symbols(&symbols[at - 1], &symbols[i], (void *)k) > 0)
+		if (i - --at > NEAR_MAX)
+			return SIZE_MAX;
+	return at;
+}
+
+/*
+ * The kernel reports its image by address, names of an address in any order. Sorts up to the first
+ * symbol that belongs elsewhere, of a module, and returns the number.
+ */
+static size_t sort_image(struct kallsyms *k)
+{
+	struct kernel_symbol *symbols = k->symbols.data;
+	size_t i;
+
+	for (i = 0; i < k->symbols.count; i++) {
+		struct kernel_symbol symbol = symbols[i];
+		size_t at = place_near(k, i);
+
+		if (at == SIZE_MAX)
+			break;
+		memmove(&symbols[at + 1], &symbols[at], (i - at) * sizeof(*symbols));
+		symbols[at] = symbol;
+	}
+	return i;
+}
+
 /*
  * Merges new symbols into the sorted ones. Returns from which on symbols have changed. Without
  * memory for a copy all are sorted anew.
  */
 static size_t merge_new(struct kallsyms *k)
 {
-	size_t count = k->symbols.count, old = k->sorted, new = count - old, at = count;
+	size_t count = k->symbols.count, old = k->sorted ?: sort_image(k), new = count - old;
+	_cleanup_free_ struct kernel_symbol *added = new ? calloc(new, sizeof(*added)) : NULL;
 	struct kernel_symbol *symbols = k->symbols.data;
-	_cleanup_free_ struct kernel_symbol *added = old ? calloc(new, sizeof(*added)) : NULL;
+	size_t at = count;
 
-	if (!added) {
+	if (new && !added) {
 		qsort_r(symbols, count, sizeof(*symbols), compare_symbols, k);
 		return 0;
 	}
-	memcpy(added, symbols + old, new * sizeof(*added));
-	qsort_r(added, new, sizeof(*added), compare_symbols, k);
+	if (new) {
+		memcpy(added, symbols + old, new * sizeof(*added));
+		qsort_r(added, new, sizeof(*added), compare_symbols, k);
+	}
 	while (new) {
 		bool is_old = old && compare_symbols(&symbols[old - 1], &added[new - 1], k) > 0;
 
 		symbols[--at] = is_old ? symbols[--old] : added[--new];
 	}
-	return at;
+	return k->sorted ? at : 0;
 }
 
 /* Number of symbols at or before the address. */
