@@ -49,7 +49,7 @@ sysprof        :  | event.h event_header.h sample.h unwind_ahead.h unwind_infer.
 doors='
 bpf/libbpf  : userspace/live/capture/bpf_session_private.h userspace/live/capture/features.c
 bpf/bpf.h   : userspace/live/capture/bpf_session.c userspace/live/capture/bpf_session_unwind.c userspace/live/capture/bpf_visits.c userspace/live/capture/features.c userspace/live/capture/tick_rings.c
-bpf/btf     : userspace/live/capture/features.c
+bpf/btf     : userspace/live/capture/kernel_types.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h
 elfutils/   : userspace/symbolize/dwarf_private.h

@@ -27,6 +27,7 @@
 #include "base/io.h"
 #include "live/capture/bpf_session_unwind.h"
 #include "live/capture/features.h"
+#include "live/capture/kernel_types.h"
 #include "live/capture/target.h"
 
 #define COPY_RING_SHARE	    (3.0 / 4)	  /* copies of stacks take so much of a ring, in a second */
@@ -163,13 +164,17 @@ static void choose_rings(struct bpf_session *s, const struct bpf_session_options
 static int load_programs(struct bpf_session *s, const struct bpf_session_options *o,
 			 struct failure *failure)
 {
+	_cleanup_(kernel_types__cleanup) struct kernel_types *types = NULL;
+	LIBBPF_OPTS(bpf_object_open_opts, options);
 	int possible = libbpf_num_possible_cpus(), err;
 
 	catch_libbpf_messages();
 	if (possible < 0)
 		return fail(failure, possible, "cannot count the possible CPUs: %s",
 			    strerror(-possible));
-	s->skel = sampler_bpf__open();
+	types = kernel_types__read();
+	options.btf_custom_path = kernel_types__path(types);
+	s->skel = sampler_bpf__open_opts(&options);
 	if (!s->skel)
 		return features_explain(failure, -errno, "cannot open the eBPF programs");
 	err = bpf_session__choose_segments(s, o->user_stacks ? o->unwind_bytes : 0);
@@ -189,7 +194,9 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 	if (!err && !s->skel->rodata->ends_of_sampled)
 		err = bpf_map__set_max_entries(s->skel->maps.sampled_threads, 1);
 	if (!err)
-		err = bpf_session__size_unwind_maps(s) ?: sampler_bpf__load(s->skel);
+		err = bpf_session__size_unwind_maps(s)
+				?: kernel_types__select(types, bpf_object__btf(s->skel->obj))
+				?: sampler_bpf__load(s->skel);
 	if (err)
 		return explain_libbpf(err, "the eBPF programs", failure);
 	s->book_count = possible;

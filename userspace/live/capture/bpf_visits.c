@@ -11,6 +11,7 @@
 
 #include "live/capture/bpf_session_private.h"
 #include "live/capture/features.h"
+#include "live/capture/kernel_types.h"
 
 #define SMALL_RING    (1u << 20) /* bytes */
 #define SMALL_THREADS 16384u	 /* a power of two */
@@ -124,17 +125,22 @@ static int make_small(struct bpf_visits *v)
 	return err ? err : bpf_map__set_max_entries(v->skel->maps.seen_threads, SMALL_THREADS);
 }
 
-static int load(struct bpf_visits *v, bool small, struct failure *failure)
+static int load(struct bpf_visits *v, const struct kernel_types *types, bool small,
+		struct failure *failure)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = kernel_types__path(types));
 	int err;
 
 	catch_libbpf_messages();
-	v->skel = visit_bpf__open();
+	v->skel = visit_bpf__open_opts(&options);
 	if (!v->skel)
 		return features_explain(failure, -errno, "cannot open the visitor's programs");
 	set_knobs(v);
 	choose_programs(v);
-	err = share_maps(v) ?: (small ? make_small(v) : 0) ?: visit_bpf__load(v->skel);
+	err = share_maps(v)
+			?: (small ? make_small(v) : 0)
+			?: kernel_types__select(types, bpf_object__btf(v->skel->obj))
+			?: visit_bpf__load(v->skel);
 	if (err)
 		return explain_libbpf(err, "the visitor's programs", failure);
 	v->skel->bss->self_tgid = v->session->skel->bss->self_tgid;
@@ -156,7 +162,8 @@ static int load(struct bpf_visits *v, bool small, struct failure *failure)
 int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits **visits,
 		     struct failure *failure)
 {
-	enum visits how = features_visits(); /* reads the kernel's types */
+	_cleanup_(kernel_types__cleanup) struct kernel_types *types = kernel_types__read();
+	enum visits how = features_visits(types);
 	struct bpf_visits *v;
 	int err;
 
@@ -169,7 +176,7 @@ int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits 
 		return fail(failure, -ENOMEM, "out of memory");
 	v->session = session;
 	v->by_copies = how == VISITS_BY_COPIES;
-	err = load(v, small, failure);
+	err = load(v, types, small, failure);
 	if (err)
 		bpf_visits__free(v);
 	else

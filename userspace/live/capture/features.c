@@ -15,7 +15,6 @@
 #include <linux/capability.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include <sysprof/bpf_shared.h>
@@ -25,9 +24,10 @@
 #include "base/vec.h"
 #include "live/capture/bpf_session.h"
 #include "live/capture/cpu_visit.h"
+#include "live/capture/kernel_types.h"
 #include "live/capture/perf_events.h"
-#include "live/capture/target.h"
 #include "live/capture/tick_source.h"
+#include "live/capture/target.h"
 
 #include "features.skel.h"
 
@@ -331,37 +331,29 @@ static void probe_perf(struct features *f)
 		    fd < 0 ? strerror(-fd) : "");
 }
 
-static bool has_functions(const struct btf *btf, const char *const *names, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (btf__find_by_name_kind(btf, names[i], BTF_KIND_FUNC) < 0)
-			return false;
-	return true;
-}
-
 /* By functions of the kernel that the programs call. */
-enum visits features_visits(void)
+enum visits features_visits(const struct kernel_types *types)
 {
 	static const char *const called[] = {"bpf_iter_task_new", "bpf_task_from_pid",
 					     "bpf_rcu_read_lock"};
 	/* a program of a task iterator may sleep; 6.1 lets a process without privileges run it */
 	static const char *const copies[] = {"bpf_copy_from_user_task", "bpf_user_ringbuf_drain"};
-	struct btf *btf = btf__load_vmlinux_btf();
-	enum visits visits = VISITS_NONE;
 
-	if (btf && has_functions(btf, called, sizeof(called) / sizeof(called[0])))
-		visits = VISITS_BY_TASK;
-	else if (btf && has_functions(btf, copies, sizeof(copies) / sizeof(copies[0])))
-		visits = VISITS_BY_COPIES;
-	btf__free(btf);
-	return visits;
+	if (!types)
+		return VISITS_NONE;
+	if (kernel_types__have_functions(types, called, sizeof(called) / sizeof(called[0])))
+		return VISITS_BY_TASK;
+	if (kernel_types__have_functions(types, copies, sizeof(copies) / sizeof(copies[0])))
+		return VISITS_BY_COPIES;
+	return VISITS_NONE;
 }
 
 static void probe_kernel(struct features *f)
 {
 	struct utsname name = {};
 	const char *cgroup_root = target_cgroup_root();
-	enum visits visits = features_visits();
+	_cleanup_(kernel_types__cleanup) struct kernel_types *types = kernel_types__read();
+	enum visits visits = features_visits(types);
 
 	uname(&name);
 	add_feature(f, "kernel", "release", FEATURE_INFO, true, "", "", "%.64s %.32s", name.release,

@@ -25,6 +25,7 @@ struct feature {
 };
 
 struct features;
+struct kernel_types;
 
 /* Probe. 0 or -ENOMEM; a failing probe is a feature that is not available. Takes a few ms. */
 int features__probe(struct features **features);
@@ -48,6 +49,6 @@ enum visits {
 	VISITS_BY_TASK,	  /* from 6.7 on: any program reads it */
 };
 #define VISITS_SINCE "since Linux 6.1"
-enum visits features_visits(void);
+enum visits features_visits(const struct kernel_types *types);
 
 #endif
