@@ -58,7 +58,16 @@ struct mmap_event {
 	__u8 file_state;    /* enum file_state */
 	__u8 build_id[BUILD_ID_SIZE];
 	__u8 reserved[2];
+	__u64 file; /* the opener's number of it, see files/dso_opener.h; 0: none. Never in a recording */
 	char path[]; /* as the kernel names it: "//anon", "[vdso]", "/usr/lib/…", " (deleted)" */
+};
+
+/* Room for one with any path. */
+struct mmap_event_space {
+	union {
+		struct mmap_event event;
+		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
+	};
 };
 
 /*

@@ -165,16 +165,27 @@ static inline void close_opener(struct dso_opener *o)
 	dso_opener__free(o);
 }
 
+/* Is its file known without a search? */
+static inline bool is_sighted(struct dso_opener *o, const struct mapping *m)
+{
+	struct wanted w = wanted_by_event(&m->event, 0);
+	uint64_t generation;
+
+	return dso_files__of_mapping(&o->files, &w, dso_roots__of_event(&o->roots, &m->event),
+				     &generation) != HASHMAP_NONE;
+}
+
 struct read_file {
 	const struct mapping *m;
 	unsigned int right;
 };
 
-static inline int check_file(void *context, const struct file_answer *answer)
+static inline int check_file(void *context, uint32_t key, const struct file_answer *answer)
 {
 	struct read_file *read = context;
 	uint8_t id[BUILD_ID_SIZE];
 
+	assert_int_equal(key, 5);
 	read->right += answer->fd >= 0 &&
 		       build_id_of(answer->fd, id) == read->m->event.build_id_size &&
 		       !memcmp(id, read->m->event.build_id, sizeof(id));
@@ -183,10 +194,11 @@ static inline int check_file(void *context, const struct file_answer *answer)
 
 static inline bool request_is_right(struct dso_opener *o, const struct mapping *m)
 {
-	struct dso_identity identity = identity_of(m);
 	struct read_file read = {.m = m};
 
-	assert_int_equal(dso_opener__request(o, &identity, check_file, &read), 0);
+	assert_int_equal(
+		dso_opener__request(o, m->event.file, &(struct file_asker){check_file, &read, 5}),
+		0);
 	return read.right == 1;
 }
 

@@ -138,20 +138,6 @@ static inline void make_inode_event(struct mapping *m, pid_t pid, const char *pa
 	m->event.inode_generation = generation;
 }
 
-static inline struct dso_identity identity_of(const struct mapping *m)
-{
-	return (struct dso_identity){
-		.path = m->event.path,
-		.build_id = m->event.build_id,
-		.build_id_size = m->event.build_id_size,
-		.major = m->event.major,
-		.minor = m->event.minor,
-		.inode = m->event.inode,
-		.inode_generation = m->event.inode_generation,
-		.unshared = (m->event.header.flags & EVENT_UNSHARED) != 0,
-	};
-}
-
 /* ---- the opener ------------------------------------------------------------------------------- */
 
 static inline struct dso_opener *open_opener(void)
@@ -194,20 +180,26 @@ static inline enum file_state see(struct dso_opener *o, struct mapping *m)
 	return see_child(o, m, 0);
 }
 
-static inline int keep_file(void *context, const struct file_answer *answer)
+static inline int keep_file(void *context, uint32_t key, const struct file_answer *answer)
 {
+	(void)key;
 	*(struct file_answer *)context = *answer;
 	return 0;
 }
 
 /* Until the next request, if there is room, its descriptor stays valid. */
-static inline struct file_answer request(struct dso_opener *o, const struct mapping *m)
+static inline struct file_answer request_number(struct dso_opener *o, uint64_t file)
 {
-	struct dso_identity identity = identity_of(m);
 	struct file_answer answer = {.fd = -EINVAL};
 
-	assert_int_equal(dso_opener__request(o, &identity, keep_file, &answer), 0);
+	assert_int_equal(dso_opener__request(o, file, &(struct file_asker){keep_file, &answer, 0}),
+			 0);
 	return answer;
+}
+
+static inline struct file_answer request(struct dso_opener *o, const struct mapping *m)
+{
+	return request_number(o, m->event.file);
 }
 
 static inline int find(struct dso_opener *o, const struct mapping *m)
@@ -215,13 +207,12 @@ static inline int find(struct dso_opener *o, const struct mapping *m)
 	return request(o, m).fd;
 }
 
-static inline struct file_answer by_identity(struct dso_opener *o,
-					     const struct dso_identity *identity)
+/* Of a recorded mapping, found on this machine. */
+static inline struct file_answer find_recorded(struct dso_opener *o, struct mapping *m)
 {
-	struct file_answer answer = {.fd = -EINVAL};
+	int err = dso_opener__find(o, &m->event);
 
-	assert_int_equal(dso_opener__request_by_identity(o, identity, keep_file, &answer), 0);
-	return answer;
+	return err ? (struct file_answer){.fd = err, .root_fd = -1} : request(o, m);
 }
 
 static inline uint64_t opens_of(const struct dso_opener *o)

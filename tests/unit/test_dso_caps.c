@@ -116,10 +116,11 @@ struct read_text {
 	int fd;
 };
 
-static int read_text(void *context, const struct file_answer *answer)
+static int read_text(void *context, uint32_t key, const struct file_answer *answer)
 {
 	struct read_text *read = context;
 
+	(void)key;
 	read->fd = answer->fd;
 	return answer->fd >= 0 && pread(answer->fd, read->text, sizeof(read->text) - 1, 0) < 0;
 }
@@ -128,6 +129,7 @@ static void see_many_files(void **state)
 {
 	struct rlimit limit = {100, FEW_FDS}, now;
 	unsigned int kept = 0, found = 0;
+	uint64_t numbers[FILES];
 	struct dso_opener *o;
 	struct mapping m;
 
@@ -142,18 +144,18 @@ static void see_many_files(void **state)
 		assert_true(m.event.file_state == FILE_STATE_RIGHT ||
 			    m.event.file_state == FILE_STATE_NO_FDS);
 		kept += m.event.file_state == FILE_STATE_RIGHT;
+		numbers[i] = m.event.file;
 	}
 	assert_in_range(kept, FEW_FDS / 2 - 3, FEW_FDS / 2);
 	for (int i = 0; i < FILES; i++) {
 		char *path = numbered("text", i);
 		struct read_text read = {};
-		struct dso_identity identity;
 
-		make_inode_event(&m, getpid(), path, 0);
-		identity = identity_of(&m);
 		if (i == FILES - 1)
 			write_text(path, "written over");
-		assert_int_equal(dso_opener__request(o, &identity, read_text, &read), 0);
+		assert_int_equal(dso_opener__request(o, numbers[i],
+						     &(struct file_asker){read_text, &read, 0}),
+				 0);
 		if (i == FILES - 1)
 			assert_int_equal(read.fd, -ESTALE);
 		else
@@ -401,14 +403,14 @@ static void sightings_are_evicted_by_cap_and_with_their_image(void **state)
 		}
 		assert_int_equal(stats_of(o).files, 1);
 		for (uint32_t i = 0; i < MANY; i++)
-			assert_int_equal(find(o, &m[i]) >= 0, i >= MANY - FEW);
+			assert_int_equal(is_sighted(o, &m[i]), i >= MANY - FEW);
 	}
 	/* with the image its sightings go, all of them */
 	for (uint32_t i = 0; i < 3; i++)
 		see_text(o, i, time += 2 * MINUTE, &other);
 	assert_int_equal(stats_of(o).forgotten, 1);
 	for (uint32_t i = 0; i < MANY; i++)
-		assert_int_equal(find(o, &m[i]), -ENOENT);
+		assert_false(is_sighted(o, &m[i]) || find(o, &m[i]) >= 0);
 	/* and their places are others' */
 	for (uint32_t i = 0; i < MANY; i++) {
 		m[i].event.header.time = time;
@@ -416,7 +418,7 @@ static void sightings_are_evicted_by_cap_and_with_their_image(void **state)
 	}
 	for (uint32_t i = 0; i < MANY;
 	     i++) /* all at one time: the first have the room, but for the last text's */
-		assert_int_equal(find(o, &m[i]) >= 0, i < FEW - 1);
+		assert_int_equal(is_sighted(o, &m[i]), i < FEW - 1);
 	close_opener(o);
 	free(path);
 }
@@ -444,9 +446,9 @@ static void sightings_of_two_generations_are_evicted_separately(void **state)
 	b.event.header.time = time += 2 * MINUTE;
 	assert_int_equal(see(o, &b), FILE_STATE_RIGHT);
 	assert_int_equal(see_text(o, 0, time += 2 * MINUTE, &c), FILE_STATE_RIGHT);
-	assert_int_equal(find(o, &a), -ENOENT);
-	assert_true(find(o, &b) >= 0);
-	assert_true(find(o, &c) >= 0);
+	assert_false(is_sighted(o, &a));
+	assert_true(is_sighted(o, &b) && is_sighted(o, &c));
+	assert_true(find(o, &a) >= 0); /* the file is still there */
 	close_opener(o);
 	free(path);
 }
@@ -540,8 +542,9 @@ static int refuse_event(void *context, struct mmap_event *event)
 	return -EXDEV;
 }
 
-static int refuse_file(void *context, const struct file_answer *answer)
+static int refuse_file(void *context, uint32_t key, const struct file_answer *answer)
 {
+	(void)key;
 	(void)answer;
 	++*(unsigned int *)context;
 	return -EXDEV;
@@ -555,19 +558,20 @@ struct requester {
 };
 
 /* Asks for more in the middle of an answer, whose descriptor stays what it is. */
-static int request_more(void *context, const struct file_answer *answer)
+static int request_more(void *context, uint32_t key, const struct file_answer *answer)
 {
 	struct requester *requester = context, deeper = *requester;
 	uint8_t id[BUILD_ID_SIZE];
-	struct dso_identity identity;
 	struct mapping m;
 
+	assert_int_equal(key, requester->depth);
 	if (requester->depth < FEW) {
 		deeper.m++;
 		deeper.depth++;
-		identity = identity_of(deeper.m);
-		assert_int_equal(
-			dso_opener__request(requester->o, &identity, request_more, &deeper), 0);
+		assert_int_equal(dso_opener__request(
+					 requester->o, deeper.m->event.file,
+					 &(struct file_asker){request_more, &deeper, deeper.depth}),
+				 0);
 		for (uint32_t i = MANY; i < MANY + 5; i++)
 			see_program(requester->o, i,
 				    requester->time + (requester->depth * FEW + i) * 2 * MINUTE,
@@ -584,7 +588,6 @@ static void a_descriptor_stays_valid_while_its_answer_requests_more(void **state
 	struct dso_opener_options options = {.fds_max = 4, .images_max = MANY + 2};
 	struct dso_opener *o = open_capped(options);
 	static struct mapping m[MANY];
-	struct dso_identity identity;
 	struct requester requester = {.o = o, .m = m};
 	unsigned int answers = 0;
 	uint64_t time = monotonic_ns();
@@ -594,17 +597,17 @@ static void a_descriptor_stays_valid_while_its_answer_requests_more(void **state
 		see_program(o, i, time += 2 * MINUTE, &m[i]);
 	/* what the answer returns is what the call returns */
 	assert_int_equal(dso_opener__see(o, &m[0].event, 0, refuse_event, &answers), -EXDEV);
-	identity = identity_of(&m[0]);
-	assert_int_equal(dso_opener__request(o, &identity, refuse_file, &answers), -EXDEV);
-	assert_int_equal(dso_opener__request_by_identity(o, &identity, refuse_file, &answers),
+	assert_int_equal(dso_opener__request(o, m[MANY - 1].event.file,
+					     &(struct file_asker){refuse_file, &answers, 0}),
 			 -EXDEV);
-	assert_int_equal(answers, 3);
+	assert_int_equal(answers, 2);
 	for (uint32_t i = 0; i < MANY; i++) /* all but fresh */
 		assert_int_equal(see_program(o, i, time += 2 * MINUTE, &m[i]), FILE_STATE_RIGHT);
 	requester.time = time;
 	requester.m = m + MANY - FEW - 1;
-	identity = identity_of(requester.m);
-	assert_int_equal(dso_opener__request(o, &identity, request_more, &requester), 0);
+	assert_int_equal(dso_opener__request(o, requester.m->event.file,
+					     &(struct file_asker){request_more, &requester, 0}),
+			 0);
 	close_opener(o);
 }
 

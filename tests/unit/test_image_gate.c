@@ -9,14 +9,7 @@
 #include "tenants/quota.h"
 #include "world/image_table.h"
 
-struct space {
-	union {
-		struct mmap_event event;
-		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX];
-	};
-};
-
-static const struct mmap_event *mapping(struct space *s, uint32_t number, uint64_t start)
+static const struct mmap_event *mapping(struct mmap_event_space *s, uint32_t number, uint64_t start)
 {
 	struct mmap_event *e = &s->event;
 
@@ -36,7 +29,7 @@ static const struct mmap_event *mapping(struct space *s, uint32_t number, uint64
 TEST(images_are_limited_per_user_and_in_total)
 {
 	struct image_table *t = image_table__new();
-	struct space s;
+	struct mmap_event_space s;
 	enum outside_reason refusal;
 
 	image_table__limit(t, 5, 8, 2);
@@ -74,7 +67,7 @@ TEST(mappings_over_the_limit_share_one_image)
 	size_t marked = 0, images;
 	struct image_id left = {0}, id;
 	struct outside_row row;
-	struct space s;
+	struct mmap_event_space s;
 
 	for (uint32_t i = 0; i < quota_row(QUOTA_IMAGES)->user.limit + extra; i++) {
 		const struct event_header *event = &mapping(&s, i, 0x10000)->header;
@@ -103,6 +96,56 @@ TEST(mappings_over_the_limit_share_one_image)
 	}
 	world__free(gate.world);
 	outside_books__free(books);
+}
+
+/* A mapping with a build-id; given_up: its search was, so that nothing but the name and that is known. */
+static uint64_t file_of(struct image_table *t, const char *path, bool given_up, uint64_t file)
+{
+	struct mmap_event_space s;
+	struct mmap_event *e = &s.event;
+
+	mapping(&s, 0, 0);
+	snprintf(e->path, 64, "%s", path);
+	e->inode = 0;
+	e->header.flags = EVENT_BUILD_ID | (given_up ? EVENT_UNSHARED : 0);
+	e->build_id_size = BUILD_ID_SIZE;
+	memset(e->build_id, 7, BUILD_ID_SIZE);
+	e->file_state = given_up ? FILE_STATE_LATE : FILE_STATE_RIGHT;
+	e->file = file;
+	return image_table__get(t, image_table__add(t, e))->file;
+}
+
+TEST(an_image_has_the_file_of_its_latest_mapping)
+{
+	struct image_table *t = image_table__new();
+
+	assert_int_equal(file_of(t, "/lib/one", false, 0), 0);
+	assert_int_equal(file_of(t, "/lib/one", false, 3), 3);
+	assert_int_equal(file_of(t, "/lib/one", false, 0), 3);
+	assert_int_equal(file_of(t, "/srv/lib/one", false, 4), 4); /* the same by its build-id */
+	assert_int_equal(file_of(t, "/lib/one", false, 0), 4);
+	image_table__free(t);
+}
+
+/* The file of the administrator with that build-id and name, whether it is found before or afterwards. */
+TEST(a_search_that_is_given_up_gets_the_file_of_another)
+{
+	struct image_table *t = image_table__new();
+
+	assert_int_equal(file_of(t, "/lib/one", true, 0), 0);
+	assert_int_equal(file_of(t, "/lib/one", false, 3), 3);
+	assert_int_equal(file_of(t, "/lib/one", true, 0), 3);
+	/* it was forgotten, and found again */
+	assert_int_equal(file_of(t, "/lib/one", false, 5), 5);
+	assert_int_equal(file_of(t, "/lib/one", true, 0), 5);
+	assert_int_equal(file_of(t, "/tmp/one", true, 0), 0);
+	image_table__free(t);
+
+	t = image_table__new();
+	assert_int_equal(file_of(t, "/lib/one", false, 3), 3);
+	assert_int_equal(file_of(t, "/lib/one", true, 0), 3);
+	assert_int_equal(image_table__count(t), 2);
+	image_table__free(t);
 }
 
 int main(void)

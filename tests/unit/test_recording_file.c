@@ -264,6 +264,50 @@ TEST(recorded_events_are_read_back)
 	result_fini(&r);
 }
 
+static int take_mapping(void *context, const struct event_header *event)
+{
+	assert_int_equal(event->type, EVENT_MMAP);
+	memcpy(context, event, event->size);
+	return 0;
+}
+
+/* A mapping's file is a number of this run: "struct mmap_event" of the format ends with the path at 104. */
+TEST(the_number_of_a_file_is_not_recorded)
+{
+	const char *path = in_directory("mapping.sysprof");
+	struct mmap_event_space written = {}, read = {};
+	struct recording_writer *w = open_writer(path);
+	struct mmap_event *e = &written.event;
+	struct recording_summary summary;
+	struct failure failure;
+	struct bytes file;
+	size_t at;
+	int fd;
+
+	strcpy(e->path, "/usr/lib/libmapped.so");
+	e->header = (struct event_header){.size = event_aligned(sizeof(*e) + strlen(e->path) + 1),
+					  .type = EVENT_MMAP,
+					  .time = 7};
+	e->length = 0x1000;
+	e->build_id[BUILD_ID_SIZE - 1] = 9;
+	e->file = 0x123456789abcdef0;
+	assert_int_equal(recording_writer__append(w, &e->header), 0);
+	assert_int_equal(recording_writer__close(w, NULL), 0);
+	file = load(path);
+	at = chunk_at(&file, 0) + CHUNK_HEADER;
+	assert_int_equal(*(uint32_t *)(file.data + at), 104 + 24);
+	assert_string_equal(file.data + at + 104, e->path);
+	assert_null(memmem(file.data, file.size, &e->file, sizeof(e->file)));
+	free(file.data);
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(recording_read(fd, take_mapping, &read, &summary, &failure), 0);
+	close(fd);
+	assert_int_equal(summary.events, 1);
+	e->file = 0;
+	assert_memory_equal(&read, &written, sizeof(written));
+}
+
 TEST(long_recordings_are_divided_into_chunks)
 {
 	enum { COUNT = 60000 };

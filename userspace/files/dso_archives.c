@@ -11,6 +11,8 @@
 #include "base/proc_task.h"
 #include "files/zip.h"
 
+#define MEMBER (1u << 31) /* in the lower half of a number: no file has so high a place */
+
 void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max,
 			struct outside_books *books)
 {
@@ -81,7 +83,7 @@ static int add_member(struct dso_archives *a, const struct open_archive *archive
 		      const struct wanted *w, uint64_t offset, uint32_t *member)
 {
 	_cleanup_free_ char *path = NULL;
-	struct dso_member m = {.archive = archive->file, .numbers = w->numbers};
+	struct dso_member m = {.archive = archive->file};
 	struct zip_entry entry;
 	uint32_t place;
 	int err;
@@ -105,6 +107,7 @@ static int add_member(struct dso_archives *a, const struct open_archive *archive
 	if (err)
 		return err;
 	m.path = steal_ptr(path);
+	m.number = (uint64_t)++a->serial << 32 | MEMBER | place;
 	a->members.data[place] = m;
 	lru__use(&a->order, place);
 	*member = place;
@@ -122,6 +125,7 @@ static void fill_inner_event(const struct dso_member *member, const struct mmap_
 		 event->path + mapping_path_length(event->path));
 	inner->header.size = event_aligned(sizeof(*inner) + strlen(inner->path) + 1);
 	inner->page_offset -= member->offset;
+	inner->file = member->number;
 	build_id_report(&member->build_id, inner);
 }
 
@@ -156,37 +160,30 @@ int dso_archives__enter(struct dso_archives *a, const struct open_archive *archi
 	return 1;
 }
 
-/* ---- requested by identity ------------------------------------------------------------------- */
+/* ---- by number and by name -------------------------------------------------------------------- */
 
-/* Without a build-id it is identified by its mapping, as sightings are. */
-static bool member_is(const struct dso_member *m, const struct wanted *w)
+const struct dso_member *dso_archives__numbered(struct dso_archives *a, uint64_t number)
 {
-	if (!m->path)
-		return false;
-	if (w->build_id.size > 0)
-		return build_id_equal(&w->build_id, &m->build_id);
-	return !m->build_id.size && same_inode(&m->numbers, &w->numbers) &&
-	       m->numbers.generation == w->numbers.generation && wanted_has_path(w, m->path);
-}
+	uint32_t i = (uint32_t)number & ~MEMBER;
 
-const struct dso_member *dso_archives__next(struct dso_archives *a, const struct wanted *w,
-					    uint32_t *at)
-{
-	for (; *at < a->members.count; ++*at) {
-		if (!member_is(&a->members.data[*at], w))
-			continue;
-		lru__use(&a->order, *at);
-		return &a->members.data[(*at)++];
-	}
-	return NULL;
+	if (!(number & MEMBER) || i >= a->members.count || !a->members.data[i].path ||
+	    a->members.data[i].number != number)
+		return NULL;
+	lru__use(&a->order, i);
+	return &a->members.data[i];
 }
 
 int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive *archive,
-			      const struct wanted *w, const char *name)
+			      const struct wanted *w, const char *name, uint64_t *number)
 {
 	struct zip_entry entry;
-	uint32_t member;
-	int err = zip_find_name(archive->fd, name, &entry);
+	uint32_t member = LRU_NONE;
+	int err = zip_find_name(archive->fd, name, &entry)
+			  ?: add_member(a, archive, w, entry.offset, &member);
 
-	return err ? err : add_member(a, archive, w, entry.offset, &member);
+	if (!err && member == LRU_NONE)
+		err = -ENOENT;
+	if (!err)
+		*number = a->members.data[member].number;
+	return err;
 }

@@ -26,8 +26,8 @@ struct dso_member {
 	uint32_t archive; /* number of the file */
 	uint64_t offset, size;
 	struct build_id build_id;
-	struct file_numbers numbers; /* of the archive, from its mapping */
-	char *path; /* the archive's, and "!/" and the name in there; NULL: a free place */
+	uint64_t number; /* see dso_files.h */
+	char *path;	 /* the archive's, and "!/" and the name in there; NULL: a free place */
 };
 
 struct dso_archives {
@@ -35,6 +35,7 @@ struct dso_archives {
 	struct lru order;
 	struct meter cpu;
 	struct outside_books *books;
+	uint32_t serial; /* of the last number */
 };
 
 /* An archive that is open. */
@@ -44,14 +45,6 @@ struct open_archive {
 	struct meter *readings; /* of its directory */
 };
 
-/* Room for an event with any path. */
-struct mmap_event_space {
-	union {
-		struct mmap_event event;
-		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
-	};
-};
-
 /* `books` may be NULL. */
 void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max,
 			struct outside_books *books);
@@ -59,11 +52,10 @@ void dso_archives__fini(struct dso_archives *a);
 /* A mapping of the archive: 1 and the event of the library in there; 0: it is of none; -ENOMEM. */
 int dso_archives__enter(struct dso_archives *a, const struct open_archive *archive,
 			const struct mmap_event *event, struct mmap_event_space *inner);
-/* The library of this name becomes a member if there is room. `w`: the archive. 0 or -errno. */
+/* The library of this name becomes a member if there is room; its number. 0 or negative errno. */
 int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive *archive,
-			      const struct wanted *w, const char *name);
-/* The next member from *at on that is the file looked for, which is a use. NULL: there is none. */
-const struct dso_member *dso_archives__next(struct dso_archives *a, const struct wanted *w,
-					    uint32_t *at);
+			      const struct wanted *w, const char *name, uint64_t *number);
+/* The member of a number, which is a use. NULL: there is none. */
+const struct dso_member *dso_archives__numbered(struct dso_archives *a, uint64_t number);
 void dso_archives__forget_file(struct dso_archives *a, uint32_t archive);
 #endif

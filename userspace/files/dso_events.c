@@ -38,6 +38,7 @@ static void set_identity(struct mmap_event *event, const struct dso_file *file)
 
 static void set_file(struct dso_files *f, struct mmap_event *event, uint32_t i)
 {
+	event->file = f->files.data[i].number;
 	event->file_state = FILE_STATE_RIGHT;
 	if (f->files.data[i].fd < 0)
 		note_no_descriptor(f, event);

@@ -378,6 +378,7 @@ static void forget_file(void *files, uint32_t i)
 	dso_roots__refer(f->roots, &file->root, (struct root_id){});
 	free(file->path);
 	file->path = NULL;
+	file->number = 0;
 	lru__release(&f->order, i);
 	f->forgotten++;
 }
@@ -396,6 +397,7 @@ static int make_file(struct dso_files *f, const struct found *found, uint32_t *i
 	if (err)
 		return err;
 	f->files.data[*i] = (struct dso_file){
+		.number = (uint64_t)++f->serial << 32 | *i,
 		.fd = -1,
 		.build_id = facts->build_id,
 		.shared = shared,
@@ -407,8 +409,10 @@ static int make_file(struct dso_files *f, const struct found *found, uint32_t *i
 	err = lru__reserve(&f->open, (size_t)*i + 1);
 	if (!err)
 		err = index_file(f, *i);
-	if (err)
+	if (err) {
+		f->files.data[*i].number = 0;
 		lru__release(&f->order, *i);
+	}
 	return err;
 }
 
@@ -502,78 +506,53 @@ uint32_t dso_files__of_mapping(struct dso_files *f, const struct wanted *w, stru
 	return sighting->file;
 }
 
-uint32_t dso_files__of_identity(struct dso_files *f, const struct wanted *w)
+uint32_t dso_files__numbered(const struct dso_files *f, uint64_t number)
 {
-	const struct sighting *sighting;
+	uint32_t i = (uint32_t)number;
 
-	if (w->build_id.size > 0 && w->unshared && w->numbers.inode)
-		return file_in_state(f, makedev(w->numbers.major, w->numbers.minor),
-				     w->numbers.inode, w->numbers.generation, &w->build_id);
-	if (w->build_id.size > 0)
-		return w->unshared ? file_of_the_gone(f, w) : file_with_build_id(f, &w->build_id);
-	if (!strcmp(w->path, VDSO_NAME))
-		return f->vdso;
-	sighting = dso_sightings__find_identity(&f->sightings, w);
-	return sighting ? sighting->file : HASHMAP_NONE;
+	return number && i < f->files.count && f->files.data[i].number == number ? i : HASHMAP_NONE;
 }
 
-struct located dso_files__located(struct dso_files *f, uint32_t i)
+struct file_answer dso_files__locate(struct dso_files *f, uint64_t number, uint32_t *i)
 {
-	struct located located = {.file = i, .build_id = f->files.data[i].build_id};
-
-	dso_files__locate(f, &located);
-	return located;
-}
-
-struct located dso_files__find(struct dso_files *f, const struct wanted *w)
-{
-	struct located located = {.file = dso_files__of_identity(f, w), .fd = -ENOENT};
-	const struct dso_member *m;
-	uint32_t at = 0;
-
-	if (located.file != HASHMAP_NONE)
-		return dso_files__located(f, located.file);
-	/* it may be in several archives, some of which no longer exist */
-	while (located.fd < 0 && located.fd != -EAGAIN &&
-	       (m = dso_archives__next(&f->archives, w, &at))) {
-		located = (struct located){m->archive, m->offset, m->build_id, -ENOENT};
-		dso_files__locate(f, &located);
-	}
-	return located;
-}
-
-void dso_files__locate(struct dso_files *f, struct located *located)
-{
-	struct dso_file *file = &f->files.data[located->file];
+	const struct dso_member *member = dso_archives__numbered(&f->archives, number);
+	struct file_answer located = {
+		.fd = -ENOENT, .root_fd = -1, .base = member ? member->offset : 0};
 	struct build_id now;
+	struct dso_file *file;
 
-	located->fd = file->fd < 0 ? -EAGAIN : file->fd;
+	*i = member ? member->archive : dso_files__numbered(f, number);
+	if (*i == HASHMAP_NONE)
+		return located;
+	file = &f->files.data[*i];
+	located.fd = file->fd < 0 ? -EAGAIN : file->fd;
 	if (file->fd >= 0 && !is_unchanged(file)) { /* written over in place */
-		file_search__read_build_id(file->fd, located->base, &now);
-		if (now.size == 0 || !build_id_equal(&now, &located->build_id))
-			located->fd = -ESTALE;
+		file_search__read_build_id(file->fd, located.base, &now);
+		if (now.size == 0 ||
+		    !build_id_equal(&now, member ? &member->build_id : &file->build_id))
+			located.fd = -ESTALE;
 	}
-	dso_files__use(f, located->file);
+	dso_files__use(f, *i);
+	return located;
 }
 
-int dso_files__answer(struct dso_files *f, const struct located *located, file_answer_fn answer,
-		      void *context)
+int dso_files__answer(struct dso_files *f, uint32_t i, struct file_answer located,
+		      const struct file_asker *asker)
 {
-	struct file_answer reply = {.fd = located->fd, .root_fd = -1, .base = located->base};
 	const struct dso_file *file;
 	struct root_id root;
 	int err;
 
-	if (located->file == HASHMAP_NONE)
-		return answer(context, &reply);
-	file = &f->files.data[located->file];
+	if (i == HASHMAP_NONE)
+		return asker->answer(asker->context, asker->key, &located);
+	file = &f->files.data[i];
 	root = file->root;
-	reply.root_fd = dso_roots__fd(f->roots, root);
-	reply.copied_for = file->copied ? file->copied_for : 0;
-	dso_files__hold(f, located->file);
+	located.root_fd = dso_roots__fd(f->roots, root);
+	located.copied_for = file->copied ? file->copied_for : 0;
+	dso_files__hold(f, i);
 	dso_roots__hold(f->roots, root);
-	err = answer(context, &reply);
+	err = asker->answer(asker->context, asker->key, &located);
 	dso_roots__unhold(f->roots, root);
-	dso_files__unhold(f, located->file);
+	dso_files__unhold(f, i);
 	return err;
 }

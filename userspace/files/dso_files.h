@@ -14,7 +14,9 @@
  * A file that a user's program serves is kept as a copy in memory (file_search.c). Copies are
  * limited for each user and in total; idle ones are closed to make room.
  *
- * A file is a number (HASHMAP_NONE: none), valid until the next is adopted or while it is held.
+ * Here a file is a place (HASHMAP_NONE: none), valid until the next is adopted or while it is held.
+ * To others it is a number, as is a library in an archive: the place and a serial number, which are
+ * never together again, so the number of a forgotten file is that of none.
  */
 #ifndef FILES_DSO_FILES_H
 #define FILES_DSO_FILES_H
@@ -39,6 +41,7 @@
 #define VDSO_NAME   "[vdso]"
 
 struct dso_file {
+	uint64_t number;     /* to others; 0: a free place */
 	int fd;		     /* -1: closed */
 	struct root_id root; /* below which `path` led to it, or none */
 	char *path;
@@ -91,14 +94,7 @@ struct dso_files {
 	unsigned int next_plain;
 	struct outside_books *books;
 	uint64_t evicted, forgotten;
-};
-
-/* The requested file, and where in it the dso begins. */
-struct located {
-	uint32_t file; /* or HASHMAP_NONE */
-	uint64_t base;
-	struct build_id build_id; /* that the dso has */
-	int fd;			  /* or negative errno; -EAGAIN: the file was closed */
+	uint32_t serial; /* of the last number */
 };
 
 /* All caps of the options are set. */
@@ -123,16 +119,17 @@ void dso_files__set_path(struct dso_files *f, uint32_t file, struct root_id root
 /* The file that a mapping shows, if known and unchanged. *generation: as it was first seen. */
 uint32_t dso_files__of_mapping(struct dso_files *f, const struct wanted *w, struct root_id root,
 			       uint64_t *generation);
-/* The file with this identity, open or not. */
-uint32_t dso_files__of_identity(struct dso_files *f, const struct wanted *w);
-/* The same, or a library in an archive. */
-struct located dso_files__find(struct dso_files *f, const struct wanted *w);
-struct located dso_files__located(struct dso_files *f, uint32_t file);
-/* Sets located->fd; -ESTALE: the file was overwritten, its build-id at located->base is another. */
-void dso_files__locate(struct dso_files *f, struct located *located);
+/* The file of a number; HASHMAP_NONE: it was forgotten, or the number is that of a library. */
+uint32_t dso_files__numbered(const struct dso_files *f, uint64_t number);
+/*
+ * The file of a number, also of a library in an archive, and its answer, which lacks the root. Its
+ * fd may be -EAGAIN: the file is closed; -ESTALE: it was overwritten and has another build-id;
+ * -ENOENT: it was forgotten, and *file is HASHMAP_NONE.
+ */
+struct file_answer dso_files__locate(struct dso_files *f, uint64_t number, uint32_t *file);
 /* Returns the result of `answer`. The descriptors do not change until it returns. */
-int dso_files__answer(struct dso_files *f, const struct located *located, file_answer_fn answer,
-		      void *context);
+int dso_files__answer(struct dso_files *f, uint32_t file, struct file_answer located,
+		      const struct file_asker *asker);
 
 /* ---- findings -------------------------------------------------------------------------------- */
 

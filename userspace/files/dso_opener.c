@@ -152,6 +152,7 @@ int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent
 	int err;
 
 	o->events++;
+	event->file = 0;
 	advance_time(o, event->header.time);
 	err = see(o, event, &w, answer, context);
 	return err ? err : dso_waits__take_error(&o->waits);
@@ -202,44 +203,21 @@ int dso_opener__finish(struct dso_opener *o, uint64_t patience)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static struct wanted wanted_by_identity(const struct dso_identity *identity)
+int dso_opener__request(struct dso_opener *o, uint64_t number, const struct file_asker *asker)
 {
-	struct wanted w = {
-		.path = identity->path ? identity->path : "",
-		.numbers = {identity->major, identity->minor, identity->inode,
-			    identity->inode_generation},
-		.unshared = identity->unshared,
-	};
-
-	w.path_length = mapping_path_length(w.path);
-	build_id_set(&w.build_id, identity->build_id, identity->build_id_size);
-	return w;
-}
-
-/* The file is opened again if it was closed. */
-static int answer_located(struct dso_opener *o, struct located *located, file_answer_fn answer,
-			  void *context)
-{
+	struct file_answer located;
+	uint32_t file;
 	int err;
 
-	if (located->fd == -EAGAIN) {
-		err = dso_waits__add_request(&o->waits, located, answer, context);
+	advance_time(o, monotonic_ns());
+	located = dso_files__locate(&o->files, number, &file);
+	if (located.fd == -EAGAIN) {
+		err = dso_waits__add_request(&o->waits, number, file, asker);
 		if (err != -ENOENT)
 			return err ? err : dso_waits__take_error(&o->waits);
-		located->fd = -ENOENT;
+		located.fd = -ENOENT;
 	}
-	return dso_files__answer(&o->files, located, answer, context);
-}
-
-int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
-			file_answer_fn answer, void *context)
-{
-	struct wanted w = wanted_by_identity(identity);
-	struct located located;
-
-	advance_time(o, monotonic_ns());
-	located = dso_files__find(&o->files, &w);
-	return answer_located(o, &located, answer, context);
+	return dso_files__answer(&o->files, file, located, asker);
 }
 
 /* ---- files of a replay ----------------------------------------------------------------------- */
@@ -254,7 +232,7 @@ static int adopt_own(struct dso_opener *o, const struct wanted *w, uint32_t *fil
 }
 
 /* A library by a name like "/x/app.apk!/lib/libx.so". */
-static int open_in_archive(struct dso_opener *o, const struct wanted *w)
+static int open_in_archive(struct dso_opener *o, const struct wanted *w, uint64_t *number)
 {
 	const char *mark = strstr(w->path, ARCHIVE_MARK);
 	_cleanup_free_ char *path = mark ? strndup(w->path, mark - w->path) : NULL;
@@ -276,10 +254,18 @@ static int open_in_archive(struct dso_opener *o, const struct wanted *w)
 		return -ENOENT;
 	return dso_archives__add_by_name(
 		&o->files.archives, &(struct open_archive){file, archive->fd, &archive->readings},
-		&outer, mark + strlen(ARCHIVE_MARK));
+		&outer, mark + strlen(ARCHIVE_MARK), number);
 }
 
-static int open_by_identity(struct dso_opener *o, const struct wanted *w, struct located *located)
+/* A library in an archive may have another build-id than the recorded one. */
+static bool has_build_id(struct dso_opener *o, uint64_t number, const struct build_id *id)
+{
+	const struct dso_member *member = dso_archives__numbered(&o->files.archives, number);
+
+	return member && (!id->size || build_id_equal(&member->build_id, id));
+}
+
+static int find_file(struct dso_opener *o, const struct wanted *w, uint64_t *number)
 {
 	uint32_t file;
 	int err;
@@ -289,52 +275,52 @@ static int open_by_identity(struct dso_opener *o, const struct wanted *w, struct
 		return -ENOENT;
 	err = adopt_own(o, w, &file);
 	if (err == -ENOENT || err == -ENOTDIR) {
-		err = open_in_archive(o, w);
-		if (!err)
-			*located = dso_files__find(&o->files, w);
-		return err;
+		err = open_in_archive(o, w, number);
+		return err || has_build_id(o, *number, &w->build_id) ? err : -ENOENT;
 	}
-	if (!err && w->build_id.size == 0)
-		err = dso_sightings__add(&o->files.sightings, w, o->roots.own, file);
 	if (!err)
-		*located = dso_files__located(&o->files, file);
+		*number = o->files.files.data[file].number;
 	return err;
 }
 
-int dso_opener__request_by_identity(struct dso_opener *o, const struct dso_identity *identity,
-				    file_answer_fn answer, void *context)
+static int find_vdso(struct dso_opener *o, const struct build_id *id, uint64_t *number)
 {
-	struct wanted w = wanted_by_identity(identity);
-	struct located located;
+	uint32_t file = dso_files__vdso(&o->files);
+	const struct dso_file *vdso = file == HASHMAP_NONE ? NULL : &o->files.files.data[file];
+
+	if (!vdso || (id->size && !build_id_equal(id, &vdso->build_id)))
+		return -ENOENT;
+	*number = vdso->number;
+	return 0;
+}
+
+int dso_opener__find(struct dso_opener *o, struct mmap_event *event)
+{
+	struct wanted w = wanted_by_event(event, 0);
+	uint64_t number = 0;
 	int err;
 
+	w.pid = w.tid = 0;
 	advance_time(o, monotonic_ns());
-	if (!strcmp(w.path, VDSO_NAME))
-		dso_files__vdso(&o->files);
-	located = dso_files__find(&o->files, &w);
-	if (located.fd < 0 && located.fd != -EAGAIN) {
-		err = open_by_identity(o, &w, &located);
-		if (err == -ENOMEM)
-			return err;
-		if (err)
-			located.fd = err;
-	}
-	return answer_located(o, &located, answer, context);
+	err = strcmp(w.path, VDSO_NAME) ? find_file(o, &w, &number)
+					: find_vdso(o, &w.build_id, &number);
+	if (!err)
+		event->file = number;
+	return err;
 }
 
 /* ---- files that are open --------------------------------------------------------------------- */
 
-static uint32_t open_file(struct dso_opener *o, const struct dso_identity *identity)
+static uint32_t open_file(const struct dso_opener *o, uint64_t number)
 {
-	struct wanted w = wanted_by_identity(identity);
-	uint32_t file = dso_files__of_identity(&o->files, &w);
+	uint32_t file = dso_files__numbered(&o->files, number);
 
 	return file != HASHMAP_NONE && o->files.files.data[file].fd >= 0 ? file : HASHMAP_NONE;
 }
 
-bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *identity)
+bool dso_opener__is_deleted(struct dso_opener *o, uint64_t number)
 {
-	uint32_t file = open_file(o, identity);
+	uint32_t file = open_file(o, number);
 	struct statx st;
 
 	/* what is known already: its file system need not answer */
@@ -344,9 +330,9 @@ bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *ide
 	       st.stx_nlink == 0;
 }
 
-void dso_opener__release(struct dso_opener *o, const struct dso_identity *identity)
+void dso_opener__release(struct dso_opener *o, uint64_t number)
 {
-	uint32_t file = open_file(o, identity);
+	uint32_t file = open_file(o, number);
 
 	if (file != HASHMAP_NONE)
 		dso_files__close(&o->files, file);

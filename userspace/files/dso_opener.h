@@ -66,7 +66,7 @@ typedef int (*mapping_answer_fn)(void *context, struct mmap_event *event);
 
 /*
  * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size
- * (with EVENT_BUILD_ID) and file_state. A file seen before without a build-id keeps the
+ * (with EVENT_BUILD_ID), file_state and file. A file seen before without a build-id keeps the
  * inode_generation from then, because perf reports it and /proc does not, and a file has one
  * identity. If the mapping is of a library stored uncompressed in a zip archive, the answer is the
  * event with the library as its file: "/x/app.apk!/lib/libx.so", its build-id and own offsets.
@@ -94,15 +94,10 @@ int dso_opener__settle(struct dso_opener *o, uint64_t patience);
 int dso_opener__finish(struct dso_opener *o, uint64_t patience);
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The identity of an image: its build-id if known and not `unshared` (EVENT_UNSHARED), else all. */
-struct dso_identity {
-	const char *path; /* as mapped, with or without " (deleted)" */
-	const uint8_t *build_id;
-	uint8_t build_id_size; /* 0: none */
-	uint32_t major, minor;
-	uint64_t inode, inode_generation;
-	bool unshared;
-};
+/*
+ * A file is a number: event->file of an answered mapping, and in a replay that of
+ * dso_opener__find(). It is of this opener alone, and never of another file. 0: none.
+ */
 
 /* Both descriptors are the opener's, valid until the callback returns: dup one to keep it. */
 struct file_answer {
@@ -111,24 +106,28 @@ struct file_answer {
 	uint64_t base;	     /* where the dso begins in the file */
 	uint32_t copied_for; /* fd is a copy in memory of this user's file; 0: none, or root's */
 };
-typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);
 
-/* A file seen before; if closed, reopened by its path. `answer`'s result or -ENOMEM. */
-int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
-			file_answer_fn answer, void *context);
+/* Who requests a file, and for what: the key is the caller's. */
+struct file_asker {
+	int (*answer)(void *context, uint32_t key, const struct file_answer *answer);
+	void *context;
+	uint32_t key;
+};
+
+/* A file seen before; if closed, reopened by its path. The result of the answer, or -ENOMEM. */
+int dso_opener__request(struct dso_opener *o, uint64_t file, const struct file_asker *asker);
 
 /* Is the file open and without a name? Its space on the disk is free only after it is closed. */
-bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *identity);
+bool dso_opener__is_deleted(struct dso_opener *o, uint64_t file);
 /* The file has no mapping, and no request will come: close it, unless a request is pending. */
-void dso_opener__release(struct dso_opener *o, const struct dso_identity *identity);
+void dso_opener__release(struct dso_opener *o, uint64_t file);
 
 /*
- * Without a live process (a recording that was cut short): the path below our own root, if the file
- * there has this build-id, or, where none was recorded, this inode. "[vdso]" is our own, if the
- * build-id agrees. -ESTALE in the answer: another file has the name now.
+ * The file of a recorded mapping, into event->file: the path below our own root, if the file there
+ * has this build-id, or, where none was recorded, this inode. "[vdso]" is our own, if the build-id
+ * agrees. 0; -ESTALE: another file has the name now; -ENOENT, …
  */
-int dso_opener__request_by_identity(struct dso_opener *o, const struct dso_identity *identity,
-				    file_answer_fn answer, void *context);
+int dso_opener__find(struct dso_opener *o, struct mmap_event *event);
 
 void dso_opener__stats(const struct dso_opener *o, struct dso_opener_stats *stats);
 

@@ -144,31 +144,13 @@ int dso_sightings__add(struct dso_sightings *s, const struct wanted *w, struct r
 	return err;
 }
 
-/* ---- look-ups -------------------------------------------------------------------------------- */
-
-static const struct sighting *use(struct dso_sightings *s, uint32_t i)
+const struct sighting *dso_sightings__find(struct dso_sightings *s, const struct wanted *w,
+					   struct root_id root)
 {
+	uint32_t i = find(s, w, root);
+
 	if (i == HASHMAP_NONE)
 		return NULL;
 	lru__use(&s->order, i);
 	return &s->sightings.data[i];
-}
-
-const struct sighting *dso_sightings__find(struct dso_sightings *s, const struct wanted *w,
-					   struct root_id root)
-{
-	return use(s, find(s, w, root));
-}
-
-const struct sighting *dso_sightings__find_identity(struct dso_sightings *s, const struct wanted *w)
-{
-	uint32_t i;
-
-	hashmap_each (&s->by_numbers, hash_wanted(w), i) {
-		const struct sighting *known = &s->sightings.data[i];
-
-		if (known->numbers.generation == w->numbers.generation && has_numbers(known, w))
-			break;
-	}
-	return use(s, i);
 }

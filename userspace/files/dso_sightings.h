@@ -36,9 +36,6 @@ void dso_sightings__fini(struct dso_sightings *s);
 /* With these numbers below this root; a generation of 0 equals any. NULL: there is none. */
 const struct sighting *dso_sightings__find(struct dso_sightings *s, const struct wanted *w,
 					   struct root_id root);
-/* With these numbers and this very generation, below any root. */
-const struct sighting *dso_sightings__find_identity(struct dso_sightings *s,
-						    const struct wanted *w);
 /* Note that these numbers show this file. 0, even if the table is full (no note); -ENOMEM. */
 int dso_sightings__add(struct dso_sightings *s, const struct wanted *w, struct root_id root,
 		       uint32_t file);

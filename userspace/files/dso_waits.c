@@ -34,10 +34,10 @@ struct dso_search {
 	uint64_t owner;	   /* to charge */
 	uint64_t copy_max; /* that was allowed in the question */
 	VEC(struct waiting_event) events;
-	/* the request; HASHMAP_NONE: there is none */
-	struct located located; /* held */
-	file_answer_fn answer;
-	void *context;
+	/* the request */
+	uint32_t requested; /* the file, held; HASHMAP_NONE: there is none */
+	uint64_t number;
+	struct file_asker asker;
 	char path[];
 };
 
@@ -142,7 +142,7 @@ static struct dso_search *find_search(struct dso_waits *w, const struct wanted *
 	if (wanted->anonymous || (of_process && !wanted->numbers.inode && !wanted->build_id.size))
 		return NULL;
 	LIST_FOREACH (s, &w->searches[hash % DSO_SEARCH_BUCKETS], link)
-		if (s->located.file == HASHMAP_NONE && s->hash == hash &&
+		if (s->requested == HASHMAP_NONE && s->hash == hash &&
 		    s->roots[SEARCH_PROCESS].v == root.v && same_file(&s->wanted, wanted) &&
 		    (!of_process || s->wanted.pid == wanted->pid))
 			return s;
@@ -170,7 +170,7 @@ static struct dso_search *new_search(struct dso_waits *w, const struct wanted *w
 				 .roots[SEARCH_PROCESS] = root,
 				 .hash = hash_search(wanted, root),
 				 .owner = owner_of(wanted),
-				 .located.file = HASHMAP_NONE};
+				 .requested = HASHMAP_NONE};
 	memcpy(s->path, wanted->path, path_size);
 	s->wanted.path = s->path;
 	/* an inode number says nothing about a file of another root */
@@ -199,8 +199,8 @@ static void free_search(struct dso_search *s)
 	vec_free(&s->events);
 	for (int i = 0; i < SEARCH_ROOTS; i++)
 		dso_roots__unhold(s->waits->roots, s->roots[i]);
-	if (s->located.file != HASHMAP_NONE)
-		dso_files__unhold(s->waits->files, s->located.file);
+	if (s->requested != HASHMAP_NONE)
+		dso_files__unhold(s->waits->files, s->requested);
 	free(s);
 }
 
@@ -311,19 +311,20 @@ static int answer_mappings(struct dso_search *s, const struct found *found, enum
 static int answer_request(struct dso_search *s, const struct found *found, enum file_state state)
 {
 	struct dso_files *files = s->waits->files;
-	bool replaced = found ? !dso_files__reopen(files, s->located.file, found)
+	bool replaced = found ? !dso_files__reopen(files, s->requested, found)
 			      : state == FILE_STATE_REPLACED;
+	uint32_t file;
+	struct file_answer located = dso_files__locate(files, s->number, &file);
 
-	dso_files__locate(files, &s->located);
-	if (s->located.fd == -EAGAIN)
-		s->located.fd = replaced ? -ESTALE : -ENOENT;
-	return dso_files__answer(files, &s->located, s->answer, s->context);
+	if (located.fd == -EAGAIN)
+		located.fd = replaced ? -ESTALE : -ENOENT;
+	return dso_files__answer(files, file, located, &s->asker);
 }
 
 static void end_search(struct dso_search *s, struct file_finding *facts, int fd)
 {
 	struct dso_waits *w = s->waits;
-	const uint32_t requested = s->located.file;
+	const uint32_t requested = s->requested;
 	struct found opened, *found = NULL;
 
 	judge_copy(s, facts, &fd);
@@ -498,10 +499,10 @@ int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
 	return start(s);
 }
 
-int dso_waits__add_request(struct dso_waits *w, const struct located *located,
-			   file_answer_fn answer, void *context)
+int dso_waits__add_request(struct dso_waits *w, uint64_t number, uint32_t i,
+			   const struct file_asker *asker)
 {
-	const struct dso_file *file = &w->files->files.data[located->file];
+	const struct dso_file *file = &w->files->files.data[i];
 	struct wanted wanted = {
 		.path = file->path,
 		.path_length = file->path ? strlen(file->path) : 0,
@@ -515,10 +516,10 @@ int dso_waits__add_request(struct dso_waits *w, const struct located *located,
 	s = new_search(w, &wanted, file->root);
 	if (!s)
 		return -ENOMEM;
-	s->located = *located;
-	s->answer = answer;
-	s->context = context;
-	dso_files__hold(w->files, located->file);
+	s->requested = i;
+	s->number = number;
+	s->asker = *asker;
+	dso_files__hold(w->files, i);
 	return start(s);
 }
 

@@ -68,8 +68,8 @@ int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
  */
 bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *event);
 /* The same for a request for a file that was closed. -ENOENT: it has no path or no root. */
-int dso_waits__add_request(struct dso_waits *w, const struct located *located,
-			   file_answer_fn answer, void *context);
+int dso_waits__add_request(struct dso_waits *w, uint64_t number, uint32_t file,
+			   const struct file_asker *asker);
 /* Searches at once, in this process, below our own root: for replays. 0 or negative errno. */
 int dso_waits__search_own_root(struct dso_waits *w, const struct wanted *wanted,
 			       struct found *found);

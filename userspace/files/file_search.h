@@ -62,7 +62,6 @@ struct wanted {
 	uint64_t start, end;
 	bool just_read; /* the mapping has just been read from /proc */
 	bool anonymous; /* executable memory: a file's text may have been moved there */
-	bool unshared;	/* EVENT_UNSHARED: with a build-id, the numbers count as well */
 };
 
 /* `parent`: of the process, or 0. The path is the event's. */

@@ -15,10 +15,7 @@
 struct image_gate {
 	struct world *world; /* not owned, as the next one */
 	struct outside_books *books;
-	union {
-		struct mmap_event event;
-		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
-	} marked;
+	struct mmap_event_space marked;
 };
 
 /* May replace *event by a marked copy, which is valid until the next call. */

@@ -80,31 +80,11 @@ const struct image *unwinding__image(const struct unwinding *u, struct image_id 
 
 /* ---- callbacks of the feed ------------------------------------------------------------------- */
 
-static struct dso_identity identity_of(const struct image *image)
+static int answer_file(void *context, uint32_t image, const struct file_answer *answer)
 {
-	return (struct dso_identity){
-		.path = image->path,
-		.build_id = image->build_id,
-		.build_id_size = image->build_id_size,
-		.major = image->major,
-		.minor = image->minor,
-		.inode = image->inode,
-		.inode_generation = image->inode_generation,
-		.unshared = image->unshared,
-	};
-}
+	struct unwinding *u = context;
 
-struct file_request {
-	struct unwinding *unwinding;
-	struct image_id image;
-};
-
-static int answer_file(void *context, const struct file_answer *answer)
-{
-	struct file_request request = *(struct file_request *)context;
-
-	free(context);
-	return unwind_feed__answer_file(request.unwinding->feed, request.image, answer->fd,
+	return unwind_feed__answer_file(u->feed, (struct image_id){image}, answer->fd,
 					answer->base);
 }
 
@@ -112,16 +92,11 @@ static int request_file(void *context, struct image_id id)
 {
 	struct unwinding *u = context;
 	const struct image *image = unwinding__image(u, id);
-	struct dso_identity identity = identity_of(image);
-	struct file_request *request;
 
 	if (image->kind != DSO_FILE && image->kind != DSO_VDSO)
 		return unwind_feed__answer_file(u->feed, id, -1, 0);
-	request = malloc(sizeof(*request));
-	if (!request)
-		return -ENOMEM;
-	*request = (struct file_request){u, id};
-	return dso_opener__request(u->opener, &identity, answer_file, request);
+	return dso_opener__request(u->opener, image->file,
+				   &(struct file_asker){answer_file, u, id.v});
 }
 
 static struct fed_image describe_image(void *context, struct image_id id)
@@ -640,13 +615,12 @@ bool unwinding__forget_image(void *unwinding, struct image_id id, bool full)
 {
 	struct unwinding *u = unwinding;
 	const struct image *image = unwinding__image(u, id);
-	struct dso_identity identity = identity_of(image);
-	bool deleted = image->kind == DSO_FILE && dso_opener__is_deleted(u->opener, &identity);
+	bool deleted = image->kind == DSO_FILE && dso_opener__is_deleted(u->opener, image->file);
 
 	if ((!full && !deleted) || !unwind_feed__forget(u->feed, id))
 		return false;
 	if (deleted)
-		dso_opener__release(u->opener, &identity);
+		dso_opener__release(u->opener, image->file);
 	return true;
 }
 

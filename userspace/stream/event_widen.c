@@ -5,15 +5,18 @@
 
 #include "stream/event_decode.h"
 
-/* Fields of 8 bytes that came with a version, in the order of the versions. */
+#define MEMORY_ONLY UINT32_MAX
+
+/* Fields of 8 bytes that came with a version, in the order of the versions; one for each event. */
 static const struct grown_event {
-	uint32_t version;
+	uint32_t version; /* MEMORY_ONLY: no recording has the field */
 	uint16_t type;
 	uint16_t at;
 } grown_events[] = {
 	{2, EVENT_SAMPLE, offsetof(struct sample_event, period)},
 	{2, EVENT_VISIT, offsetof(struct visit_event, stack.period)},
 	{2, EVENT_BOOKS, offsetof(struct books_event, counted)},
+	{MEMORY_ONLY, EVENT_MMAP, offsetof(struct mmap_event, file)},
 };
 
 static struct event_header *insert_field(const struct event_header *event, size_t at, void *buffer)
@@ -45,4 +48,19 @@ struct event_header *event_widen(struct event_header *event, size_t available, u
 			return insert_field(event, grown->at, buffer);
 	}
 	return event;
+}
+
+size_t event_narrow(const struct event_header *event, void *buffer)
+{
+	const size_t at = offsetof(struct mmap_event, file), behind = at + sizeof(uint64_t);
+	struct event_header *narrow = buffer;
+
+	if (event->type != EVENT_MMAP || event->size < behind) {
+		memcpy(buffer, event, event->size);
+		return event->size;
+	}
+	memcpy(buffer, event, at);
+	memcpy((char *)buffer + at, (const char *)event + behind, event->size - behind);
+	narrow->size -= sizeof(uint64_t);
+	return narrow->size;
 }

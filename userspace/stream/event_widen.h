@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events of recordings in an older format, whose fixed parts are shorter. */
+/*
+ * Events of recordings, whose fixed parts are shorter: in an older format, and of a type with a
+ * field that is never in a recording (struct mmap_event).
+ */
 #ifndef STREAM_EVENT_WIDEN_H
 #define STREAM_EVENT_WIDEN_H
 
@@ -17,5 +20,8 @@
  */
 struct event_header *event_widen(struct event_header *event, size_t available, uint32_t version,
 				 void *buffer);
+
+/* The event as a recording has it, into `buffer`, which has event->size bytes. Returns its size. */
+size_t event_narrow(const struct event_header *event, void *buffer);
 
 #endif

@@ -223,8 +223,7 @@ static int write_chunk(struct recording_writer *w)
 
 static void put_event(struct recording_writer *w, const struct event_header *event)
 {
-	memcpy(w->buffer + w->used, event, event->size);
-	w->used += event->size;
+	w->used += event_narrow(event, w->buffer + w->used);
 	w->events++;
 	w->last_time = event->time;
 }

@@ -7,13 +7,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "world/image_table.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
-
-struct window_request {
-	struct window *window;
-	uint32_t dso;
-};
 
 static int copy_descriptor(int fd)
 {
@@ -45,19 +41,17 @@ static int keep_root(struct window *w, int root_fd)
 	return root.fd;
 }
 
-static int take_file(void *context, const struct file_answer *answer)
+static int take_file(void *context, uint32_t dso, const struct file_answer *answer)
 {
-	struct window_request request = *(struct window_request *)context;
-	struct window *w = request.window;
+	struct window *w = context;
 
-	free(context);
 	w->unanswered--;
 	if (w->is_freed) {
 		if (!w->unanswered)
 			free(w);
 		return 0;
 	}
-	w->files.data[request.dso] = (struct window_file){
+	w->files.data[dso] = (struct window_file){
 		.fd = copy_descriptor(answer->fd),
 		.root_fd = keep_root(w, answer->root_fd),
 		.base = answer->base,
@@ -66,34 +60,32 @@ static int take_file(void *context, const struct file_answer *answer)
 	return 0;
 }
 
-static struct dso_identity identity_of(const struct window *w, const struct profile_dso *dso)
+/* The number of the file. 0; -ENOMEM; or another error: this machine does not have it. */
+static int find_file(struct dso_opener *opener, const struct image *image,
+		     enum window_file_source source, uint64_t *file)
 {
-	return (struct dso_identity){
-		.path = profile_builder__get_string(w->builder, dso->path),
-		.build_id = dso->build_id,
-		.build_id_size = dso->build_id_size,
-		.major = dso->major,
-		.minor = dso->minor,
-		.inode = dso->inode,
-		.inode_generation = dso->inode_generation,
-		.unshared = dso->unshared,
-	};
+	struct mmap_event_space space;
+	int err;
+
+	*file = image->file;
+	if (source == WINDOW_FILES_LIVE)
+		return 0;
+	image__fill_event(image, &space);
+	err = dso_opener__find(opener, &space.event);
+	*file = space.event.file;
+	return err;
 }
 
-static int request_file(struct window *w, uint32_t dso, struct dso_opener *opener,
-			enum window_file_source source)
+static int request_file(struct window *w, uint32_t dso, const struct image *image,
+			struct dso_opener *opener, enum window_file_source source)
 {
-	struct dso_identity identity =
-		identity_of(w, profile_builder__get_dso(w->builder, (struct dso_id){dso}));
-	struct window_request *request = malloc(sizeof(*request));
+	uint64_t file;
+	int err = find_file(opener, image, source, &file);
 
-	if (!request)
-		return -ENOMEM;
-	*request = (struct window_request){w, dso};
+	if (err)
+		return err == -ENOMEM ? err : 0;
 	w->unanswered++;
-	return source == WINDOW_FILES_LIVE
-		       ? dso_opener__request(opener, &identity, take_file, request)
-		       : dso_opener__request_by_identity(opener, &identity, take_file, request);
+	return dso_opener__request(opener, file, &(struct file_asker){take_file, w, dso});
 }
 
 static int reserve_files(struct window *w, size_t count)
@@ -105,23 +97,24 @@ static int reserve_files(struct window *w, size_t count)
 }
 
 /* Files of dsos with samples. */
-static int request_files(struct window *w, struct dso_opener *opener,
-			 enum window_file_source source)
+static int request_files(struct window *w, const struct recorder *recorder,
+			 struct dso_opener *opener, enum window_file_source source)
 {
-	size_t dsos = profile_builder__dso_count(w->builder);
+	size_t dsos = profile_builder__dso_count(w->builder), images;
 	size_t locations = profile_builder__location_count(w->builder);
+	const struct dso_id *dso_of = recorder__dsos(recorder, &images);
 	_cleanup_free_ bool *sampled = calloc(dsos + 1, sizeof(*sampled));
 	int err = sampled ? reserve_files(w, dsos) : -ENOMEM;
 
 	for (uint32_t i = 1; i < locations && !err; i++)
 		sampled[profile_builder__get_location(w->builder, (struct location_id){i})->dso.v] =
 			true;
-	for (uint32_t i = 1; i < dsos && !err; i++) {
-		const struct profile_dso *dso = profile_builder__get_dso(w->builder,
-									 (struct dso_id){i});
+	for (uint32_t i = 1; i < images && !err; i++) {
+		const struct image *image = recorder__image(recorder, (struct image_id){i});
 
-		if (sampled[i] && (dso->kind == DSO_FILE || dso->kind == DSO_VDSO))
-			err = request_file(w, i, opener, source);
+		if (dso_of[i].v && sampled[dso_of[i].v] &&
+		    (image->kind == DSO_FILE || image->kind == DSO_VDSO))
+			err = request_file(w, dso_of[i].v, image, opener, source);
 	}
 	return err;
 }
@@ -152,7 +145,7 @@ struct window *window__new(struct profile_builder *builder, const struct recorde
 	w->builder = builder;
 	err = copy_jit_processes(w, recorder);
 	if (!err && opener)
-		err = request_files(w, opener, source);
+		err = request_files(w, recorder, opener, source);
 	if (err) {
 		window__free(w);
 		return NULL;

@@ -121,6 +121,25 @@ const struct image *image_table__get(const struct image_table *t, struct image_i
 	return t->slots.data[id.v].image;
 }
 
+void image__fill_event(const struct image *image, struct mmap_event_space *space)
+{
+	struct mmap_event *event = &space->event;
+
+	memset(space, 0, sizeof(*space));
+	event->header.type = EVENT_MMAP;
+	event->header.size = event_aligned(sizeof(*event) + strlen(image->path) + 1);
+	event->header.flags = (image->build_id_size ? EVENT_BUILD_ID : 0) |
+			      (image->unshared ? EVENT_UNSHARED : 0);
+	event->major = image->major;
+	event->minor = image->minor;
+	event->inode = image->inode;
+	event->inode_generation = image->inode_generation;
+	event->build_id_size = image->build_id_size;
+	memcpy(event->build_id, image->build_id, sizeof(event->build_id));
+	memcpy(event->path, image->path, strlen(image->path) + 1);
+	event->file = image->file;
+}
+
 /* ---- from what was mapped -------------------------------------------------------------------- */
 
 static enum dso_kind kind_of(const struct mmap_event *event, bool has_build_id)
@@ -157,6 +176,7 @@ static void fill_identity(struct image *image, const struct mmap_event *event)
 	image->minor = event->minor;
 	image->inode = event->inode;
 	image->inode_generation = event->inode_generation;
+	image->file = event->file;
 	if (!(event->header.flags & EVENT_BUILD_ID) || event->build_id_size > BUILD_ID_SIZE)
 		return;
 	image->unshared = (event->header.flags & EVENT_UNSHARED) != 0;
@@ -216,6 +236,39 @@ static uint32_t unused_slot(struct image_table *t)
 	return t->slots.count - 1;
 }
 
+/*
+ * A search that is given up leaves a mapping with a build-id but without an inode; another mapping
+ * of that path may have the file of the administrator that the build-id stands for.
+ */
+static void share_file(struct image_table *t, struct image *image)
+{
+	struct image other = *image;
+	const struct image *from;
+	uint32_t slot;
+
+	if (!image->build_id_size || (image->unshared && image->inode))
+		return;
+	other.unshared = !image->unshared;
+	other.major = other.minor = other.inode = other.inode_generation = 0;
+	slot = find_image(t, hash_image(&other), &other);
+	if (slot == HASHMAP_NONE || strcmp(t->slots.data[slot].image->path, image->path))
+		return;
+	from = image->unshared ? t->slots.data[slot].image : image;
+	if (from->file)
+		t->slots.data[slot].image->file = image->file = from->file;
+}
+
+/* This mapping's file may have been opened where the first one's was not. */
+static void update_image(struct image_table *t, struct image *image, const struct image *now)
+{
+	if (now->file_state == FILE_STATE_RIGHT)
+		image->file_state = FILE_STATE_RIGHT;
+	if (!now->file || now->file == image->file)
+		return;
+	image->file = now->file;
+	share_file(t, image);
+}
+
 struct image_id image_table__add(struct image_table *t, const struct mmap_event *event)
 {
 	char path[EVENT_PATH_MAX];
@@ -224,9 +277,7 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 	uint32_t slot = find_image(t, hash, &key);
 
 	if (slot != HASHMAP_NONE) {
-		/* this mapping's file may have been opened where the first one's was not */
-		if (key.file_state == FILE_STATE_RIGHT)
-			t->slots.data[slot].image->file_state = FILE_STATE_RIGHT;
+		update_image(t, t->slots.data[slot].image, &key);
 		return (struct image_id){slot};
 	}
 	slot = unused_slot(t);
@@ -241,6 +292,7 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 		return (struct image_id){0};
 	}
 	t->unused.count--;
+	share_file(t, t->slots.data[slot].image);
 	return (struct image_id){slot};
 }
 

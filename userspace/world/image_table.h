@@ -22,7 +22,6 @@
 #include "tenants/outside_books.h"
 
 struct image_table;
-struct mmap_event;
 
 /* As struct profile_dso; the table owns the strings. */
 struct image {
@@ -37,6 +36,7 @@ struct image {
 	uint32_t major, minor;
 	uint64_t inode, inode_generation;
 	bool unshared; /* EVENT_UNSHARED */
+	uint64_t file; /* as in struct mmap_event, of the latest mapping; 0 in a replay */
 };
 
 typedef bool (*image_forget_fn)(void *context, struct image_id id, bool full);
@@ -44,7 +44,10 @@ typedef bool (*image_forget_fn)(void *context, struct image_id id, bool full);
 struct image_table *image_table__new(void); /* NULL: no memory */
 void image_table__free(struct image_table *t);
 
-/* The image of a mapping. A known one is updated if its file was opened this time. 0: no memory. */
+/*
+ * The image of a mapping. A known one is updated if its file was opened this time. A mapping whose
+ * search was given up has the file of another one with its path and build-id. 0: no memory.
+ */
 struct image_id image_table__add(struct image_table *t, const struct mmap_event *event);
 
 /*
@@ -61,6 +64,8 @@ bool image_table__admit(struct image_table *t, const struct mmap_event *event, u
 
 /* Valid until the next image_table__forget(). */
 const struct image *image_table__get(const struct image_table *t, struct image_id id);
+/* A mapping of the image, by no process. */
+void image__fill_event(const struct image *image, struct mmap_event_space *space);
 
 /*
  * Freeing images, in two steps: mark those still mapped, then free those marked neither this time

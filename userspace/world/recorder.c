@@ -282,6 +282,17 @@ static struct dso_id dso_of_image(struct recorder *r, struct image_id id)
 	return *dso;
 }
 
+const struct dso_id *recorder__dsos(const struct recorder *r, size_t *count)
+{
+	*count = r->dsos.count;
+	return r->dsos.data;
+}
+
+const struct image *recorder__image(const struct recorder *r, struct image_id id)
+{
+	return image_table__get(world__images(r->world), id);
+}
+
 /* A dso without a file, made when it is first needed. */
 static struct dso_id special_dso(struct recorder *r, struct dso_id *known, enum dso_kind kind,
 				 const char *path, const char *name)

@@ -21,6 +21,7 @@
 #include "base/vec.h"
 #include "world/world.h"
 
+struct image;
 struct recording_facts;
 struct recorder;
 struct managed_frames;
@@ -49,6 +50,10 @@ struct jit_process {
 	enum code_runtime_state refused;     /* why its functions are not read; READ: no reason */
 	uint32_t files[JIT_FILE_KIND_COUNT]; /* its perf map and jitdump; 0: none */
 };
+
+/* The dso of each image by its number; 0: none. */
+const struct dso_id *recorder__dsos(const struct recorder *r, size_t *count);
+const struct image *recorder__image(const struct recorder *r, struct image_id id);
 
 /* All of the window's, in the order in which they were seen. */
 const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count);
