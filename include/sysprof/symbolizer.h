@@ -33,14 +33,11 @@ struct symbolizer_dso {
 struct symbolizer *symbolizer__new(void);
 void symbolizer__free(struct symbolizer *s);
 /*
- * Fork the keeper of the child processes that read modules now, while this process is small; the
- * calling thread must outlive it. Idle children are kept for further requests about their modules,
- * within so many bytes; if any are, the process that searches debug files is forked now, too.
+ * Once, and early: forks the keeper of the child processes that read modules while this process is
+ * small, and for calls with `remember` the process that searches debug files. The calling thread
+ * must outlive them.
  */
-void symbolizer__keep_readers(struct symbolizer *s, size_t bytes);
-/* Change that limit. */
-void symbolizer__limit_readers(struct symbolizer *s, size_t bytes);
-#define SYMBOLIZER_READERS_BYTES ((size_t)16 << 20)
+void symbolizer__start_helpers(struct symbolizer *s, bool remember);
 
 /* /proc/kallsyms in pieces of whole lines, before the first kernel address is resolved. */
 int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size);

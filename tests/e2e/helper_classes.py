@@ -110,7 +110,7 @@ def test_the_whole_system():
 
 
 def test_an_agent():
-    """Windows: some sandboxed readers are kept."""
+    """Windows: the finder stays, sandboxed readers end."""
     need_root()
     out = scratch("out")
 

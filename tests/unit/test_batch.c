@@ -509,8 +509,7 @@ static void windows_after_the_index_need_no_child(void **state)
 	(void)state;
 	world__init(&w);
 	setenv("XDG_CACHE_HOME", scratch, 1);
-	symbolizer__keep_readers(w.symbolizer, SYMBOLIZER_READERS_BYTES);
-	symbolizer__limit_readers(w.symbolizer, 0); /* each child opens the file again */
+	symbolizer__start_helpers(w.symbolizer, true);
 	for (window = 0; window < WINDOWS; window++) {
 		struct symbolizer_counts counts;
 		char *text, *same;
@@ -614,8 +613,7 @@ static void assert_slices(const char *name)
 	close(w.own);
 	w.own = open_scratch(name, O_RDONLY | O_CLOEXEC);
 	offsets_of_large(w.own, w.offsets);
-	symbolizer__keep_readers(w.symbolizer, SYMBOLIZER_READERS_BYTES);
-	symbolizer__limit_readers(w.symbolizer, 0);
+	symbolizer__start_helpers(w.symbolizer, true);
 	first = first_without_child(&w, 0);
 	second = first_without_child(&w, middle);
 	assert_true(first && second > middle);
@@ -681,7 +679,7 @@ static void debug_files_are_searched_once_until_the_file_changes(void **state)
 	run("cp /proc/%d/exe own", getpid());
 	close(w.own);
 	w.own = open_scratch("own", O_RDONLY | O_CLOEXEC);
-	symbolizer__keep_readers(w.symbolizer, SYMBOLIZER_READERS_BYTES);
+	symbolizer__start_helpers(w.symbolizer, true);
 	for (int i = 0; i < TRIES && !(finder = child_named("sysprof-files")); i++)
 		usleep(1000); /* it takes its name after the fork */
 	assert_true(finder > 0);
@@ -756,7 +754,7 @@ static void forget_all(struct putting_off *p)
 	symbolizer__free(p->symbolizer);
 	p->symbolizer = symbolizer__new();
 	assert_non_null(p->symbolizer);
-	symbolizer__keep_readers(p->symbolizer, SYMBOLIZER_READERS_BYTES);
+	symbolizer__start_helpers(p->symbolizer, true);
 }
 
 static void put_off_and_catch_up(struct putting_off *p)

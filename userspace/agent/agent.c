@@ -350,22 +350,6 @@ static void look_at_waits(struct agent *a, uint64_t now)
 
 /* ---- budget ---------------------------------------------------------------------------------- */
 
-/*
- * Memory that the limit leaves to idle readers. They save time and are not needed, so they make
- * room before anything is shed; a tenth is for those that work.
- */
-static size_t reader_bytes(const struct agent *a)
-{
-	const struct usage_report *report = &a->usage_report;
-	uint64_t others = report->memory -
-			  min_u64(report->memory, report->memory_by[USAGE_MEMORY_CHILDREN]);
-	uint64_t limit = a->memory_limit - a->memory_limit / 10;
-
-	if (!a->memory_limit)
-		return SYMBOLIZER_READERS_BYTES;
-	return min_u64(SYMBOLIZER_READERS_BYTES, limit > others ? limit - others : 0);
-}
-
 static void apply_budget(struct agent *a)
 {
 	struct session_allowance allowance;
@@ -414,7 +398,6 @@ static void check_budget(struct agent *a, uint64_t now)
 	usage__by_part(report, usage.cpu_by);
 	report_refused_visits(a);
 	change = budget__measure(a->budget, &usage, &step);
-	session__limit_readers(a->session, reader_bytes(a));
 	if (change == BUDGET_SAME)
 		return;
 	say(a, "%.2f %% of a CPU, %llu MB: %s %s", 100 * report->cpu,

@@ -320,11 +320,6 @@ uint64_t session__put_off(const struct session *s)
 	return finisher__put_off(windows__finisher(s->windows));
 }
 
-void session__limit_readers(struct session *s, size_t bytes)
-{
-	finisher__limit_readers(windows__finisher(s->windows), bytes);
-}
-
 int session__judge_groups(struct session *s)
 {
 	return live__judge_groups(s->live);

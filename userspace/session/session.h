@@ -115,8 +115,6 @@ struct session_allowance {
 void session__allow(struct session *s, const struct session_allowance *allowance);
 /* Addresses in all windows whose names were deferred. */
 uint64_t session__put_off(const struct session *s);
-/* symbolizer__limit_readers(), with the next window. */
-void session__limit_readers(struct session *s, size_t bytes);
 
 /* Call when options.live.group_wanted would answer differently. 0 or negative errno. */
 int session__judge_groups(struct session *s);

@@ -28,7 +28,6 @@
 #include "symbolize/file_finder.h"
 #include "symbolize/kallsyms.h"
 #include "symbolize/sealed.h"
-#include "symbolize/sealed_child.h"
 #include "symbolize/symbol_cache.h"
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbolize.h"
@@ -372,7 +371,6 @@ static void hand_to_child(struct batch *b, struct part *part)
 		.path = dso->path,
 		.user = user_of_file(dso),
 		.books = b->options->outside,
-		.key = part->in_cache && !part->has_vmlinux ? &part->key : NULL,
 		.wants_index = part->wants_index ||
 			       (part->in_cache && symbol_cache__wants_index(b->cache, &part->key)),
 		.addresses = part->addresses.data,
@@ -732,10 +730,9 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 
 	if (!err && b.sealed_count)
 		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b,
-				 &(struct sealed_work){.pool = s->pool,
+				 &(struct sealed_work){.keeper = s->keeper,
 						       .large = options->large_children,
 						       .cpu = &s->cpu});
-	sealed_pool__tidy(s->pool);
 	if (!err)
 		err = finish_until(&b, b.parts + count);
 	count_up(&b);

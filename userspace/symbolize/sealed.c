@@ -73,12 +73,11 @@ struct task {
 
 struct child {
 	struct task *task;
-	bool is_large;	       /* and counted */
-	struct kept_child own; /* listener -1: none, or not yet; used: for jobs of other runs */
+	bool is_large; /* and counted */
+	pid_t pid;
+	int socket, listener; /* listener -1: none, or not yet */
 	bool greeted;
-	bool keeps;   /* it waits for more when it has answered … */
-	bool again;   /* … and has done so before, for other addresses */
-	bool indexes; /* it makes an index when it has answered, and ends */
+	bool indexes; /* it makes an index when it has answered */
 	uint64_t deadline;
 	unsigned int seconds; /* of CPU that it may take … */
 	uint64_t cost;	      /* … ns that its job had taken before */
@@ -190,13 +189,12 @@ static void leave(struct task *task, bool by_all)
 	task->job->report.state = SYMBOL_STATE_LEFT;
 }
 
-static void add_costs(struct sealed_job *job, const struct rusage *usage, uint64_t used_before)
+static void add_costs(struct sealed_job *job, const struct rusage *usage)
 {
 	uint64_t peak = (uint64_t)usage->ru_maxrss << 10;
-	uint64_t used = (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ull +
-			(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
 
-	job->cpu_time += used > used_before ? used - used_before : 0;
+	job->cpu_time += (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * SECOND_NS +
+			 (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
 	job->peak_memory = max_u64(job->peak_memory, peak);
 }
 
@@ -226,9 +224,6 @@ static void count_large(struct run *r, struct child *child)
 	child->is_large = is_large(r, child->task);
 	if (!child->is_large)
 		return;
-	/* an index takes the most memory, and is made once */
-	if (child->indexes)
-		sealed_pool__make_room(r->work->pool);
 	quota__take(r->large, QUOTA_NOBODY, 1, 0);
 	r->large_since = monotonic_ns();
 }
@@ -250,39 +245,17 @@ static int end_child(struct run *r, struct child *child)
 	struct rusage usage = {};
 	int status = 0;
 
-	if (sealed_pool__end(&child->own, &status, &usage)) {
+	if (end_process(child->pid, REAP_NS, &status, &usage)) {
 		child->task->job->abandoned++;
 		log_debug(LOG_SYMBOLS, "%s: sealed child %d does not end: left behind",
-			  name_of(child->task), child->own.pid);
+			  name_of(child->task), child->pid);
 	}
-	add_costs(child->task->job, &usage, child->own.used);
+	close(child->socket);
+	if (child->listener >= 0)
+		close(child->listener);
+	add_costs(child->task->job, &usage);
 	release_child(r, child);
 	return status;
-}
-
-/* Half of its CPU time is left for later runs. */
-static bool is_worth_keeping(const struct child *child, uint64_t used)
-{
-	return child->keeps && used && used < child->seconds * SECOND_NS / 2;
-}
-
-/* It has answered. */
-static void put_child_aside(struct run *r, struct child *child)
-{
-	struct sealed_job *job = child->task->job;
-	struct kept_child kept = child->own;
-	uint64_t used = 0;
-
-	process_cpu_ns_of(kept.pid, &used);
-	if (!is_worth_keeping(child, used)) {
-		end_child(r, child);
-		return;
-	}
-	job->cpu_time += used > kept.used ? used - kept.used : 0;
-	kept.opening = kept.opening ? kept.opening : used;
-	kept.used = used;
-	release_child(r, child);
-	sealed_pool__put(r->work->pool, job->key, &kept);
 }
 
 static uint64_t deadline_of(const struct run *r, unsigned int seconds)
@@ -291,56 +264,11 @@ static uint64_t deadline_of(const struct run *r, unsigned int seconds)
 	       (r->work->wall_time ? r->work->wall_time : seconds * WALL_PER_CPU * SECOND_NS);
 }
 
-/* May its child get requests in a later run? Files that it opens would have to be there then. */
-static bool may_keep(const struct run *r, const struct task *task)
-{
-	const struct sealed_job *job = task->job;
-
-	return sealed_pool__keeps(r->work->pool) && job->key && !task->symbols_only &&
-	       !job->files.package_size;
-}
-
 static bool wants_index(const struct task *task)
 {
 	const struct sealed_job *job = task->job;
 
-	return job->wants_index && job->key && !task->symbols_only && !job->files.package_size;
-}
-
-static void add_child(struct run *r, struct task *task, unsigned int seconds,
-		      const struct kept_child *own)
-{
-	bool indexes = wants_index(task);
-
-	task->answers.takes_index = indexes;
-	r->children[r->child_count++] = (struct child){.task = task,
-						       .own = *own,
-						       .keeps = may_keep(r, task) && !indexes,
-						       .indexes = indexes,
-						       .seconds = seconds,
-						       .cost = task->job->cpu_time,
-						       .deadline = deadline_of(r, seconds)};
-	count_large(r, &r->children[r->child_count - 1]);
-	task->state = TASK_RUNNING;
-}
-
-/* A child that was kept. False: there is none, or it does not take the question. */
-static bool use_kept_child(struct run *r, struct task *task, unsigned int seconds)
-{
-	const struct sealed_job *job = task->job;
-	struct child *child = &r->children[r->child_count];
-	struct kept_child kept;
-
-	if (!may_keep(r, task) || job->count > SEALED_QUESTION_MAX ||
-	    !sealed_pool__take(r->work->pool, job->key, &kept))
-		return false;
-	if (sealed_child__request(kept.socket, job->addresses, job->count, wants_index(task))) {
-		sealed_pool__end(&kept, NULL, NULL);
-		return false;
-	}
-	add_child(r, task, seconds, &kept);
-	child->greeted = child->again = true;
-	return true;
+	return job->wants_index && !task->symbols_only && !job->files.package_size;
 }
 
 /* `seconds` are set aside for it. */
@@ -352,29 +280,36 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 		.count = task->job->count,
 		.limits = {.cpu_seconds = seconds},
 		.resolve = r->work->resolve ? r->work->resolve : module_resolve,
-		.keeps = may_keep(r, task) || wants_index(task),
 		.wants_index = wants_index(task),
 	};
-	struct kept_child own = {.listener = -1};
+	struct child *child = &r->children[r->child_count];
+	pid_t pid;
+	int socket;
 
 	if (!r->memory)
 		r->memory = r->work->memory ? r->work->memory : memory_available() / 4;
 	request.limits.memory = r->memory;
 	request.files.symbols_only |= task->symbols_only;
 	request.files.memory_limit = r->memory / 2;
-	own.pid = sealed_pool__start(r->work->pool, &request, &own.socket);
-	if (own.pid < 0)
-		return own.pid;
-	add_child(r, task, seconds, &own);
-	return 0;
-}
-
-static int begin_task(struct run *r, struct task *task, unsigned int seconds)
-{
-	/* without those of a child that did not finish */
+	pid = sealed_keeper__fork(r->work->keeper, &request, &socket);
+	if (pid < 0)
+		return pid;
+	/* without answers of a child that did not finish */
 	sealed_answers__fini(&task->answers);
 	sealed_answers__init(&task->answers, task->job->count);
-	return use_kept_child(r, task, seconds) ? 0 : start_child(r, task, seconds);
+	task->answers.takes_index = request.wants_index;
+	task->state = TASK_RUNNING;
+	*child = (struct child){.task = task,
+				.pid = pid,
+				.socket = socket,
+				.listener = -1,
+				.indexes = request.wants_index,
+				.seconds = seconds,
+				.cost = task->job->cpu_time,
+				.deadline = deadline_of(r, seconds)};
+	count_large(r, child);
+	r->child_count++;
+	return 0;
 }
 
 static size_t children_of(const struct run *r, uint32_t user)
@@ -445,7 +380,7 @@ static void start_children(struct run *r)
 		seconds = min_u64(cpu_seconds(r, task), seconds_left(r, user));
 		if (user != ROOT)
 			quota__take(r->cpu, user, seconds * SECOND_NS, r->began);
-		if (!begin_task(r, task, seconds)) {
+		if (!start_child(r, task, seconds)) {
 			r->fork_failures = 0;
 			continue;
 		}
@@ -520,13 +455,8 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 	struct task *task = child->task;
 	bool good = (!error || child->indexes) && task->answers.finished && !task->answers.error;
 	bool indexes = child->indexes;
-	bool again = child->again;
-	int status = 0;
+	int status = end_child(r, child);
 
-	if (good && !indexes)
-		put_child_aside(r, child);
-	else
-		status = end_child(r, child);
 	if (good) {
 		task->state = TASK_DONE;
 		task->job->report = task->answers.report;
@@ -539,10 +469,6 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 		return;
 	}
 	log_death(task, status, end, error);
-	if (again) { /* an earlier request may be the reason: retry in a new child */
-		task->state = TASK_WAITING;
-		return;
-	}
 	if (!task->symbols_only) {
 		task->first_try = cause_of(status, end,
 					   task->answers.finished ? task->answers.error : 0);
@@ -560,20 +486,19 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 /* 1: there may be more; 0: the child is done; -EAGAIN: nothing yet; other errors: drop it. */
 static int read_message(struct child *child, struct message_buffer *message)
 {
-	struct sealed_answers *answers = &child->task->answers;
-	int got = message__receive(child->own.socket, message, MSG_DONTWAIT), err = -EBADMSG;
+	int got = message__receive(child->socket, message, MSG_DONTWAIT), err = -EBADMSG;
 
 	if (got <= 0)
 		return got;
 	if (!child->greeted && message->frame.flags == MESSAGE_PROGRESS && message->fd_count <= 1) {
-		child->own.listener = message->fd_count ? message->fds[0] : -1;
+		child->listener = message->fd_count ? message->fds[0] : -1;
 		child->greeted = true;
 		return 1;
 	}
 	message__close_fds(message->fds, message->fd_count);
 	if (child->greeted)
-		err = sealed_answers__take(answers, message);
-	return err ? err : !child->keeps || !answers->finished;
+		err = sealed_answers__take(&child->task->answers, message);
+	return err ?: 1;
 }
 
 static int read_messages(struct child *child)
@@ -595,13 +520,13 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 	if (fds[0].revents || fds[1].revents)
 		child->liveness.since = now;
 	if (fds[1].revents & POLLIN)
-		gone = sealed_files__answer(child->own.listener, child->task->job);
+		gone = sealed_files__answer(child->listener, child->task->job);
 	else if (fds[1].revents)
 		gone = -EPIPE;
 	if (gone) {
 		/* its further requests fail with ENOSYS */
-		close(child->own.listener);
-		child->own.listener = -1;
+		close(child->listener);
+		child->listener = -1;
 	}
 	if (fds[0].revents)
 		more = read_messages(child);
@@ -611,7 +536,7 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 		finish_child(r, child, more, CHILD_ENDED);
 	else if (now >= child->deadline)
 		finish_child(r, child, 0, CHILD_TOO_LATE);
-	else if (liveness__is_stuck(&child->liveness, child->own.pid, now, silence))
+	else if (liveness__is_stuck(&child->liveness, child->pid, now, silence))
 		finish_child(r, child, 0, CHILD_STUCK);
 	return 0;
 }
@@ -623,7 +548,7 @@ static int wait_for_children(struct run *r)
 	uint64_t now;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct kept_child *child = &r->children[i].own;
+		const struct child *child = &r->children[i];
 
 		fds[2 * i] = (struct pollfd){.fd = child->socket, .events = POLLIN};
 		fds[2 * i + 1] = (struct pollfd){.fd = child->listener, .events = POLLIN};

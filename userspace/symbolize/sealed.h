@@ -21,7 +21,6 @@
 #include "stream/symbol_blob.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/module.h"
-#include "symbolize/symbol_answers.h"
 #include "tenants/child.h"
 #include "tenants/message.h"
 #include "tenants/outside_books.h"
@@ -38,9 +37,8 @@ struct sealed_job {
 	int root_fd;		    /* for the .dwo files its DWARF names, or -1 */
 	const char *path;	    /* of the module in there; NULL: it has none */
 	uint32_t user; /* the user that its children are charged to; 0: root, without a limit */
-	struct outside_books *books;  /* where it is counted if it is left, or NULL */
-	const struct symbol_key *key; /* of the files: a child of theirs may be kept; or NULL */
-	bool wants_index; /* of the module, if it has a key; its answers do not depend on that */
+	struct outside_books *books; /* where it is counted if it is left, or NULL */
+	bool wants_index;	     /* of the module; its answers do not depend on that */
 	const uint64_t *addresses;
 	size_t count;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */
@@ -57,18 +55,18 @@ struct sealed_job {
 /* Polled while children work; nonzero ends them all: what is not resolved then is CANCELLED. */
 typedef int (*sealed_poll_fn)(void *context, size_t done, size_t total);
 
-/* How children work; zeroed but for the pool and the quotas, unless in tests. */
+/* How children work; zeroed but for the keeper and the quotas, unless in tests. */
 struct quota;
-struct sealed_pool;
+struct sealed_keeper;
 struct sealed_work {
-	struct sealed_pool *pool;  /* children are kept there for the next run; NULL: none is */
-	sealed_resolve_fn resolve; /* NULL: module_resolve() */
-	_Atomic int64_t *large;	   /* where children of large files count, or NULL */
-	struct quota *cpu;	   /* of QUOTA_SYMBOLS, for several runs; NULL: one for this run */
-	uint64_t memory;	   /* bytes a child; 0: a quarter of what is available */
-	unsigned int cpu_seconds;  /* a child; 0: by the size of its files */
-	uint64_t wall_time;	   /* ns a child; 0: a multiple of its CPU time */
-	uint64_t silence;	   /* ns; 0: that of its class */
+	struct sealed_keeper *keeper; /* forks the children; NULL: this process does */
+	sealed_resolve_fn resolve;    /* NULL: module_resolve() */
+	_Atomic int64_t *large;	      /* where children of large files count, or NULL */
+	struct quota *cpu;	  /* of QUOTA_SYMBOLS, for several runs; NULL: one for this run */
+	uint64_t memory;	  /* bytes a child; 0: a quarter of what is available */
+	unsigned int cpu_seconds; /* a child; 0: by the size of its files */
+	uint64_t wall_time;	  /* ns a child; 0: a multiple of its CPU time */
+	uint64_t silence;	  /* ns; 0: that of its class */
 };
 
 /*
@@ -112,25 +110,7 @@ struct sealed_child_request {
 	size_t count;
 	struct confine_options limits;
 	sealed_resolve_fn resolve;
-	bool keeps;	  /* by module__resolve(): it waits for sealed_child__request() … */
-	bool wants_index; /* … or, if the module's index is wanted as well, sends it and ends */
-};
-
-#define SEALED_QUESTION_MAX 8192u /* addresses, at most, of a further request */
-
-/*
- * Sealed children that have answered and wait for further requests: opening a module, which reads
- * all its debug information, takes many times as long as more addresses. A child has one module.
- * The memory of all is limited. Each window has requests, so the child that saves the least time
- * for its memory ends first, not the one with the oldest request.
- */
-
-/* A child that waits for a question, or works on one. */
-struct kept_child {
-	pid_t pid;
-	int socket, listener;
-	uint64_t used;	  /* ns of CPU time … */
-	uint64_t opening; /* … of which until its first answer: what another one would cost */
+	bool wants_index; /* behind the answers */
 };
 
 #endif

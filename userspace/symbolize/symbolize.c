@@ -38,25 +38,18 @@ void symbolizer__free(struct symbolizer *s)
 	kallsyms__free(s->modules);
 	kallsyms__free(s->incoming);
 	symbol_cache__free(s->cache);
-	sealed_pool__free(s->pool);
+	sealed_keeper__free(s->keeper);
 	file_finder__free(s->finder);
 	free(s);
 }
 
-void symbolizer__keep_readers(struct symbolizer *s, size_t bytes)
+void symbolizer__start_helpers(struct symbolizer *s, bool remember)
 {
-	if (!s->pool)
-		s->pool = sealed_pool__new(bytes);
-	if (bytes && !s->finder)
+	s->keeper = sealed_keeper__new();
+	if (remember)
 		s->finder = file_finder__new(NULL);
 	if (s->finder)
 		file_finder__start(s->finder);
-}
-
-void symbolizer__limit_readers(struct symbolizer *s, size_t bytes)
-{
-	if (s->pool)
-		sealed_pool__limit(s->pool, bytes);
 }
 
 /* Addresses that kallsyms hides must not be shown by an addition: kptr_restrict. */

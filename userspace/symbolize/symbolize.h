@@ -20,9 +20,9 @@ struct symbolizer {
 	bool unknown;
 	struct symbol_cache *cache; /* NULL: not wanted yet */
 	unsigned int cache_uses;
-	struct sealed_pool *pool;   /* where children are kept; NULL: they are not */
-	struct file_finder *finder; /* that stays from call to call; NULL: none was needed yet */
-	struct quota cpu;	    /* of the processes that read modules, in all calls */
+	struct sealed_keeper *keeper; /* forks children; NULL: this process does */
+	struct file_finder *finder;   /* that stays from call to call; NULL: none was needed yet */
+	struct quota cpu;	      /* of the processes that read modules, in all calls */
 };
 
 /*

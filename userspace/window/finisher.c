@@ -45,8 +45,7 @@ struct finisher {
 	struct symbolizer *symbolizer;
 	struct jit_sources *jit;
 	_Atomic bool symbols_only, put_off_new, put_off_rare;
-	_Atomic uint64_t put_off;    /* addresses so far */
-	_Atomic size_t reader_bytes; /* symbolizer__limit_readers() */
+	_Atomic uint64_t put_off; /* addresses so far */
 	_Atomic bool wants_modules;
 	_Atomic int err; /* the first error, set by both threads */
 
@@ -147,7 +146,6 @@ static void finish_window(struct finisher *f, struct window *window)
 	symbols.symbols_only |= f->symbols_only;
 	symbols.put_off_new = f->put_off_new;
 	symbols.put_off_rare = f->put_off_rare;
-	symbolizer__limit_readers(f->symbolizer, symbols.symbols_only ? 0 : f->reader_bytes);
 	if (f->options.symbolize && !window->has_symbols)
 		finished.err = finisher__symbolize(f, window, &symbols, &finished.symbols, NULL,
 						   NULL);
@@ -247,7 +245,6 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 	if (!f)
 		return -ENOMEM;
 	f->options = *options;
-	f->reader_bytes = options->symbols.remember ? SYMBOLIZER_READERS_BYTES : 0;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->wake, NULL);
 	pthread_cond_init(&f->idle, NULL);
@@ -257,7 +254,7 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 		jit_sources__limit(f->jit, options->jit_memory / 2, options->jit_memory);
 	/* without root a keeper's children cannot set oom_score_adj: they are not dumpable */
 	if (f->symbolizer && (options->symbols.remember || !geteuid()))
-		symbolizer__keep_readers(f->symbolizer, f->reader_bytes);
+		symbolizer__start_helpers(f->symbolizer, options->symbols.remember);
 	if (f->symbolizer && f->jit)
 		err = options->threaded ? thread__start(&f->thread, run_finisher, f) : 0;
 	f->runs = options->threaded && !err;
@@ -376,11 +373,6 @@ void finisher__add(struct finisher *f, struct window *window)
 bool finisher__wants_modules(struct finisher *f)
 {
 	return atomic_exchange(&f->wants_modules, false);
-}
-
-void finisher__limit_readers(struct finisher *f, size_t bytes)
-{
-	f->reader_bytes = bytes;
 }
 
 uint64_t finisher__put_off(const struct finisher *f)

@@ -54,8 +54,6 @@ size_t finisher__waiting(struct finisher *f);
 void finisher__add(struct finisher *f, struct window *window);
 /* The kernel's modules must be read again. True once for each request. Any thread. */
 bool finisher__wants_modules(struct finisher *f);
-/* symbolizer__limit_readers(), with the next window. Any thread. */
-void finisher__limit_readers(struct finisher *f, size_t bytes);
 /* Sets these of symbolizer_options for later windows. Any thread. */
 void finisher__save_symbols(struct finisher *f, bool symbols_only, bool put_off_new,
 			    bool put_off_rare);
