@@ -216,8 +216,3 @@ TEST(garbage_is_no_success_at_any_status)
 		}
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

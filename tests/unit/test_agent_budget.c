@@ -560,8 +560,3 @@ TEST(changed_limits_do_not_raise_a_lowered_rate)
 	assert_int_equal(state_of(&run).levels, BUDGET_STEP_COUNT);
 	budget__free(run.budget);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

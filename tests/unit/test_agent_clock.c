@@ -215,7 +215,4 @@ TEST(notifications_reach_the_manager_and_never_block)
 	assert_int_equal(notify_interval(), 0);
 }
 
-int main(void)
-{
-	return run_unit_tests(make_directory, remove_directory);
-}
+ALL_TESTS_WITH(make_directory, remove_directory);

@@ -500,8 +500,3 @@ TEST(malformed_addresses_are_refused_with_a_remedy)
 	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
 	endpoint__free(e);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

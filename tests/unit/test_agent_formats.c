@@ -713,8 +713,3 @@ TEST(sink_formats_are_found_by_their_names)
 	assert_null(sink_format__find("dir")->judge_200);
 	assert_string_equal(sink_verdict_text(SINK_TOO_OLD), "too_old");
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -299,8 +299,3 @@ TEST(infinite_and_undefined_ratios_are_written_as_zero)
 	assert_true(value_of(text, "sysprof_agent_cpu_limit_ratio ") == 0);
 	assert_null(strstr(text, "nan"));
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

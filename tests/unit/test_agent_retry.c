@@ -437,7 +437,4 @@ static int remove_place(void **state)
 	return remove_scratch();
 }
 
-int main(void)
-{
-	return run_unit_tests(make_place, remove_place);
-}
+ALL_TESTS_WITH(make_place, remove_place);

@@ -64,8 +64,3 @@ TEST(finds_tables)
 	free(outer.data);
 	vec_free(&found);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -269,8 +269,3 @@ TEST(memory_rises_and_falls_with_each_report)
 	munmap(block, size);
 	usage__free(u);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -298,8 +298,3 @@ TEST(missing_oversized_or_duplicate_labels_are_invalid)
 	assert_false(validate_labels(labels, 30, why, sizeof(why)));
 	assert_string_equal(why, "duplicate label");
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

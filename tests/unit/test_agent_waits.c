@@ -325,8 +325,3 @@ TEST(leaves_of_waits_count_towards_the_depth_limit)
 	free_series();
 	waits__fini(&w);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

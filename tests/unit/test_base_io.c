@@ -656,5 +656,5 @@ int main(void)
 {
 	unsetenv("SUDO_UID"); /* the tests themselves may run under sudo */
 	unsetenv("SUDO_GID");
-	return run_unit_tests(NULL, NULL);
+	return run_unit_tests();
 }

@@ -245,8 +245,3 @@ TEST(strtab_takes_large_strings)
 	free(text);
 	strtab__free(t);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -242,7 +242,4 @@ TEST(opens_a_deleted_mapping)
 	assert_int_equal(tenant_open_mapped(getpid(), start, start + page, LIMIT, &st), -ENOENT);
 }
 
-int main(void)
-{
-	return run_unit_tests(make_tree, remove_tree);
-}
+ALL_TESTS_WITH(make_tree, remove_tree);

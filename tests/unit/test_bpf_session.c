@@ -531,8 +531,3 @@ TEST(runtimes_are_counted)
 	assert_int_equal(bpf_session__set_runtime(r->session, 99, &info), -E2BIG);
 	close_recording(r);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -134,8 +134,3 @@ TEST(missed_records_and_a_full_list_prevent_drops)
 	assert_true(brief_lives__drop(&b, CHILD, 210, 300));
 	brief_lives__fini(&b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -641,8 +641,3 @@ TEST(a_killed_idle_builder_fails_no_request)
 	helper_pool__free(s);
 	assert_int_equal(first_child(getpid()), 0);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -285,8 +285,3 @@ TEST(a_merge_replaces_only_rows_without_a_cfa)
 	unwind_rows__drop(&r, &more);
 	unwind_rows__fini(&r);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

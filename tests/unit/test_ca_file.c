@@ -46,8 +46,3 @@ TEST(a_ca_file_of_the_environment_need_not_exist)
 		assert_string_not_equal(ca_file__of_system(), "/nonexistent/ca.pem");
 	unsetenv("SSL_CERT_FILE");
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -503,8 +503,3 @@ TEST(a_truncated_long_length_keeps_the_function_before_it)
 		forge_free(&f);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -196,5 +196,5 @@ int main(int argc, char **argv)
 		print_table(stdout);
 		return 0;
 	}
-	return run_unit_tests(NULL, NULL);
+	return run_unit_tests();
 }

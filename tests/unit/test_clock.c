@@ -312,8 +312,3 @@ TEST(the_real_clocks)
 	/* 20 ms of line and microseconds of extrapolation */
 	assert_true(worst < 20000 + events[0].error_ns + events[1].error_ns);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

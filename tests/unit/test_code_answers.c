@@ -788,8 +788,3 @@ TEST(rows_beyond_the_limit_of_an_event_are_cut)
 	assert_true(answers.is_cut);
 	managed_function__fini(&f);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -186,8 +186,3 @@ TEST(a_layout_with_a_huge_offset_is_unsound)
 		free_copy(c);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -124,8 +124,3 @@ TEST(a_function_without_room_is_still_a_version)
 	assert_null(code_functions__get(f, &words, 1));
 	code_functions__free(f);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

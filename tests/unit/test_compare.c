@@ -580,8 +580,3 @@ TEST(a_profile_of_both_sides_has_all_their_samples)
 		comparison__free(t.c);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -127,8 +127,3 @@ TEST(false_discovery_rates_are_weighted_benjamini_hochberg)
 	assert_near(q[4], 0.005 * 10 / 6, 1e-12);
 	assert_int_equal(false_discovery_rates(p, equal, q, 0), 0);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -276,7 +276,4 @@ TEST(thousands)
 	assert_string_equal(find(id, "")->name, "web-7");
 }
 
-int main(void)
-{
-	return run_unit_tests_each(set_up, tear_down);
-}
+EACH_TEST_WITH(set_up, tear_down);

@@ -198,8 +198,3 @@ TEST(a_cpu_that_returns_keeps_its_idle_time)
 	assert_int_equal(moved_of(idle, 9999), 0);
 	cpu_idle__free(idle);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

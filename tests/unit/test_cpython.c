@@ -578,8 +578,3 @@ TEST(a_group_goes_to_the_frame_of_its_anchor)
 	cpython__merge(NULL, 0, groups, 3, places);
 	assert_int_equal(places[2].frame, 0);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

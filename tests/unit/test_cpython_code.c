@@ -402,8 +402,3 @@ TEST(code_beyond_the_limit_of_reads_is_unknown)
 		managed_function__fini(&function);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -427,7 +427,4 @@ TEST_WITH(a_module_with_debug_information_gets_its_dwz_file, empty_root, NULL)
 	assert_string_equal(a.alternate, "root/opt/app/common.dwz");
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

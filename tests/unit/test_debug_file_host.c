@@ -146,7 +146,4 @@ TEST_WITH(files_absent_from_the_root_come_from_the_host, empty_root, NULL)
 	assert_int_equal(status, 0);
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

@@ -354,7 +354,4 @@ TEST_WITH(servers_are_not_used_after_repeated_failures, empty_root, NULL)
 	stop_server(&server);
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

@@ -277,8 +277,3 @@ TEST(names_of_real_libraries_are_those_of_cxxfilt)
 	if (which >= 0)
 		assert_true(compare_with_cxxfilt(llvm[which], 20000) > 1000);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -208,8 +208,3 @@ TEST(a_large_read_leaves_only_pages_that_were_resident)
 	close(fd);
 	free(data);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -222,7 +222,4 @@ TEST(archives_and_build_ids_beyond_the_limits_are_counted)
 	free(file);
 }
 
-int main(void)
-{
-	return run_unit_tests(make_directory, remove_directory);
-}
+ALL_TESTS_WITH(make_directory, remove_directory);

@@ -119,8 +119,3 @@ TEST(idle_copies_make_room_for_their_own_user_only)
 	dso_files__unhold(&o->files, second);
 	close_all(o);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -142,7 +142,4 @@ TEST(roots_that_no_image_refers_to_are_closed)
 	close_opener(o);
 }
 
-int main(void)
-{
-	return run_unit_tests(make_directory, remove_directory);
-}
+ALL_TESTS_WITH(make_directory, remove_directory);

@@ -876,8 +876,3 @@ TEST(chains_longer_than_an_answer_are_reported_as_cut)
 		close(files.elf_fd);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

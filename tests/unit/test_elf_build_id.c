@@ -145,8 +145,3 @@ TEST(the_number_of_segments_is_limited)
 	assert_int_equal(request_of_segments(256, id), -ENOENT);
 	assert_int_equal(request_of_segments(257, id), -EFBIG);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -156,8 +156,3 @@ TEST(code_of_wrong_segments)
 	expect_run(file, UINT64_MAX - 0x1fff, UINT64_MAX, 0x3f001, UINT64_MAX);
 	close_image(file, fd);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

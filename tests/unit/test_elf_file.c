@@ -620,8 +620,3 @@ TEST(survives_a_damaged_c_library)
 	}
 	free(data);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -228,8 +228,3 @@ TEST(inflating_fills_only_its_room_and_rejects_bad_streams)
 	forge_free(&stream);
 	free(out);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

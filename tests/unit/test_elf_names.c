@@ -196,8 +196,3 @@ TEST(dynamic_names_are_given_back)
 	elf_file__free(file);
 	close(fd);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

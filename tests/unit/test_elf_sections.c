@@ -230,7 +230,4 @@ TEST(damaged_files_give_bounded_data_or_an_error)
 	}
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

@@ -688,8 +688,3 @@ TEST(each_rule_refuses_the_event_that_breaks_it)
 	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
 	free(e);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

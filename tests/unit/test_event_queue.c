@@ -411,8 +411,3 @@ TEST(impossible_sizes_are_refused)
 	event_queue__free(q);
 	event_queue__free(NULL);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -275,8 +275,3 @@ TEST(only_absolute_paths_become_percent_encoded_urls)
 	free(text);
 	profile_builder__free(f.b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

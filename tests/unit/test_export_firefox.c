@@ -807,8 +807,3 @@ TEST(file_urls_become_paths_and_other_urls_do_not)
 		free(path);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -251,8 +251,3 @@ TEST(every_figure_has_a_key_and_a_text)
 		assert_non_null(figure_table[id].text);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

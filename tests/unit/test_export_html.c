@@ -265,8 +265,3 @@ TEST(a_full_disk_is_an_error)
 	fclose(request.out);
 	profile_builder__free(f.b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

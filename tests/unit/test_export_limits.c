@@ -255,8 +255,3 @@ TEST(many_names_of_one_stack)
 	assert_true(size > 0);
 	profile_builder__free(f.b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -245,8 +245,3 @@ TEST(interpreted_functions_are_in_a_mapping_of_their_own)
 	pprof__profile__free_unpacked(profile, NULL);
 	profile_builder__free(f.b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -338,8 +338,3 @@ TEST(only_whole_names_of_groupings_are_parsed)
 	assert_int_equal(report_by_parse("", &by), -EINVAL);
 	assert_int_equal(by, REPORT_LINE);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -150,8 +150,3 @@ TEST(reused_pids_and_chrome_event_names_are_made_unique)
 	cJSON_Delete(file);
 	profile_builder__free(f.b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -677,8 +677,3 @@ TEST(answers_that_are_not_sound)
 	answer.refusal = HELPER_HUNG;
 	assert_false(fact_reader__take(&answer, &facts));
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -277,8 +277,3 @@ TEST(names_do_not_confuse)
 	close(ready[0]);
 	close(ready[1]);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

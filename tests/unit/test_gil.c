@@ -120,8 +120,3 @@ TEST(a_profile_without_gils_has_an_empty_table)
 	assert_int_equal(table.count, 0);
 	gil_table__fini(&table);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

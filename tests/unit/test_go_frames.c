@@ -326,7 +326,4 @@ TEST(stripped_modules_have_the_frames_of_whole_ones)
 	assert_same("pie", "pie-stripped");
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

@@ -257,7 +257,4 @@ TEST(tables_of_damaged_programs_can_be_searched)
 	assert_true(built > 5);
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

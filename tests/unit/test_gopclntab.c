@@ -329,7 +329,4 @@ TEST(a_c_program_has_no_gopclntab)
 	close_all(&o);
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

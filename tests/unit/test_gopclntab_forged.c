@@ -661,7 +661,4 @@ TEST(tables_of_other_machines_are_not_supported)
 	free_copy(&c);
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

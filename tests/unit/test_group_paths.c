@@ -80,8 +80,3 @@ TEST(number_and_bytes_are_limited)
 	assert_null(group_paths__find(p, 100000));
 	group_paths__free(p);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

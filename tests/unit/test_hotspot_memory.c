@@ -998,7 +998,4 @@ TEST(a_stack_that_leads_nowhere_is_an_error)
 	assert_int_equal(step(NULL), -EDQUOT);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(NULL, tear_down);
-}
+EACH_TEST_WITH(NULL, tear_down);

@@ -358,8 +358,3 @@ TEST(random_bytes_give_sorted_rows_within_the_code)
 		hotspot_rows__fini(&rows);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

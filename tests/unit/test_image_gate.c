@@ -147,8 +147,3 @@ TEST(a_search_that_is_given_up_gets_the_file_of_another)
 	assert_int_equal(image_table__count(t), 2);
 	image_table__free(t);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -170,8 +170,3 @@ TEST(interrupts_of_an_idle_cpu_have_their_own_threads)
 	assert_int_equal(pushed.threads, 5);
 	interrupts__fini(&i);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

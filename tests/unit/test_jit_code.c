@@ -610,7 +610,4 @@ TEST(an_emptied_dump_keeps_its_clock)
 	assert_names(0x1000, "199 -, 200 f");
 }
 
-int main(void)
-{
-	return run_unit_tests_each(NULL, end);
-}
+EACH_TEST_WITH(NULL, end);

@@ -380,7 +380,4 @@ TEST(a_file_that_is_only_opened_reports_nothing_new)
 	end_map(&f);
 }
 
-int main(void)
-{
-	return run_unit_tests(make_directory, remove_directory);
-}
+ALL_TESTS_WITH(make_directory, remove_directory);

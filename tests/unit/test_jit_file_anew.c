@@ -349,7 +349,4 @@ TEST(a_given_up_map_is_doubtful_since_last_read)
 	end_map(&f);
 }
 
-int main(void)
-{
-	return run_unit_tests(make_directory, remove_directory);
-}
+ALL_TESTS_WITH(make_directory, remove_directory);

@@ -671,7 +671,4 @@ TEST(a_deleted_dump_is_opened_by_its_mapping)
 	munmap(map, page);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(begin, remove_files);
-}
+EACH_TEST_WITH(begin, remove_files);

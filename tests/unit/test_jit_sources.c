@@ -618,8 +618,3 @@ TEST(moved_code_of_early_windows_keeps_its_name)
 			    "a_function_of_some_length_39950");
 	jit_sources__free(s);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

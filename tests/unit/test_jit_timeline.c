@@ -496,7 +496,4 @@ TEST(too_many_changes_of_all_addresses_are_an_error)
 	free(histories);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(set_up, tear_down);
-}
+EACH_TEST_WITH(set_up, tear_down);

@@ -275,8 +275,3 @@ TEST(contradictory_records_are_counted_and_skipped)
 	assert_int_equal(counts.bad_records, 7);
 	assert_int_equal(counts.left, 1);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

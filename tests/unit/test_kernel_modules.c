@@ -114,8 +114,3 @@ TEST(an_unchanged_list_of_modules_causes_no_reading)
 	assert_int_equal(m.readings, 0);
 	free(reported);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -217,8 +217,3 @@ TEST(long_values_are_cut_and_bad_keys_are_refused)
 	assert_int_equal(meta_event__emit(take, &reported, 42, key, "x"), -EINVAL);
 	free(value);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

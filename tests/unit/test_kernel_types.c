@@ -121,8 +121,3 @@ TEST(without_types_libbpf_looks_itself)
 	assert_int_equal(kernel_types__select(NULL, NULL), 0);
 	kernel_types__free(NULL);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

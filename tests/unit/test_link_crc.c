@@ -180,8 +180,3 @@ TEST(a_cancelled_crc_is_not_stored)
 	assert_int_equal(ledger->memo_count, 0);
 	assert_int_equal(link_crc(ledger, ANN, -1, NULL, NULL, &crc), -EBADF);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -267,6 +267,17 @@ static void run(void)
 	assert_true(helper_pool__settle(live.pool, 5 * S));
 }
 
+static void sample_and_run(enum frame_kind kind, const struct frame_note *note)
+{
+	sample(kind, note);
+	run();
+}
+
+static void end_window(void)
+{
+	assert_int_equal(live.code.close(live.code.object, live.now), 0);
+}
+
 static const struct frame_note compiled = {
 	.kind = FRAME_NOTE_HOTSPOT_CODE, .place = 0x40, .function = BLOB, .check = CHECK};
 static const struct frame_note interpreted = {
@@ -274,8 +285,7 @@ static const struct frame_note interpreted = {
 
 TEST(compiled_code_is_requested_once_for_each_place)
 {
-	sample(FRAME_TABLE, &compiled);
-	run();
+	sample_and_run(FRAME_TABLE, &compiled);
 	assert_int_equal(reading->codes, 1);
 	assert_int_equal(reading->address, BLOB + 0x40 - 1);
 	assert_int_equal(reading->time, live.now);
@@ -283,13 +293,11 @@ TEST(compiled_code_is_requested_once_for_each_place)
 	assert_int_equal(live.functions, 1);
 	for (int i = 0; i < 20; i++) {
 		live.now += S;
-		sample(FRAME_TABLE, &compiled);
-		run();
+		sample_and_run(FRAME_TABLE, &compiled);
 	}
 	assert_int_equal(reading->codes, 1);
 	/* where the thread was is another place; the method that is in it is known */
-	sample(FRAME_IP, &compiled);
-	run();
+	sample_and_run(FRAME_IP, &compiled);
 	assert_int_equal(reading->codes, 2);
 	assert_int_equal(reading->address, BLOB + 0x40);
 	assert_int_equal(live.chains, 2);
@@ -334,14 +342,12 @@ static void assert_left(const char *expected)
 TEST(readings_and_functions_cut_by_limits_are_counted)
 {
 	reading->left = 1;
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_left("1 readings left (memory of language runtimes): too much by itself");
 	reading->left = 0;
 	reading->cut = 3;
 	live.now += 2 * S;
-	sample(FRAME_TABLE, &compiled);
-	run();
+	sample_and_run(FRAME_TABLE, &compiled);
 	assert_left(
 		"3 functions left (functions, read from memory of runtimes): too much by itself");
 }
@@ -369,16 +375,14 @@ TEST(a_runtime_mapped_during_a_look_causes_another)
 	map_runtime();
 	assert_true(helper_pool__settle(live.pool, 5 * S));
 	for (int i = 0; i < 3; i++) {
-		sample(FRAME_IP, &interpreted);
-		run();
+		sample_and_run(FRAME_IP, &interpreted);
 		live.now += S;
 	}
 	assert_int_equal(reading->looks, 2);
 	/* another one, less than a second later: the series continues */
 	map_runtime();
 	for (int i = 0; i < 3; i++) {
-		sample(FRAME_IP, &interpreted);
-		run();
+		sample_and_run(FRAME_IP, &interpreted);
 		live.now += S;
 	}
 	assert_int_equal(reading->looks, 3);
@@ -386,11 +390,9 @@ TEST(a_runtime_mapped_during_a_look_causes_another)
 
 TEST(methods_sampled_since_their_reading_are_read_again)
 {
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	live.now += S / 2;
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(reading->methods, 1);
 	/* it was sampled after it was read: once more, without another sample */
 	live.now += S;
@@ -402,8 +404,7 @@ TEST(methods_sampled_since_their_reading_are_read_again)
 	assert_int_equal(live.functions, 1);
 	/* sampled, and gone when it is read: that is reported, since it had been there */
 	reading->state = CODE_STATE_STALE;
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(reading->methods, 3);
 	assert_int_equal(live.functions, 2);
 	assert_int_equal(live.stale, 1);
@@ -415,26 +416,22 @@ TEST(the_end_of_doubt_about_methods_is_reported)
 	uint64_t first;
 
 	reading->flags = EVENT_DOUBTFUL;
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(live.functions, 1);
 	live.now += S / 3;
 	first = live.now;
 	for (int i = 0; i < 3; i++) {
-		sample(FRAME_IP, &interpreted);
-		run();
+		sample_and_run(FRAME_IP, &interpreted);
 		live.now += S / 3;
 	}
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(reading->methods, 2);
 	assert_int_equal(reading->time, first);
 	assert_int_equal(live.functions, 1);
 	reading->flags = 0;
 	for (int i = 0; i < 3; i++) {
 		live.now += 2 * S;
-		sample(FRAME_IP, &interpreted);
-		run();
+		sample_and_run(FRAME_IP, &interpreted);
 		assert_int_equal(reading->time, live.now);
 		assert_int_equal(live.functions, 2);
 		reading->flags = EVENT_DOUBTFUL;
@@ -447,19 +444,16 @@ TEST(deferred_requests_have_the_time_of_their_first_sample)
 	struct frame_note other = interpreted;
 	uint64_t first;
 
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	first = live.now += S / 10;
 	for (int i = 0; i < 1025; i++) {
 		other.function += 8;
 		sample(FRAME_IP, &other);
 	}
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(reading->methods, 1 + 1024);
 	live.now += 2 * S;
-	sample(FRAME_IP, &other);
-	run();
+	sample_and_run(FRAME_IP, &other);
 	assert_int_equal(reading->methods, 1 + 1024 + 2);
 	assert_int_equal(reading->time, first);
 	live.now += 2 * S;
@@ -476,8 +470,7 @@ static void use_up_the_limit(struct frame_note *other)
 		assert_true(live.functions < 4096);
 		before = live.functions;
 		other->function += 8;
-		sample(FRAME_IP, other);
-		run();
+		sample_and_run(FRAME_IP, other);
 	} while (live.functions > before);
 }
 
@@ -487,8 +480,7 @@ TEST(at_the_limit_a_replaced_method_becomes_stale)
 	struct frame_note other = interpreted;
 	struct outside_row row;
 
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	reading->is_big = true;
 	use_up_the_limit(&other);
 	assert_true(live.functions > 200);
@@ -501,29 +493,25 @@ TEST(at_the_limit_a_replaced_method_becomes_stale)
 		use_up_the_limit(&other);
 		reading->line++;
 		live.now += S + S / 10;
-		sample(FRAME_IP, &interpreted);
-		run();
+		sample_and_run(FRAME_IP, &interpreted);
 	}
 	assert_int_equal(live.stale, 1);
 	live.now += 60 * S;
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(live.stale, 1);
 	assert_true(reading->methods > 200);
 }
 
 TEST(the_end_of_a_window_completes_readings)
 {
-	sample(FRAME_IP, &interpreted);
-	run();
-	assert_int_equal(live.code.close(live.code.object, live.now), 0);
+	sample_and_run(FRAME_IP, &interpreted);
+	end_window();
 	run();
 	assert_int_equal(reading->methods, 1); /* not sampled since */
 	live.now += S / 10;
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(reading->methods, 1);
-	assert_int_equal(live.code.close(live.code.object, live.now), 0);
+	end_window();
 	assert_true(live.code.waits(live.code.object));
 	run();
 	assert_int_equal(reading->methods, 2);
@@ -536,8 +524,7 @@ TEST(stale_methods_that_were_never_read_are_not_reported)
 
 	reading->state = CODE_STATE_STALE;
 	for (int i = 0; i < 200; i++) {
-		sample(FRAME_IP, &interpreted);
-		run();
+		sample_and_run(FRAME_IP, &interpreted);
 		live.now += S;
 	}
 	assert_int_equal(live.functions, 0);
@@ -553,21 +540,19 @@ TEST(functions_unsampled_for_some_windows_are_read_again)
 
 	sample(FRAME_IP, &rarely);
 	for (int window = 0; window < 4; window++) {
-		sample(FRAME_IP, &always);
-		run();
-		assert_int_equal(live.code.close(live.code.object, live.now), 0);
+		sample_and_run(FRAME_IP, &always);
+		end_window();
 	}
 	assert_int_equal(reading->methods, 2);
 	assert_int_equal(live.functions, 2);
 	sample(FRAME_IP, &always);
-	sample(FRAME_IP, &rarely);
-	run();
+	sample_and_run(FRAME_IP, &rarely);
 	assert_int_equal(reading->methods, 3);
 	assert_int_equal(live.functions, 3);
 	/* what waits keeps its place */
 	sample(FRAME_IP, &interpreted);
 	for (int window = 0; window < 4; window++)
-		assert_int_equal(live.code.close(live.code.object, live.now), 0);
+		end_window();
 	run();
 	assert_int_equal(reading->methods, 4);
 	assert_int_equal(live.functions, 4);
@@ -597,8 +582,7 @@ static void fork_child(uint32_t child)
 /* What was read of the parent before is not read of the child. */
 TEST(functions_read_of_parents_are_not_read_of_children)
 {
-	sample(FRAME_IP, &python[0]);
-	run();
+	sample_and_run(FRAME_IP, &python[0]);
 	assert_int_equal(reading->methods, 1);
 	fork_child(CHILD);
 	sample_of(CHILD, FRAME_IP, &python[0]);
@@ -653,15 +637,13 @@ TEST(v8_functions_without_a_number_are_read_each_second)
 	const struct frame_note note = {.kind = FRAME_NOTE_V8, .function = 0x501};
 
 	for (int i = 0; i < 10; i++) {
-		sample(FRAME_IP, &note);
-		run();
+		sample_and_run(FRAME_IP, &note);
 		live.now += S;
 	}
 	assert_int_equal(reading->methods, 10);
 	/* gone: what was sampled since may be another one */
 	reading->state = CODE_STATE_STALE;
-	sample(FRAME_IP, &note);
-	run();
+	sample_and_run(FRAME_IP, &note);
 	assert_int_equal(live.stale, 1);
 }
 
@@ -671,8 +653,7 @@ TEST(numbered_functions_of_v8_are_seldom_read_again)
 	const struct frame_note next = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 8};
 
 	for (int i = 0; i < 10; i++) {
-		sample(FRAME_IP, &first);
-		run();
+		sample_and_run(FRAME_IP, &first);
 		live.now += S;
 	}
 	/* now and then, since more may be known of it */
@@ -680,18 +661,16 @@ TEST(numbered_functions_of_v8_are_seldom_read_again)
 	assert_int_equal(live.functions, 1);
 	/* it was sampled since it was read, but that does not matter */
 	live.now -= S;
-	assert_int_equal(live.code.close(live.code.object, live.now), 0);
+	end_window();
 	assert_false(live.code.waits(live.code.object));
 	/* another one at its address is a question of its own */
-	sample(FRAME_IP, &next);
-	run();
+	sample_and_run(FRAME_IP, &next);
 	assert_int_equal(reading->methods, 3);
 	assert_int_equal(live.functions, 2);
 	/* they are gone: that says nothing of when they were there */
 	reading->state = CODE_STATE_STALE;
 	live.now += 10 * S;
-	sample(FRAME_IP, &first);
-	run();
+	sample_and_run(FRAME_IP, &first);
 	assert_int_equal(reading->methods, 4);
 	assert_int_equal(live.functions, 2);
 }
@@ -701,13 +680,11 @@ TEST(a_v8_function_that_is_gone_is_reported_once)
 	const struct frame_note note = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 7};
 
 	reading->state = CODE_STATE_STALE;
-	sample(FRAME_IP, &note);
-	run();
+	sample_and_run(FRAME_IP, &note);
 	/* there will be no other answer */
 	assert_int_equal(live.stale, 1);
 	live.now += 10 * S;
-	sample(FRAME_IP, &note);
-	run();
+	sample_and_run(FRAME_IP, &note);
 	assert_int_equal(live.functions, 1);
 }
 
@@ -718,8 +695,7 @@ TEST(frame_pointers_count_as_kept_from_look_to_exec)
 
 	reading->keeps_frame_pointers = true;
 	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_true(reading->looks > 0);
 	assert_true(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
 	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid + 1));
@@ -736,8 +712,7 @@ TEST(frame_pointers_count_as_kept_from_look_to_exec)
 TEST(frames_of_a_jvm_are_noted_beside_its_map)
 {
 	reading->has = BESIDE | RUNTIME_V8 | RUNTIME_PYTHON;
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(live.has, reading->has);
 	live.code.pause_jit(live.code.object, true);
 	assert_int_equal(live.has, reading->has);
@@ -748,8 +723,7 @@ TEST(frames_of_a_jvm_are_noted_beside_its_map)
 	live.code.pause_jit(live.code.object, true);
 	assert_int_equal(live.has, BESIDE | RUNTIME_V8);
 	/* what is noted is requested */
-	sample(FRAME_TABLE, &compiled);
-	run();
+	sample_and_run(FRAME_TABLE, &compiled);
 	assert_int_equal(reading->codes, 1);
 }
 
@@ -769,28 +743,23 @@ TEST(frames_of_node_are_noted_while_maps_are_paused)
 /* Pieces of code: when the runtime is found, and at the end of the first window. */
 TEST(pieces_are_listed_when_found_and_after_a_window)
 {
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(reading->lists, 0);
-	assert_int_equal(live.code.close(live.code.object, live.now), 0);
+	end_window();
 	run();
 	assert_int_equal(reading->lists, 0);
 	reading->has = BESIDE;
 	map_runtime();
 	live.now += 2 * S;
-	sample(FRAME_IP, &interpreted);
-	run();
+	sample_and_run(FRAME_IP, &interpreted);
 	run();
 	assert_int_equal(reading->lists, 1);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(live.code.close(live.code.object, live.now), 0);
+		end_window();
 		run();
 		run();
 	}
 	assert_int_equal(reading->lists, 2);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(set_up, tear_down);
-}
+EACH_TEST_WITH(set_up, tear_down);

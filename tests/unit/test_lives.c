@@ -611,7 +611,4 @@ TEST(memory_of_a_sampled_recorder)
 	assert_true(memory_of(10, 0)->is_recorder && memory_of(10, 0)->process.v);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(set_up, tear_down);
-}
+EACH_TEST_WITH(set_up, tear_down);

@@ -217,8 +217,3 @@ TEST(lines_of_threads_stay_whole)
 	close(ends[0]);
 	assert_int_equal(count, THREADS * LINES);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

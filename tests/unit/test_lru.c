@@ -101,8 +101,3 @@ TEST(uses_within_the_grain_count_once)
 	assert_int_equal(idle(&l, 10 * SECOND + LRU_GRAIN + 1, 0), b);
 	lru__fini(&l);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -134,8 +134,3 @@ TEST(an_array_that_refers_to_itself_has_no_traces)
 	}
 	luajit_state__fini(&w);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -257,8 +257,3 @@ TEST(a_table_beyond_the_limit_is_not_placed)
 	assert_instead(&w, 0x11010, UNWIND_LATER);
 	tear_down(&w);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

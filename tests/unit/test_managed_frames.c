@@ -608,8 +608,3 @@ TEST_WITH(typed_frames_in_v8_code_have_their_types_name, set_up, tear_down)
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [calls out] [prog] [prog]");
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

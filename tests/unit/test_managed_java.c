@@ -311,7 +311,4 @@ TEST(a_confirmed_name_survives_a_doubtful_reading)
 		assert_string_equal(lines_of(i), "[prog] leaf:11");
 }
 
-int main(void)
-{
-	return run_unit_tests_each(set_up, tear_down);
-}
+EACH_TEST_WITH(set_up, tear_down);

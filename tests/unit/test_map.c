@@ -240,8 +240,3 @@ TEST(stays_whole_without_memory)
 	assert_non_null(number_map__need(&m, &(struct number){key, key}, NULL));
 	number_map__fini(&m);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -348,8 +348,3 @@ TEST(a_table_has_a_bound)
 	expect(table, "0-4194304+0:3");
 	mapping_table__unref(table);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -385,8 +385,3 @@ TEST(odd_texts)
 	unlink(path);
 	forget_reported(&reported);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

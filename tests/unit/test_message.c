@@ -189,7 +189,4 @@ TEST(memory_is_read_once_it_is_sealed)
 	close(other);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(open_ends, close_ends);
-}
+EACH_TEST_WITH(open_ends, close_ends);

@@ -326,7 +326,4 @@ TEST(damaged_or_truncated_debugdata_is_an_error)
 		assert_true(inflate_bytes(good, cut) < 0);
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

@@ -290,9 +290,11 @@ TEST(temporary_file_is_exchanged)
 	expect_text("f", "old");
 }
 
+EACH_TEST_WITH(enter_directory, leave_directory);
+
 int main(void)
 {
 	unsetenv("SUDO_UID"); /* the tests themselves may run under sudo */
 	unsetenv("SUDO_GID");
-	return run_unit_tests_each(enter_directory, leave_directory);
+	return run_unit_tests();
 }

@@ -321,8 +321,3 @@ TEST(silence)
 	cJSON_Delete(cpuprofile);
 	profile_builder__free(f.b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

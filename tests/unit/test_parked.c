@@ -196,8 +196,3 @@ TEST(a_stub_does_not_wait)
 	assert_ptr_equal(waiting_place(p, stack), &p->locations[method.v]);
 	profile_builder__free(f.b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -188,8 +188,3 @@ TEST(freshness_of_random_ranges_agrees_with_its_definition)
 		}
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

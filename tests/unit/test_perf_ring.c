@@ -529,8 +529,3 @@ TEST(output_records)
 	r.header.type = PERF_RECORD_LOST;
 	assert_null(output_decode(&r.header));
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -861,8 +861,3 @@ TEST(a_process_has_the_clock_offset_of_its_namespace)
 	}
 	assert_int_equal(proc_clock_ahead(0x7fffffff, &ahead), -ESRCH);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

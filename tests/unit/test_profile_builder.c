@@ -510,7 +510,4 @@ TEST(many_facts_and_books)
 	}
 }
 
-int main(void)
-{
-	return run_unit_tests_each(set_up, tear_down);
-}
+EACH_TEST_WITH(set_up, tear_down);

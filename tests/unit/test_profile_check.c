@@ -379,8 +379,3 @@ TEST(no_room_for_the_reason)
 	assert_int_equal(profile_check(&f.p, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "sta");
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

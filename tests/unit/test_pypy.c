@@ -184,8 +184,3 @@ TEST(frames_of_any_bytes_ascend_within_their_area)
 	assert_true(given > 100);
 	free_code(&c);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -111,8 +111,3 @@ TEST(the_innermost_of_many_nested_ranges_is_found)
 	}
 	range_map__fini(&map);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -798,7 +798,4 @@ static int remove_directory(void **state)
 	return system(command);
 }
 
-int main(void)
-{
-	return run_unit_tests(make_directory, remove_directory);
-}
+ALL_TESTS_WITH(make_directory, remove_directory);

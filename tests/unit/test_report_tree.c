@@ -488,8 +488,3 @@ TEST(waits_have_one_dso_for_all_jit_code)
 	free(text);
 	profile_builder__free(f.b);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

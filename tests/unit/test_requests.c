@@ -123,7 +123,4 @@ TEST(old_ones_are_charged)
 	assert_int_equal(answered, 1);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(begin, end);
-}
+EACH_TEST_WITH(begin, end);

@@ -97,8 +97,3 @@ TEST(the_deepest_stacks)
 	assert_int_equal(sizes.sample, 32 * KB);
 	assert_int_equal(sizes.sideband, 16 * KB);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -262,8 +262,3 @@ TEST(a_runtime_is_judged_by_the_version_found)
 	assert_null(s.runtimes.data[0].remedy);
 	process_survey__fini(&s);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

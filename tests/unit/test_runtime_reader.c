@@ -283,8 +283,3 @@ TEST(findings_count_files_beyond_the_limit)
 	}
 	rmdir(directory);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -584,7 +584,4 @@ TEST(names_that_never_come_again)
 	assert_true(stats().sets_kept <= 20 * 480 + GROUPS_KEPT);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(set_up, tear_down);
-}
+EACH_TEST_WITH(set_up, tear_down);

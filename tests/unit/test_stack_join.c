@@ -173,8 +173,3 @@ TEST(an_exec_follows_only_earlier_times_of_its_process)
 	/* without a caller there */
 	assert_false(unwind_exec_is_after(0, 1, NS));
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

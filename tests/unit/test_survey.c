@@ -193,8 +193,3 @@ TEST(plain_files_are_distinguished_by_identity_and_owner)
 	assert_true(p.count <= PLAIN_FILES_MAX);
 	file_set__fini(&p);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -250,7 +250,4 @@ TEST(no_frame_reaches_into_the_next_even_if_damaged)
 	}
 }
 
-int main(void)
-{
-	return run_unit_tests(setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);

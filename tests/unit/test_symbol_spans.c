@@ -252,8 +252,3 @@ TEST(it_forgets)
 	assert_true(knows(m, 400, 10));
 	symbol_cache__free(m);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

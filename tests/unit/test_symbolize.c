@@ -420,8 +420,3 @@ TEST(the_newest_kernel_names_replace_the_old_ones)
 	assert_true(symbolizer__wants_modules(s));
 	symbolizer__free(s);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

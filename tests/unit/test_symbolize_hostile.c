@@ -172,8 +172,3 @@ TEST(memory_does_not_grow_with_the_symbols)
 	}
 	close(fd);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -265,8 +265,3 @@ TEST(names_in_libraries_agree_with_nm)
 	own[length] = '\0';
 	compare_with_nm(own, &text, 20000, 0xabcdef);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -704,7 +704,4 @@ TEST_WITH(tables_refused_for_their_rows_are_counted, setup, teardown)
 	helper_pool__free(builders);
 }
 
-int main(void)
-{
-	return run_unit_tests(make_copies, delete_copies);
-}
+ALL_TESTS_WITH(make_copies, delete_copies);

@@ -657,8 +657,3 @@ TEST(extents_never_overlap_and_merge_when_freed)
 	assert_int_equal(e.free.data[0].size, SIZE);
 	extents__fini(&e);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -158,8 +158,3 @@ TEST(strings_cut_by_buffer_or_mapping_are_an_error)
 			 -ENODATA);
 	assert_string_equal(text, "xx");
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -464,7 +464,4 @@ TEST(an_exit_of_an_unknown_process_is_ignored)
 	tasks__free(NULL);
 }
 
-int main(void)
-{
-	return run_unit_tests_each(NULL, tear_down);
-}
+EACH_TEST_WITH(NULL, tear_down);

@@ -103,8 +103,3 @@ TEST(a_user_namespace_does_not_change_the_user)
 	if (byte)
 		skip(); /* no user namespaces here */
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -100,8 +100,3 @@ TEST(threads_that_end_before_the_first_record)
 	assert_false(thread_targets__ended(&t, runs, 30, 25));
 	thread_targets__fini(&t);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -130,7 +130,4 @@ TEST(nonsense)
 	}
 }
 
-int main(void)
-{
-	return run_unit_tests_each(setup, teardown);
-}
+EACH_TEST_WITH(setup, teardown);

@@ -228,8 +228,3 @@ TEST(this_machine_is_listed)
 	assert_int_equal(tick_sources__list(look_at, &count), 0);
 	assert_true(count > 40);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -337,8 +337,3 @@ TEST(idle_samples_are_the_missed_ticks)
 	/* less those of a few long gaps, which look like losses */
 	assert_true(samples <= idle && samples >= idle * 999 / 1000);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

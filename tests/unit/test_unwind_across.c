@@ -384,8 +384,3 @@ TEST(cfi_that_leads_to_itself_ends_the_walk)
 	assert_int_equal(walk(&w), STACK_END_NO_CALLER);
 	assert_int_equal(w.count, 2 + 16);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -432,8 +432,3 @@ TEST_WITH(random_code_is_followed_within_bounded_reads, forge, NULL)
 		assert_true(w.count >= 1);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

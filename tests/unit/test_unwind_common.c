@@ -208,8 +208,3 @@ TEST(which)
 	s->ip = s->mapping.start;
 	assert_false(unwind_may_be_common(s));
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

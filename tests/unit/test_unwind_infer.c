@@ -369,7 +369,4 @@ TEST(an_unreadable_stack_has_no_caller)
 	}
 }
 
-int main(void)
-{
-	return run_unit_tests_each(setup, NULL);
-}
+EACH_TEST_WITH(setup, NULL);

@@ -117,8 +117,3 @@ TEST(within_its_room)
 			assert_memory_equal(bytes, copy, sizeof(bytes));
 		}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

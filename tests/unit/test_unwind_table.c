@@ -481,8 +481,3 @@ TEST(inner_bootstrap_is_a_root_only_in_greenlet)
 	}
 	remove_scratch();
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

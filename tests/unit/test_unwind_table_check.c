@@ -324,8 +324,3 @@ TEST(built_tables_of_libraries_and_frames_pass)
 	assert_int_equal(unwind_table_image__check(&image), 0);
 	unwind_table_image__fini(&image);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -296,8 +296,3 @@ TEST(an_answer_is_never_a_mixture_of_two_functions)
 		assert_int_equal(stale + named, 40);
 	}
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -707,7 +707,4 @@ static int free_all(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	return run_unit_tests(NULL, free_all);
-}
+ALL_TESTS_WITH(NULL, free_all);

@@ -521,7 +521,4 @@ static int free_heap(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	return run_unit_tests(NULL, free_heap);
-}
+ALL_TESTS_WITH(NULL, free_heap);

@@ -245,8 +245,3 @@ TEST(a_file_without_v8_constants_has_no_layout)
 	assert_int_equal(l.verdict, V8_ABSENT);
 	close_image(file, fd);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -233,7 +233,4 @@ static int end(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	return run_unit_tests(NULL, end);
-}
+ALL_TESTS_WITH(NULL, end);

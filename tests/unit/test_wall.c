@@ -744,7 +744,4 @@ TEST(the_kernels_function_decides)
 	}
 }
 
-int main(void)
-{
-	return run_unit_tests_each(set_up, tear_down);
-}
+EACH_TEST_WITH(set_up, tear_down);

@@ -293,7 +293,4 @@ TEST(no_programs)
 	assert_string_equal(failure.what, "no programs today");
 }
 
-int main(void)
-{
-	return run_unit_tests_each(begin, NULL);
-}
+EACH_TEST_WITH(begin, NULL);

@@ -200,8 +200,3 @@ TEST(a_module_beyond_the_limits_is_an_error)
 	m.reads_left = 2;
 	assert_int_equal(wasm_bytes__open(&w, &m, BASE, size), -EDQUOT);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

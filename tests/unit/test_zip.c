@@ -143,8 +143,3 @@ TEST(an_archive_cut_short_has_no_entries)
 	assert_false(zip_is_archive(-1));
 	assert_int_equal(zip_find(-1, 0, &entry), -EBADF);
 }
-
-int main(void)
-{
-	return run_unit_tests(NULL, NULL);
-}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests: TEST(name) and a body for each, in the order in which they run, and a main() that returns
- * run_unit_tests(). Includes cmocka and what it needs.
+ * Unit tests: TEST(name) and a body for each, in the order in which they run. There is no list of them and no main(),
+ * which is in models/unit_main.c. Includes cmocka and what it needs.
  */
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
@@ -14,48 +14,43 @@
 
 #include <cmocka.h>
 
+#include "models/unit.h"
+
 /* The name belongs to base/log.h. */
 #undef fail
 #undef fail_msg
 #define fail_msg(...)                                                                              \
 	(print_error("ERROR: " __VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 
-static struct CMUnitTest unit_tests[128];
-static size_t unit_test_count;
-
-static inline void add_test(const char *name, CMUnitTestFunction body, CMFixtureFunction set_up,
-			    CMFixtureFunction tear_down)
-{
-	if (unit_test_count == sizeof(unit_tests) / sizeof(*unit_tests))
-		abort();
-	unit_tests[unit_test_count++] = (struct CMUnitTest){name, body, set_up, tear_down, NULL};
-}
+#define AT_START(name) __attribute__((constructor)) static void name(void)
 
 /* A test with a set-up and a tear-down of its own, which may be NULL. */
 #define TEST_WITH(name, set_up, tear_down)                                                         \
 	static void name(void **state);                                                            \
-	__attribute__((constructor)) static void add_##name(void)                                  \
+	AT_START(add_##name)                                                                       \
 	{                                                                                          \
-		add_test(#name, name, set_up, tear_down);                                          \
+		add_unit_test(#name, name, set_up, tear_down);                                     \
 	}                                                                                          \
 	static void name(__attribute__((unused)) void **state)
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 
-/* The functions run once, before the first test and after the last. */
-static inline int run_unit_tests(CMFixtureFunction set_up, CMFixtureFunction tear_down)
-{
-	return _cmocka_run_group_tests("tests", unit_tests, unit_test_count, set_up, tear_down);
-}
+/* Before and after each test of the file. */
+#define EACH_TEST_WITH(set_up, tear_down)                                                          \
+	AT_START(set_each)                                                                         \
+	{                                                                                          \
+		unit_fixtures.before_each = set_up;                                                \
+		unit_fixtures.after_each = tear_down;                                              \
+	}                                                                                          \
+	_Static_assert(1, "")
 
-/* They run before and after each test. */
-static inline int run_unit_tests_each(CMFixtureFunction set_up, CMFixtureFunction tear_down)
-{
-	for (size_t i = 0; i < unit_test_count; i++) {
-		unit_tests[i].setup_func = set_up;
-		unit_tests[i].teardown_func = tear_down;
-	}
-	return run_unit_tests(NULL, NULL);
-}
+/* Once, before the first test and after the last. */
+#define ALL_TESTS_WITH(set_up, tear_down)                                                          \
+	AT_START(set_all)                                                                          \
+	{                                                                                          \
+		unit_fixtures.before_all = set_up;                                                 \
+		unit_fixtures.after_all = tear_down;                                               \
+	}                                                                                          \
+	_Static_assert(1, "")
 
 #endif

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Linked into a unit test that has no main() of its own. */
+#include "models/unit.h"
+
+int main(void)
+{
+	return run_unit_tests();
+}
