@@ -13,36 +13,36 @@ set -euo pipefail
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
-# layer: a directory of userspace/, or one in it that has a row of its own; those that it may include | headers of include/sysprof/ | its contents, for ARCHITECTURE's table
+# layer: a directory of userspace/, or one in it that has a row of its own | its archive, `read` rooms include no others : rooms that it may include | headers of include/sysprof/ | its contents, for ARCHITECTURE's table
 layers='
-base           : base |  | containers, strings, files, clocks, JSON, caches on disk, the log: no policy, and nothing of one room alone
-tenants        : base tenants |  | what the users of this host may make the collector do: helper processes (classes, confinement, keepers, pools), quotas, the books of what was left out, how their files are opened
-elf            : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86
-profile        : base tenants profile | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
-stream         : base tenants stream | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
-live/capture   : base stream live/capture | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
-runtimes       : base tenants elf runtimes | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
-runtimes/ask   : base tenants stream live runtimes runtimes/ask | event.h event_handler.h made_frames.h runtime_info.h | requests about the memory of runtimes while they run, and the reader that answers them
-runtimes/place : base world runtimes runtimes/place | event.h profile.h profile_builder.h | what was answered, and where in a stack a function of a runtime belongs
-files          : base tenants elf stream files | event.h event_handler.h | mapped files: found, opened, kept open, looked up by their identity
-live/proc      : base tenants stream live/proc | event.h event_handler.h meta_keys.h | snapshots of `/proc`: processes and their mappings, facts, control groups; kallsyms
-jit            : base jit | profile.h | formats of perf maps and jitdumps, code over time, names of JIT compilers
-jit/follow     : base tenants stream jit/follow | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow, by a watcher of each user; requests to JVMs
-jit/names      : base tenants stream jit runtimes world jit/names | event.h profile.h profile_builder.h | what a recording has of the JIT code of a process, and its names
-unwind         : base tenants elf runtimes unwind | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
-world          : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h | processes, threads, mappings and images at time t; the recorder
-symbolize      : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
-formats/out    : base tenants profile formats/out | exporter.h profile.h | one file per format, and the report
-formats/in     : base formats/in | importer.h profile.h profile_builder.h | one reader per format of profiles
-compare        : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
-serve          : base tenants serve |  | the web server on the loopback interface, its routes
-live           : base tenants stream live/capture files live/proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
-window         : base files jit/names stream world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
-session        : base tenants elf stream live/capture files live/proc unwind jit jit/follow world symbolize runtimes runtimes/ask live window session | event.h profile.h symbolizer.h unwind_memory.h | a live recording, from open to finished profile; what `check -p` finds in a process
-agent          : base live/proc session formats/out formats/in serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
-cli            : base tenants elf stream live/capture live/proc jit window session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
-bpf            :  | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
-sysprof        :  | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
+base           | read   : base |  | containers, strings, files, clocks, JSON, caches on disk, the log: no policy, and nothing of one room alone
+tenants        | read   : base tenants |  | what the users of this host may make the collector do: helper processes (classes, confinement, keepers, pools), quotas, the books of what was left out, how their files are opened
+elf            | read   : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86
+profile        | read   : base tenants profile | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
+stream         | read   : base tenants stream | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
+runtimes       | read   : base tenants elf runtimes | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
+runtimes/place | read   : base world runtimes runtimes/place | event.h profile.h profile_builder.h | what was answered, and where in a stack a function of a runtime belongs
+files          | read   : base tenants elf stream files | event.h event_handler.h | mapped files: found, opened, kept open, looked up by their identity
+jit            | read   : base jit | profile.h | formats of perf maps and jitdumps, code over time, names of JIT compilers
+jit/names      | read   : base tenants stream jit runtimes world jit/names | event.h profile.h profile_builder.h | what a recording has of the JIT code of a process, and its names
+world          | read   : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h | processes, threads, mappings and images at time t; the recorder
+symbolize      | read   : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
+window         | read   : base files jit/names stream world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
+formats/out    | read   : base tenants profile formats/out | exporter.h profile.h | one file per format, and the report
+formats/in     | read   : base formats/in | importer.h profile.h profile_builder.h | one reader per format of profiles
+compare        | read   : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
+serve          | read   : base tenants serve |  | the web server on the loopback interface, its routes
+live/capture   | record : base stream live/capture | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
+live/proc      | record : base tenants stream live/proc | event.h event_handler.h meta_keys.h | snapshots of `/proc`: processes and their mappings, facts, control groups; kallsyms
+jit/follow     | record : base tenants stream jit/follow | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow, by a watcher of each user; requests to JVMs
+runtimes/ask   | record : base tenants stream live runtimes runtimes/ask | event.h event_handler.h made_frames.h runtime_info.h | requests about the memory of runtimes while they run, and the reader that answers them
+unwind         | record : base tenants elf runtimes unwind | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
+live           | record : base tenants stream live/capture files live/proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
+session        | record : base tenants elf stream live/capture files live/proc unwind jit jit/follow world symbolize runtimes runtimes/ask live window session | event.h profile.h symbolizer.h unwind_memory.h | a live recording, from open to finished profile; what `check -p` finds in a process
+agent          | record : base live/proc session formats/out formats/in serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
+cli            | -      : base tenants elf stream live/capture live/proc jit window session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
+bpf            | -      : | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
+sysprof        | -      : | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
@@ -88,6 +88,19 @@ recording_read         : window
 printers='userspace/cli/ userspace/base/log.c userspace/base/output_file.c'
 forbidden='strcpy strcat sprintf vsprintf atoi atol atof strtok system popen gets'
 
+# rooms that the table has in an archive, in order
+rooms_of() { # archive
+	awk -F ' *[:|] *' -v archive="$1" '$2 == archive { print $1 }' <<<"$layers" | sort
+}
+
+# The Makefile makes the archives that the table has.
+check_drawn() {
+	diff <(sed -n 's/^RECORD_ROOMS *:= *//p' Makefile | tr -s ' ' '\n' | sort) <(rooms_of record) || {
+		echo "Makefile: RECORD_ROOMS are not the rooms of \`record\` in the table of layers"
+		return 1
+	}
+}
+
 check_tree() { # tree
 	local files
 	cd "$1"
@@ -98,6 +111,7 @@ check_tree() { # tree
 			return 1
 		}
 	done
+	check_drawn || return 1
 	# shellcheck disable=SC2086 # names without blanks, all our own
 	awk -v layers="$layers" -v doors="$doors" -v printers="$printers" -v forbidden="$forbidden" -v registrars="$registrars" \
 		"$program" $files
@@ -107,6 +121,11 @@ check_tree() { # tree
 program='
 function complain(what) {
 	printf "%s:%d: %s\n", FILENAME, FNR, what
+	bad = 1
+}
+
+function refuse(what) {
+	print "the table of layers: " what
 	bad = 1
 }
 
@@ -121,15 +140,18 @@ function begins(text, prefix) {
 BEGIN {
 	count = split(layers, lines, "\n")
 	for (i = 1; i <= count; i++) {
-		if (split(lines[i], part, /[:|]/) < 3)
+		if (split(lines[i], part, /[:|]/) < 4)
 			continue
 		name = part[1]
 		gsub(/ /, "", name)
-		gsub(/ +/, " ", part[2])
+		gsub(/ /, "", part[2])
 		gsub(/ +/, " ", part[3])
-		directories[name] = part[2]
-		headers[name] = part[3]
+		gsub(/ +/, " ", part[4])
+		archives[name] = part[2]
+		directories[name] = part[3]
+		headers[name] = part[4]
 	}
+	check_archives()
 	count = split(doors, lines, "\n")
 	for (i = 1; i <= count; i++)
 		if (split(lines[i], part, / +: /) == 2)
@@ -141,6 +163,18 @@ BEGIN {
 	printer_count = split(printers, printer, " ")
 	forbidden_words = forbidden
 	gsub(/ /, "|", forbidden_words)
+}
+
+# What reads recordings depends on nothing that makes them.
+function check_archives(    name, count, room, i) {
+	for (name in archives) {
+		if (archives[name] !~ /^(read|record|-)$/)
+			refuse(name "/ is in no archive: " archives[name])
+		count = split(directories[name], room, " ")
+		for (i = 1; i <= count && archives[name] == "read"; i++)
+			if (archives[room[i]] != "read")
+				refuse(name "/ is in the archive `read` and may not include " room[i] "/, which is not")
+	}
 }
 
 FNR == 1 {
@@ -299,6 +333,7 @@ make_good_tree() { # directory
 		mkdir -p "$1/userspace/$layer"
 		printf '%s\n#include "base/vec.h"\n' "$bsd" >"$1/userspace/$layer/good.c"
 	done
+	echo "RECORD_ROOMS  := $(rooms_of record | tr '\n' ' ' | sed 's/ $//')" >"$1/Makefile"
 	printf '%s\n#include <linux/types.h>\n' "$dual" >"$1/include/sysprof/event.h"
 	printf '%s\n#include <bpf/bpf_helpers.h>\n#include <sysprof/event.h>\n' "$dual" >"$1/bpf/a.bpf.c"
 	cat >"$1/userspace/formats/out/quiet.c" <<-SOURCE
@@ -319,13 +354,13 @@ must_pass() { # tree
 	}
 }
 
-must_fail() { # tree, what was planted
+must_fail() { # tree, what was planted, what must be said of it
 	local said
 	said=$(check_tree "$1") && {
 		echo "self-test: not found: $2"
 		return 1
 	}
-	grep -q 'planted\|nothing was checked' <<<"$said" || {
+	grep -q "${3:-planted\|nothing was checked}" <<<"$said" || {
 		echo "self-test: found for the wrong reason: $2: $said"
 		return 1
 	}
@@ -349,6 +384,8 @@ userspace/jit/follow  | #include "live/capture/target.h"
 userspace/stream    | #include "world/recorder.h"
 userspace/session   | #include "formats/out/folded.h"
 userspace/world     | #include "live/capture/cpu_visit.h"
+userspace/window    | #include "session/session.h"
+userspace/formats/in   | #include "agent/spool.h"
 userspace/symbolize | #include "world/recorder.h"
 userspace/symbolize | #include "elf/elf_private.h"
 userspace/formats/out  | #include "stream/clock.h"
@@ -402,24 +439,35 @@ self_test() {
 	echo "int no_license;" >"$tree/userspace/base/planted.c"
 	(must_fail "$tree" "a file without SPDX line")
 	rm "$tree/userspace/base/planted.c"
+	(
+		layers=${layers/| read   : base files/| read   : base live files}
+		must_fail "$tree" "a row of \`read\` with a room of \`record\`" 'window/ is in .* may not include live/'
+	)
+	(
+		layers=${layers/| read   : base elf/| other  : base elf}
+		must_fail "$tree" "a row with an unknown archive" 'elf/ is in no archive'
+	)
+	sed -i 's/ unwind//' "$tree/Makefile"
+	(must_fail "$tree" "a Makefile without a room of \`record\`" RECORD_ROOMS)
+	make_good_tree "$tree"
 	must_pass "$tree"
 }
 
 # ---- the tables of docs/ARCHITECTURE.md ------------------------------------------------------------
 
 print_layers() {
-	echo '| room | contents | may include rooms | headers of `include/sysprof/` |'
-	echo '|---|---|---|---|'
+	echo '| room | archive | contents | may include rooms | headers of `include/sysprof/` |'
+	echo '|---|---|---|---|---|'
 	awk -F ' *[:|] *' '
-		NF >= 4 {
+		NF >= 5 {
 			name = $1
-			sub(/ +$/, "", name)
-			rooms = " " $2 " "
+			archive = $2 == "-" ? "" : $2
+			rooms = " " $3 " "
 			sub(" " name " ", " ", rooms)
 			gsub(/^ +| +$/, "", rooms)
-			gsub(/\.h/, "", $3)
+			gsub(/\.h/, "", $4)
 			path = name == "bpf" ? "bpf/" : name == "sysprof" ? "include/sysprof/" : "userspace/" name "/"
-			printf "| `%s` | %s | %s | %s |\n", path, $4, rooms, $3
+			printf "| `%s` | %s | %s | %s | %s |\n", path, archive, $5, rooms, $4
 		}' <<<"$layers"
 }
 

@@ -16,7 +16,7 @@ UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 # What the walks in the kernel do, written down a second time for programs that compare; a profile as text, look-ups in a
 # table
 MODELS	      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/models/*.c))
-TEST_LIB      := $(BUILD)/tests/libmodels.a $(BUILD)/libsysprof.a
+TEST_LIB      := $(BUILD)/tests/libmodels.a $(LIBRARIES)
 GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))
 FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wildcard tests/fixtures/*.c))) \
 		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c)) \
@@ -53,9 +53,13 @@ $(BUILD)/tests/e2e/%: tests/e2e/%.c $(TEST_LIB) Makefile tests/tests.mk
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS)
 
-$(BUILD)/tests/golden/%: tests/golden/%.c $(TEST_LIB) Makefile tests/tests.mk
+# With all of the archive `read` and nothing else: that this links proves that no file of it depends on `record`, libbpf
+# or what only the agent needs.
+READ_LIBS = $(shell pkg-config --libs $(READ_PKGS) 2>/dev/null) -liberty -ldl -lpthread -lm
+$(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/tests/libmodels.a $(BUILD)/libsysprof-read.a Makefile tests/tests.mk
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(BUILD)/tests/libmodels.a \
+		-Wl,--whole-archive $(BUILD)/libsysprof-read.a -Wl,--no-whole-archive $(READ_LIBS)
 
 $(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile tests/tests.mk | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)

@@ -22,17 +22,17 @@ $(BUILD)/counted/gen/sampler.skel.h: bpf/sampler.bpf.c tests/bench/counted_calls
 		$(BPFTOOL) gen object $(@D)/sampler.linked $(@D)/sampler.o && \
 		$(BPFTOOL) gen skeleton $(@D)/sampler.linked name sampler_bpf >$@
 
-$(BUILD)/counted/live/capture/%.o: userspace/live/capture/%.c $(BUILD)/counted/gen/sampler.skel.h $(BUILD)/libsysprof.a
+$(BUILD)/counted/live/capture/%.o: userspace/live/capture/%.c $(BUILD)/counted/gen/sampler.skel.h $(LIBRARIES)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -I$(BUILD)/counted/gen $(ALL_CFLAGS) -c -o $@ $<
 
-$(COUNTED): $(patsubst userspace/%.c,$(BUILD)/counted/%.o,$(wildcard userspace/live/capture/*.c)) $(CLI_OBJECTS) $(BUILD)/libsysprof.a
+$(COUNTED): $(patsubst userspace/%.c,$(BUILD)/counted/%.o,$(wildcard userspace/live/capture/*.c)) $(CLI_OBJECTS) $(LIBRARIES)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(LIB_BENCHES): $(BUILD)/tests/bench/%: tests/bench/%.c $(BUILD)/libsysprof.a Makefile tests/bench/bench.mk
+$(LIB_BENCHES): $(BUILD)/tests/bench/%: tests/bench/%.c $(LIBRARIES) Makefile tests/bench/bench.mk
 	$(call say,BENCH,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIBRARIES) $(LDLIBS)
 
 # One that has a program of its own for the kernel.
 $(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c Makefile tests/bench/bench.mk | $(BUILD)/.deps

@@ -4,9 +4,9 @@
 
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-# What fuzz targets are linked with: all that needs neither the kernel side nor a server, and nothing of the watcher
-FUZZ_WITHOUT  := $(foreach d,live serve jit/follow runtimes/ask,userspace/$d/%)
-FUZZ_SOURCES  := $(filter-out $(FUZZ_WITHOUT),$(LIB_SOURCES)) $(wildcard userspace/live/proc/*.c) $(wildcard tests/models/*.c)
+# What fuzz targets are linked with: all of the archive `read`, and of the other what parses without the kernel side
+FUZZ_SOURCES  := $(READ_SOURCES) $(filter $(foreach d,agent live/proc unwind,userspace/$d/%),$(RECORD_SOURCES)) \
+		 $(wildcard tests/models/*.c)
 FUZZ_OBJECTS  := $(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/%.o)
 
 # Fuzz targets: clang's coverage and both sanitizers, in what they reach of the library as well. That
