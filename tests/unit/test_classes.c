@@ -87,9 +87,11 @@ static void print_limits(FILE *out, const struct helper_class *class)
 	const uint64_t values[] = {
 		class->memory >> 20,	 class->cpu_seconds,	    class->files,
 		class->silence / SECOND, class->wall_time / SECOND, class->hangs};
-	static const char *const units[] = {" MB",	    " s of CPU",
-					    " descriptors", " s without progress",
-					    " s a request", " hangs a user"};
+	const char *const units[] = {
+		" MB",		" s of CPU",
+		" descriptors", " s without progress",
+		" s a request", class->hangs == 1 ? " hang a user" : " hangs a user",
+	};
 	const char *separator = "";
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {

@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "symbolize/file_finder.h"
-#include "tenants/watch.h"
+#include "tenants/helper_process.h"
 
 #include "unit/debug_file_support.h"
 

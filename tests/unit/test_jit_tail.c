@@ -153,7 +153,7 @@ static void refuse_touch(void *context, const struct jit_owner *owner)
 /* No file of a user whose files hung a watcher is opened. */
 static void files_of_a_denied_user_are_reported_as_hung(void **state)
 {
-	static struct quota bytes;
+	static struct quota bytes, hangs;
 	struct received h = {};
 	const struct jit_follower_output output = {
 		.push = receive, .is_full = never_full, .touch = refuse_touch, .context = &h};
@@ -163,7 +163,8 @@ static void files_of_a_denied_user_are_reported_as_hung(void **state)
 	(void)state;
 	quota__init(&bytes, QUOTA_JIT_BYTES);
 	assert_int_equal(jit_owner__read(getpid(), &owner), 0);
-	assert_int_equal(jit_follower__new(&output, &bytes, &owner.user, 1, &r), 0);
+	quota__take(&hangs, owner.user, 1, 0);
+	assert_int_equal(jit_follower__new(&output, &bytes, &hangs, &r), 0);
 	jit_follower__follow_map(r, &owner);
 	assert_int_equal(h.last_file, 1);
 	assert_int_equal(h.state, JIT_FILE_STATE_HUNG);
@@ -212,7 +213,7 @@ static pid_t start_user(uid_t uid, struct jit_owner *owner)
 static void the_file_limit_applies_to_the_user_after_setuid(void **state)
 {
 	const uint64_t limit = quota_row(QUOTA_JIT_FILES)->user.limit;
-	static struct quota bytes;
+	static struct quota bytes, hangs;
 	struct received h = {};
 	const struct jit_follower_output output = {
 		.push = receive, .is_full = never_full, .touch = never_mind, .context = &h};
@@ -226,7 +227,7 @@ static void the_file_limit_applies_to_the_user_after_setuid(void **state)
 	children[0] = start_user(60100, &one);
 	children[1] = start_user(60101, &other);
 	quota__init(&bytes, QUOTA_JIT_BYTES);
-	assert_int_equal(jit_follower__new(&output, &bytes, NULL, 0, &r), 0);
+	assert_int_equal(jit_follower__new(&output, &bytes, &hangs, &r), 0);
 	jit_follower__follow_map(r, &one);
 	for (uint64_t i = 0; i < limit; i++)
 		jit_follower__follow_map(r, &other);

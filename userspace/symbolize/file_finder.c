@@ -38,16 +38,17 @@
 #include "symbolize/link_crc.h"
 #include "tenants/child.h"
 #include "tenants/file_system.h"
+#include "tenants/helper_process.h"
 #include "tenants/message.h"
 #include "tenants/quota.h"
 #include "tenants/tenant_open.h"
-#include "tenants/watch.h"
 
 #define SECOND_NS    UINT64_C(1000000000)
 #define MS_NS	     UINT64_C(1000000)
 #define POLL_NS	     (100 * MS_NS)
 #define HUNG_MAX     8 /* of root's own modules, and of all others: then none is searched */
 #define FOREIGN_MAX  4 /* hung roots of others, until none of them is looked into any more */
+#define SUSPECTS     4
 #define ROOT	     0
 #define VALID_NS     (60 * SECOND_NS)
 #define RESULTS_MAX  1024
@@ -82,11 +83,19 @@ struct finder_progress {
 	uint64_t done, total;
 };
 
+/* What a hang is charged to, and how many hangs exclude it. */
+enum suspect_kind { TENANT, MOUNT, DEVICE, ALL_TENANTS, ALL_FOREIGN, ALL_OURS };
+
+struct suspect {
+	uint64_t key;
+	unsigned int hangs;
+};
+
 struct file_owner {
 	uid_t user;
-	dev_t device;
-	bool foreign;	/* its root directory is not ours … */
-	uint64_t mount; /* … but on this mount */
+	bool is_ours;
+	struct suspect suspects[SUSPECTS];
+	size_t count;
 };
 
 /* What a search depends on: the module, its process's root directory, its path and build-id. */
@@ -123,15 +132,13 @@ MAP_FUNCTIONS(result_map, struct search_result, const struct search_key *, key_o
 
 struct file_finder {
 	struct finder_limits limits;
-	pid_t pid; /* 0: there is none */
-	int socket;
+	struct helper_process child;
 	enum helper_class_id class;
 	bool early;			  /* it stays when a run ends */
 	struct debug_file_counts *counts; /* shared with it */
-	struct file_owner own;		  /* of our root directory */
-	struct file_owner hung[2 * HUNG_MAX];
-	size_t hung_count, own_count, foreign_count;
-	struct quota time, copies; /* of all but root's own files */
+	uint64_t own_device, own_mount;	  /* of our root directory */
+	struct quota hangs;		  /* of suspects */
+	struct quota time, copies;	  /* of all but root's own files */
 	uint64_t abandoned, requests;
 	struct outside_books *books; /* or NULL */
 	struct result_map results;
@@ -273,19 +280,6 @@ static int run_finder(const struct child_self *self)
 	return EXIT_FAILURE;
 }
 
-static pid_t fork_child(struct debug_file_counts *shared_counts, enum helper_class_id class,
-			int *socket)
-{
-	const struct child_plan plan = {
-		.class = class,
-		.run = run_finder,
-		.type = SOCK_SEQPACKET,
-		.data = &shared_counts,
-	};
-
-	return child__start(&plan, socket);
-}
-
 /* ---- the finder ------------------------------------------------------------------------------ */
 
 static bool look_at(int fd, struct statx *st)
@@ -301,8 +295,8 @@ static void note_own_root(struct file_finder *f)
 	struct statx st;
 
 	if (look_at(fd, &st)) {
-		f->own.device = makedev(st.stx_dev_major, st.stx_dev_minor);
-		f->own.mount = st.stx_mnt_id;
+		f->own_device = makedev(st.stx_dev_major, st.stx_dev_minor);
+		f->own_mount = st.stx_mnt_id;
 	}
 }
 
@@ -313,7 +307,7 @@ struct file_finder *file_finder__new(const struct finder_limits *limits)
 	if (!f)
 		return NULL;
 	f->limits = limits ? *limits : (struct finder_limits){};
-	f->socket = -1;
+	f->child = HELPER_PROCESS_NONE;
 	note_own_root(f);
 	f->counts = mmap(NULL, sizeof(*f->counts), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -328,7 +322,7 @@ struct file_finder *file_finder__new(const struct finder_limits *limits)
 void file_finder__begin(struct file_finder *f, struct outside_books *books)
 {
 	f->books = books;
-	f->hung_count = f->own_count = f->foreign_count = 0;
+	f->hangs = (struct quota){};
 	f->abandoned = f->requests = 0;
 	quota__init(&f->time, QUOTA_DEBUG_SEARCH);
 	quota__init(&f->copies, QUOTA_DEBUG_COPIES);
@@ -342,24 +336,15 @@ void file_finder__begin(struct file_finder *f, struct outside_books *books)
 
 pid_t file_finder__child(const struct file_finder *f)
 {
-	return f->pid;
+	return f->child.pid;
 }
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
 static void end_child(struct file_finder *f)
 {
-	struct rusage usage;
-	int status;
-
-	if (!f->pid)
-		return;
-	close(f->socket);
-	if (end_process(f->pid, REAP_NS, &status, &usage))
-		log_debug(LOG_SYMBOLS, "process %d, which opens files, does not end: left behind",
-			  f->pid);
-	f->pid = 0;
-	f->socket = -1;
+	if (f->child.pid)
+		helper_process__end(&f->child, REAP_NS);
 	f->early = false;
 }
 
@@ -375,18 +360,18 @@ void file_finder__free(struct file_finder *f)
 
 static int start_child(struct file_finder *f, bool debuginfod)
 {
-	enum helper_class_id class = debuginfod ? HELPER_DOWNLOADER : HELPER_FINDER;
-	pid_t pid;
+	const struct child_plan plan = {
+		.class = debuginfod ? HELPER_DOWNLOADER : HELPER_FINDER,
+		.run = run_finder,
+		.type = SOCK_SEQPACKET,
+		.data = &f->counts,
+	};
 
-	if (f->pid && (f->class == class || !debuginfod))
+	if (f->child.pid && (f->class == plan.class || !debuginfod))
 		return 0;
 	end_child(f);
-	pid = fork_child(f->counts, class, &f->socket);
-	if (pid < 0)
-		return pid;
-	f->pid = pid;
-	f->class = class;
-	return 0;
+	f->class = plan.class;
+	return helper_process__start(&f->child, -1, &plan);
 }
 
 int file_finder__start(struct file_finder *f)
@@ -405,58 +390,53 @@ void file_finder__end(struct file_finder *f)
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 
+static void suspect(struct file_owner *o, enum suspect_kind kind, uint64_t number,
+		    unsigned int hangs)
+{
+	o->suspects[o->count++] = (struct suspect){(uint64_t)kind << 56 | number, hangs};
+}
+
 static struct file_owner owner_of(const struct file_finder *f, const struct debug_file_request *r)
 {
 	struct file_owner o = {.user = r->user};
 	struct statx st;
+	uint64_t device = look_at(r->elf_fd, &st) ? makedev(st.stx_dev_major, st.stx_dev_minor) : 0;
+	bool foreign = look_at(r->root_fd, &st) && st.stx_mnt_id != f->own_mount;
+	unsigned int hangs = helper_classes[HELPER_FINDER].hangs;
 
-	if (look_at(r->elf_fd, &st))
-		o.device = makedev(st.stx_dev_major, st.stx_dev_minor);
-	if (look_at(r->root_fd, &st)) {
-		o.mount = st.stx_mnt_id;
-		o.foreign = o.mount != f->own.mount;
+	o.is_ours = o.user == ROOT && !foreign;
+	suspect(&o, o.is_ours ? ALL_OURS : ALL_TENANTS, 0, HUNG_MAX);
+	if (o.is_ours && device && device != f->own_device)
+		suspect(&o, DEVICE, device, hangs);
+	if (o.user != ROOT)
+		suspect(&o, TENANT, o.user, hangs);
+	if (foreign) {
+		suspect(&o, MOUNT, st.stx_mnt_id, hangs);
+		suspect(&o, ALL_FOREIGN, 0, FOREIGN_MAX);
 	}
 	return o;
 }
 
-static bool is_ours(const struct file_owner *o)
-{
-	return o->user == ROOT && !o->foreign;
-}
-
-static bool is_suspect(const struct file_finder *f, const struct file_owner *o,
-		       const struct file_owner *hung)
-{
-	if (is_ours(o))
-		return is_ours(hung) && o->device && o->device == hung->device &&
-		       o->device != f->own.device;
-	return (o->user == hung->user && o->user != ROOT) ||
-	       (o->foreign && hung->foreign && o->mount == hung->mount);
-}
-
 static bool has_hung(const struct file_finder *f, const struct file_owner *o)
 {
-	size_t count = is_ours(o) ? f->own_count : f->hung_count - f->own_count;
-
-	for (size_t i = 0; i < f->hung_count; i++)
-		if (is_suspect(f, o, &f->hung[i]))
+	for (size_t i = 0; i < o->count; i++)
+		if (quota__used(&f->hangs, o->suspects[i].key) >= o->suspects[i].hangs)
 			return true;
-	return count == HUNG_MAX || (o->foreign && f->foreign_count >= FOREIGN_MAX);
+	return false;
 }
 
 static void note_hung(struct file_finder *f, const struct file_owner *o)
 {
 	f->abandoned++;
-	f->own_count += is_ours(o);
-	f->foreign_count += o->foreign;
-	f->hung[f->hung_count++] = *o; /* has_hung() leaves room */
+	for (size_t i = 0; i < o->count; i++)
+		quota__take(&f->hangs, o->suspects[i].key, 1, 0);
 }
 
 static uint64_t copies_allowed(const struct file_finder *f, const struct file_owner *o)
 {
 	int64_t left = quota__left(&f->copies, o->user, 0);
 
-	return is_ours(o) ? f->copies.user.limit : left > 0 ? (uint64_t)left : 0;
+	return o->is_ours ? f->copies.user.limit : left > 0 ? (uint64_t)left : 0;
 }
 
 static void note_copies(struct file_finder *f, const struct file_owner *o,
@@ -469,7 +449,7 @@ static void note_copies(struct file_finder *f, const struct file_owner *o,
 									    : OUTSIDE_BY_ITSELF,
 				   answer->copies_left);
 	/* what is opened for a child is closed with it */
-	if (is_ours(o) || question == FINDER_OPEN)
+	if (o->is_ours || question == FINDER_OPEN)
 		return;
 	quota__take(&f->copies, o->user, min_u64(answer->copied, f->copies.user.limit), 0);
 }
@@ -523,7 +503,7 @@ static int take_message(struct pending_request *a)
 /* 1: the answer; 0: nothing, or progress; negative errno. */
 static int listen_once(struct file_finder *f, struct pending_request *a)
 {
-	struct pollfd poll_fd = {.fd = f->socket, .events = POLLIN};
+	struct pollfd poll_fd = {.fd = f->child.socket, .events = POLLIN};
 	uint64_t now = monotonic_ns();
 	int got;
 
@@ -531,7 +511,7 @@ static int listen_once(struct file_finder *f, struct pending_request *a)
 		return -ETIMEDOUT;
 	if (poll(&poll_fd, 1, (int)(min_u64(POLL_NS, a->deadline - now) / MS_NS) + 1) <= 0)
 		return pass_progress(a, 0, 0);
-	got = message__receive(f->socket, &a->buffer, MSG_DONTWAIT);
+	got = message__receive(f->child.socket, &a->buffer, MSG_DONTWAIT);
 	if (got == -EAGAIN)
 		return 0;
 	return got > 0 ? take_message(a) : got ? got : -EPIPE;
@@ -552,7 +532,7 @@ static int send_request(struct file_finder *f, enum finder_question question,
 	const int fds[FDS] = {request->of.elf_fd, request->of.root_fd};
 
 	return message__send(
-		f->socket,
+		f->child.socket,
 		&(struct message){.frame = {.service = question, .size = sizeof(*request)},
 				  .bytes = request,
 				  .fds = fds + (fds[0] < 0),
@@ -574,7 +554,7 @@ static int request_answer(struct file_finder *f, enum finder_question question,
 		note_left(f, &owner, OUTSIDE_BY_BANNED);
 		return -ETIMEDOUT;
 	}
-	if (!is_ours(&owner))
+	if (!owner.is_ours)
 		refusal = quota__refusal(&f->time, owner.user, 1, 0);
 	if (refusal != OUTSIDE_REASON_COUNT) {
 		note_left(f, &owner, refusal);
@@ -589,7 +569,7 @@ static int request_answer(struct file_finder *f, enum finder_question question,
 	a->deadline = begin + a->silence;
 	f->requests++;
 	err = send_request(f, question, request) ?: await_answer(f, a);
-	if (!request->of.debuginfod && !is_ours(&owner)) /* a server may take its time */
+	if (!request->of.debuginfod && !owner.is_ours) /* a server may take its time */
 		quota__take(&f->time, owner.user, monotonic_ns() - begin, 0);
 	if (err == -ETIMEDOUT) {
 		note_hung(f, &owner);

@@ -42,7 +42,7 @@
 #include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_index.h"
 #include "tenants/quota.h"
-#include "tenants/watch.h"
+#include "tenants/helper_process.h"
 
 #define CHILDREN_MAX	 64
 #define POLL_MS		 100

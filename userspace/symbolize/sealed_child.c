@@ -23,7 +23,7 @@
 #include "tenants/filter.h"
 #include "tenants/keeper.h"
 #include "tenants/message.h"
-#include "tenants/watch.h"
+#include "tenants/helper_process.h"
 
 #define MEMORY_BASE (256ull << 20)
 

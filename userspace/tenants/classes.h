@@ -56,7 +56,7 @@ struct helper_class {
 	/* ns after which its owner abandons it; 0: no limit */
 	uint64_t silence;   /* without progress */
 	uint64_t wall_time; /* for one request, whatever its progress */
-	unsigned int hangs; /* in a pool: hangs that ban an owner */
+	unsigned int hangs; /* that ban an owner; 0: see its parent */
 };
 
 extern const struct helper_class helper_classes[HELPER_CLASS_COUNT];

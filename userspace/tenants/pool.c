@@ -9,21 +9,19 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "tenants/filter.h"
+#include "tenants/helper_process.h"
 #include "tenants/keeper.h"
-#include "tenants/pool_helper.h"
 #include "tenants/requests.h"
-#include "tenants/watch.h"
 
 #define HELPERS_MAX    8
 #define HELPERS	       2
@@ -34,14 +32,11 @@ enum helper_state { HELPER_NONE, HELPER_STARTING, HELPER_IDLE, HELPER_BUSY };
 
 struct helper {
 	enum helper_state state;
-	int socket;
-	pid_t pid;
-	int pidfd;	/* -1: it has not sent its pid */
+	struct helper_process process;
 	uint64_t since; /* time of the last change of state */
 	struct request *serving;
 	uint64_t ticket;    /* of the frame */
 	uint64_t cpu_begin; /* ns, when it got the request */
-	struct liveness liveness;
 };
 
 struct helper_pool {
@@ -54,6 +49,73 @@ struct helper_pool {
 	uint64_t retry; /* do not start helpers before this time */
 	struct message_buffer buffer;
 };
+
+/* ---- in a helper ----------------------------------------------------------------------------- */
+
+/* One message at a time, in a process of its own. */
+static struct message_buffer request, answer;
+
+static int send_answer(const struct helper_job *job)
+{
+	answer.frame = (struct message_frame){.ticket = request.frame.ticket,
+					      .service = request.frame.service,
+					      .flags = MESSAGE_DONE,
+					      .size = job->answer_size};
+	if (!job->answer_fd_count)
+		return message__write(CHILD_SOCKET, &answer);
+	return message__send(CHILD_SOCKET,
+			     &(struct message){.frame = answer.frame,
+					       .bytes = answer.bytes,
+					       .fds = job->answer_fds,
+					       .fd_count = job->answer_fd_count},
+			     0);
+}
+
+static int serve_one(const struct helper_pool_options *options)
+{
+	struct helper_job job = {.request = request.bytes,
+				 .request_size = request.frame.size,
+				 .fds = request.fds,
+				 .fd_count = request.fd_count,
+				 .answer = answer.bytes};
+	int err;
+
+	memset(answer.bytes, 0, sizeof(answer.bytes));
+	options->services[request.frame.service](&job);
+	err = send_answer(&job);
+	/* after the answer: closing a file can hang as well */
+	message__close_fds(job.answer_fds, job.answer_fd_count);
+	message__close_fds(job.fds, job.fd_count);
+	return err;
+}
+
+/* The pool reads the kernel's account of this process before it closes the socket. */
+static int await_end(void)
+{
+	char byte;
+
+	return read(CHILD_SOCKET, &byte, 1) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run_helper(const struct child_self *self)
+{
+	const struct helper_pool_options *options = self->data;
+
+	if (helper_process__send_start())
+		return EXIT_FAILURE;
+	for (;;) {
+		int got = message__receive(CHILD_SOCKET, &request, 0);
+
+		if (got <= 0)
+			return got ? EXIT_FAILURE : EXIT_SUCCESS;
+		if (options->once && filter__enter(self->filter))
+			return EXIT_FAILURE;
+		if (serve_one(options))
+			return EXIT_FAILURE;
+		if (options->once)
+			return await_end();
+	}
+}
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -101,34 +163,30 @@ static void drop_keeper(struct helper_pool *p)
 	p->control = -1;
 }
 
+static void close_helper(struct helper *helper, bool kill_it)
+{
+	if (kill_it)
+		helper_process__kill(&helper->process);
+	helper_process__let_go(&helper->process);
+	*helper = (struct helper){.process = helper->process};
+}
+
 static int start_helper(struct helper_pool *p, struct helper *helper)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = helper};
-	int socket, err = keeper__fork(p->control, NULL, false, &socket);
+	int err = helper_process__start(&helper->process, p->control, NULL);
 
 	if (err) {
 		if (err != -EAGAIN)
 			drop_keeper(p);
 		return err;
 	}
-	if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, socket, &event)) {
-		close(socket);
-		return -errno;
-	}
-	*helper = (struct helper){.socket = socket, .pidfd = -1};
 	set_state(helper, HELPER_STARTING);
-	return 0;
-}
-
-static void close_helper(struct helper *helper, bool kill_it)
-{
-	if (kill_it && helper->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, helper->pidfd, SIGKILL, NULL, 0);
-	if (helper->pidfd >= 0)
-		close(helper->pidfd);
-	if (helper->socket >= 0)
-		close(helper->socket);
-	*helper = (struct helper){.socket = -1, .pidfd = -1};
+	if (!epoll_ctl(p->epoll, EPOLL_CTL_ADD, helper->process.socket, &event))
+		return 0;
+	err = -errno;
+	close_helper(helper, true);
+	return err;
 }
 
 /* CPU time for its request; if it cannot be read (the helper has ended), the wall time. */
@@ -136,7 +194,7 @@ static uint64_t cpu_used(const struct helper *helper, uint64_t now)
 {
 	uint64_t cpu;
 
-	if (!process_cpu_ns_of(helper->pid, &cpu))
+	if (!process_cpu_ns_of(helper->process.pid, &cpu))
 		return now - helper->since;
 	return cpu > helper->cpu_begin ? cpu - helper->cpu_begin : 0;
 }
@@ -158,7 +216,7 @@ static void abandon(struct helper_pool *p, struct helper *helper, enum helper_re
 	struct request *serving = helper->serving;
 	uint64_t now = monotonic_ns(), cpu_ns = 0;
 
-	log_debug(LOG_SESSION, "helper %d is abandoned: %s", helper->pid,
+	log_debug(LOG_SESSION, "helper %d is abandoned: %s", helper->process.pid,
 		  why == HELPER_HUNG   ? "no progress"
 		  : why == HELPER_DIED ? "it ended"
 				       : "invalid message");
@@ -178,25 +236,15 @@ static void abandon(struct helper_pool *p, struct helper *helper, enum helper_re
 static void check_progress(struct helper_pool *p, struct helper *helper, uint64_t now)
 {
 	const struct helper_pool_options *o = &p->options;
+	struct helper_process *process = &helper->process;
 	uint64_t took = now - helper->since;
 
 	if (helper->state == HELPER_STARTING && took > START_PATIENCE * o->silence)
 		abandon(p, helper, HELPER_HUNG);
 	if (helper->state == HELPER_BUSY &&
 	    (took > o->wall_time ||
-	     liveness__is_stuck(&helper->liveness, helper->pid, now, o->silence)))
+	     liveness__is_stuck(&process->liveness, process->pid, now, o->silence)))
 		abandon(p, helper, HELPER_HUNG);
-}
-
-static void take_start(struct helper *helper, const struct message_buffer *buffer)
-{
-	uint32_t pid;
-
-	message__close_fds(buffer->fds, buffer->fd_count);
-	memcpy(&pid, buffer->bytes, sizeof(pid));
-	helper->pid = (pid_t)pid;
-	helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0);
-	set_state(helper, HELPER_IDLE);
 }
 
 static void take_answer(struct helper_pool *p, struct helper *helper, struct message_buffer *buffer)
@@ -216,12 +264,6 @@ static void take_answer(struct helper_pool *p, struct helper *helper, struct mes
 	request__end(&p->requests, request, &answer);
 }
 
-static bool is_start(const struct helper *helper, const struct message_frame *frame)
-{
-	return helper->state == HELPER_STARTING && frame->flags == MESSAGE_PROGRESS &&
-	       frame->size == sizeof(uint32_t);
-}
-
 static bool is_answer(const struct helper *helper, const struct message_frame *frame)
 {
 	return helper->state == HELPER_BUSY && frame->flags == MESSAGE_DONE &&
@@ -232,14 +274,12 @@ static bool is_answer(const struct helper *helper, const struct message_frame *f
 static void take_message(struct helper_pool *p, struct helper *helper)
 {
 	struct message_buffer *buffer = &p->buffer;
-	int got = message__receive(helper->socket, buffer, MSG_DONTWAIT);
+	int got = helper_process__receive(&helper->process, buffer);
 
+	if (helper->state == HELPER_STARTING && helper->process.pid)
+		set_state(helper, HELPER_IDLE);
 	if (got == -EAGAIN)
 		return;
-	if (got > 0 && is_start(helper, &buffer->frame)) {
-		take_start(helper, buffer);
-		return;
-	}
 	if (got > 0 && is_answer(helper, &buffer->frame)) {
 		take_answer(p, helper, buffer);
 		return;
@@ -285,14 +325,14 @@ static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t no
 				   .fd_count = request->fd_count};
 	helper->cpu_begin = 0;
 	if (!p->options.once)
-		process_cpu_ns_of(helper->pid, &helper->cpu_begin);
-	err = message__send(helper->socket, &message, MSG_DONTWAIT);
+		process_cpu_ns_of(helper->process.pid, &helper->cpu_begin);
+	err = message__send(helper->process.socket, &message, MSG_DONTWAIT);
 	if (message__is_for_now(err)) {
 		requests__put_back(&p->requests, request);
 		return;
 	}
 	helper->serving = request;
-	helper->liveness = (struct liveness){.cpu_ns = helper->cpu_begin, .since = now};
+	helper->process.liveness = (struct liveness){.cpu_ns = helper->cpu_begin, .since = now};
 	set_state(helper, HELPER_BUSY);
 	if (err)
 		abandon(p, helper, HELPER_DIED);
@@ -356,7 +396,7 @@ static void set_options(struct helper_pool *p, const struct helper_pool_options 
 static int start_keeper(struct helper_pool *p)
 {
 	const struct child_plan plan = {
-		.class = p->options.class, .run = pool_helper__run, .data = &p->options};
+		.class = p->options.class, .run = run_helper, .data = &p->options};
 
 	return keeper__start(p->options.keeper, &plan, &p->keeper, &p->control);
 }
@@ -371,7 +411,7 @@ int helper_pool__new(const struct helper_pool_options *options, struct helper_po
 	set_options(p, options);
 	p->control = -1;
 	for (size_t i = 0; i < HELPERS_MAX; i++)
-		p->helpers[i] = (struct helper){.socket = -1, .pidfd = -1};
+		p->helpers[i] = (struct helper){.process = HELPER_PROCESS_NONE};
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	err = p->epoll < 0 ? -errno : start_keeper(p);
 	for (unsigned int i = 0; i < p->options.at_once && !err; i++)

@@ -24,7 +24,6 @@
 #define JIT_LINES_MAX	  32	     /* watchers that a recording has at the same time */
 #define JIT_WATCHERS_MAX  64	     /* with abandoned ones that have not ended yet */
 #define JIT_LINE_FAILURES 4	     /* watchers of a line that end without a user to blame */
-#define JIT_DENIED_MAX	  256	     /* users */
 #define JIT_PAGE	  4096	     /* with larger pages other channels stay mapped */
 
 struct jit_channel {
@@ -33,12 +32,9 @@ struct jit_channel {
 	_Atomic bool settling; /* ... at the end: without waiting for writers */
 	_Atomic bool paused;   /* no files are read */
 	bool attach_jvms;
-	uint32_t
-		denied[JIT_DENIED_MAX]; /* users whose files hung a watcher before; the last ones */
-	uint32_t denied_count;
+	struct quota hangs; /* of users whose files hung a watcher before */
 
 	/* by the watcher */
-	_Atomic int32_t pid;
 	_Atomic uint32_t done; /* the last request that is finished */
 	/* CLOCK_MONOTONIC ns of the last progress in a user's files; 0: reads none. */
 	_Atomic uint64_t touched_at;

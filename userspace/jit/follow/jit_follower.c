@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "jit/follow/jit_file.h"
 #include "jit/follow/jit_owner.h"
+#include "tenants/classes.h"
 
 #define FILES_MAX      1024u /* open files */
 #define WAITING_MAX    4096u
@@ -53,10 +54,9 @@ struct jit_follower {
 	int inotify; /* -1: files are polled (a user can have no more than 128 instances) */
 	VEC(struct followed) files;
 	VEC(struct waiting) waiting;
-	const uint32_t *denied; /* users; the caller's */
-	size_t denied_count;
-	struct quota *bytes;	  /* the caller's */
-	struct quota file_counts; /* files and waiting processes */
+	const struct quota *hangs; /* of users whose files are not opened; the caller's */
+	struct quota *bytes;	   /* the caller's */
+	struct quota file_counts;  /* files and waiting processes */
 	uint32_t last_number;
 	uint64_t last_read; /* of any file */
 	uint64_t next_look;
@@ -66,7 +66,7 @@ struct jit_follower {
 /* ---- life ------------------------------------------------------------------------------------ */
 
 int jit_follower__new(const struct jit_follower_output *output, struct quota *bytes,
-		      const uint32_t *denied, size_t denied_count, struct jit_follower **follower)
+		      const struct quota *hangs, struct jit_follower **follower)
 {
 	struct jit_follower *r = calloc(1, sizeof(*r));
 
@@ -74,8 +74,7 @@ int jit_follower__new(const struct jit_follower_output *output, struct quota *by
 		return -ENOMEM;
 	r->output = *output;
 	r->bytes = bytes;
-	r->denied = denied;
-	r->denied_count = denied_count;
+	r->hangs = hangs;
 	quota__init(&r->file_counts, QUOTA_JIT_FILES);
 	r->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	*follower = r;
@@ -101,10 +100,7 @@ int jit_follower__signs_fd(const struct jit_follower *r)
 
 static bool is_denied(const struct jit_follower *r, uint32_t user)
 {
-	for (size_t i = 0; i < r->denied_count; i++)
-		if (r->denied[i] == user)
-			return true;
-	return false;
+	return quota__used(r->hangs, user) >= helper_classes[HELPER_WATCHER].hangs;
 }
 
 /* Why files of this user must not be read; FOLLOWED: they may. */

@@ -31,11 +31,11 @@ struct jit_follower_output {
 };
 
 /*
- * Charges bytes read to `bytes` (QUOTA_JIT_BYTES) and opens no files of the users `denied`. Both
+ * Charges bytes read to `bytes` (QUOTA_JIT_BYTES) and opens no files of users who have `hangs`. Both
  * must outlive it. 0 or -ENOMEM.
  */
 int jit_follower__new(const struct jit_follower_output *output, struct quota *bytes,
-		      const uint32_t *denied, size_t denied_count, struct jit_follower **follower);
+		      const struct quota *hangs, struct jit_follower **follower);
 /* NULL is fine. */
 void jit_follower__free(struct jit_follower *r);
 

@@ -11,7 +11,6 @@
 #include "jit/follow/jit_tail.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +25,12 @@
 #include "base/vec.h"
 #include "jit/follow/jit_channel.h"
 #include "jit/follow/jit_watcher.h"
+#include "tenants/helper_process.h"
 #include "tenants/keeper.h"
 #include "tenants/message.h"
 #include "tenants/outside_books.h"
 #include "tenants/quota.h"
 #include "tenants/tenant_user.h"
-#include "tenants/watch.h"
 
 #define UNTAKEN_MAX (2u << 20) /* bytes of events not taken yet, except at the end */
 #define WAIT_STEP   500000     /* ns */
@@ -55,7 +54,6 @@ struct followed_file {
 
 struct jit_line {
 	struct jit_tail *tail;
-	int socket;	       /* of its watcher; -1: none */
 	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: none any more */
 	unsigned int failures; /* watchers that ended without a user to blame */
 	VEC(uint32_t) users;   /* of its files, now or before */
@@ -67,7 +65,6 @@ struct jit_line {
 	VEC(struct followed_file) files;
 
 	uint64_t seen_at; /* last value of touched_at */
-	struct liveness liveness;
 };
 
 struct jit_tail {
@@ -79,11 +76,12 @@ struct jit_tail {
 	uint32_t requested; /* requests to all watchers to finish their work */
 	struct jit_line lines[JIT_LINES_MAX];
 	unsigned int line_count;
-	unsigned int first;		 /* line to read first */
-	int abandoned[JIT_WATCHERS_MAX]; /* sockets of watchers that no line has; -1: none */
-	VEC(uint32_t) denied;		 /* users */
-	struct quota requests;		 /* QUOTA_JIT_FILES: in the logs, without JIT_GONE */
-	VEC(char) untaken;		 /* events */
+	unsigned int first; /* line to read first */
+	/* of the channels: of a line, or abandoned, until it has ended */
+	struct helper_process watchers[JIT_WATCHERS_MAX];
+	struct quota hangs;    /* of users */
+	struct quota requests; /* QUOTA_JIT_FILES: in the logs, without JIT_GONE */
+	VEC(char) untaken;     /* events */
 	uint32_t last_number;
 	int err;
 };
@@ -93,10 +91,37 @@ static struct jit_channel *channel_of(const struct jit_line *l)
 	return l->current < JIT_WATCHERS_MAX ? &l->tail->channels->of[l->current] : NULL;
 }
 
+/* Of a line with a channel. Its socket is -1 until it could be forked. */
+static struct helper_process *watcher_of(const struct jit_line *l)
+{
+	return &l->tail->watchers[l->current];
+}
+
 /* If the socket is full, the watcher has other messages to wake it. */
 static void wake(const struct jit_line *l)
 {
-	message__send(l->socket, &(struct message){.frame.service = JIT_WAKE}, MSG_DONTWAIT);
+	message__send(watcher_of(l)->socket, &(struct message){.frame.service = JIT_WAKE},
+		      MSG_DONTWAIT);
+}
+
+static void set_work(const struct jit_tail *t, struct jit_channel *channel)
+{
+	channel->paused = t->paused;
+	channel->settling = t->settling;
+	channel->requested = t->requested;
+}
+
+/* Passes what all watchers shall do to those that there are. */
+static void pass_work(struct jit_tail *t)
+{
+	for (unsigned int i = 0; i < t->line_count; i++) {
+		struct jit_channel *channel = channel_of(&t->lines[i]);
+
+		if (!channel)
+			continue;
+		set_work(t, channel);
+		wake(&t->lines[i]);
+	}
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -300,7 +325,7 @@ static bool send_one(const struct jit_line *l, const struct watcher_request *req
 	if (length)
 		memcpy(command.path, request->path, length);
 	return !message__send(
-		l->socket,
+		watcher_of(l)->socket,
 		&(struct message){
 			.frame = {.service = request->kind,
 				  .size = offsetof(struct jit_command, path) + length + 1},
@@ -322,46 +347,54 @@ static void send_commands(struct jit_line *l)
 	}
 }
 
+static int report_left(struct jit_tail *t, const struct followed_file *file, const char *path,
+		       enum jit_file_state why)
+{
+	union jit_file_room e;
+
+	jit_file_room__fill(&e, path,
+			    &(struct jit_file_event){.pid = (uint32_t)file->pid,
+						     .file = file->number,
+						     .kind = file->kind,
+						     .state = (uint8_t)why,
+						     .user = file->user});
+	note_left(t, file->user, why);
+	return keep_event(t, &e.event.header);
+}
+
 /* Reports a file that no watcher reads. */
 static int say_unread(struct jit_tail *t, const struct watcher_request *request,
 		      enum jit_file_state why)
 {
-	union jit_file_room e;
+	struct followed_file file = {.user = request->user, .pid = request->pid};
 	char map[64];
 
 	if (request->kind == JIT_GONE)
 		return 0;
 	snprintf(map, sizeof(map), "/tmp/perf-%d.map", request->pid);
-	jit_file_room__fill(&e, request->path ? request->path : map,
-			    &(struct jit_file_event){.pid = (uint32_t)request->pid,
-						     .file = ++t->last_number,
-						     .kind = request->kind == JIT_FOLLOW
-								     ? JIT_FILE_MAP
-								     : JIT_FILE_DUMP,
-						     .state = (uint8_t)why,
-						     .user = request->user});
-	note_left(t, request->user, why);
-	return keep_event(t, &e.event.header);
+	file.number = ++t->last_number;
+	file.kind = request->kind == JIT_FOLLOW ? JIT_FILE_MAP : JIT_FILE_DUMP;
+	return report_left(t, &file, request->path ? request->path : map, why);
 }
 
 /* ---- one watcher after the other ------------------------------------------------------------- */
 
-/* A live watcher sends nothing through its socket. */
-static bool has_ended(int socket)
+/* A live watcher sends nothing through its socket but its start. */
+static bool has_ended(struct helper_process *watcher)
 {
-	char byte;
+	struct message_buffer buffer;
+	int got = helper_process__receive(watcher, &buffer);
 
-	return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+	if (got > 0)
+		message__close_fds(buffer.fds, buffer.fd_count);
+	return got != -EAGAIN;
 }
 
 /* The watcher ends then, unless it hangs: its channel is in use until it has ended. */
-static void close_watcher(struct jit_line *l)
+static void abandon_watcher(const struct jit_line *l)
 {
-	if (l->socket < 0)
-		return;
-	shutdown(l->socket, SHUT_WR);
-	l->tail->abandoned[l->current] = l->socket;
-	l->socket = -1;
+	if (channel_of(l))
+		shutdown(watcher_of(l)->socket, SHUT_WR);
 }
 
 /* A channel that no watcher has; JIT_WATCHERS_MAX: none. */
@@ -372,10 +405,9 @@ static unsigned int find_channel(struct jit_tail *t)
 	for (unsigned int i = 0; i < t->line_count; i++)
 		used[t->lines[i].current] = true;
 	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++) {
-		if (used[i] || (t->abandoned[i] >= 0 && !has_ended(t->abandoned[i])))
+		if (used[i] || (t->watchers[i].socket >= 0 && !has_ended(&t->watchers[i])))
 			continue;
-		cleanup_close(&t->abandoned[i]);
-		t->abandoned[i] = -1;
+		helper_process__let_go(&t->watchers[i]);
 		return i;
 	}
 	return JIT_WATCHERS_MAX;
@@ -383,17 +415,9 @@ static unsigned int find_channel(struct jit_tail *t)
 
 static void prepare_channel(const struct jit_tail *t, struct jit_channel *channel)
 {
-	size_t denied = min_u64(t->denied.count, JIT_DENIED_MAX);
-
+	set_work(t, channel);
 	channel->attach_jvms = t->attach_jvms;
-	channel->requested = t->requested;
-	channel->settling = t->settling;
-	channel->paused = t->paused;
-	if (denied)
-		memcpy(channel->denied, t->denied.data + t->denied.count - denied,
-		       denied * sizeof(*channel->denied));
-	channel->denied_count = denied;
-	channel->pid = 0;
+	channel->hangs = t->hangs;
 	channel->done = 0;
 	channel->touched_at = 0;
 	channel->backlogged = false;
@@ -414,13 +438,13 @@ static int begin_watcher(struct jit_line *l)
 	if (begin.number == JIT_WATCHERS_MAX || l->failures >= JIT_LINE_FAILURES)
 		return -ENOSPC;
 	l->current = begin.number;
-	channel = channel_of(l);
+	channel = &t->channels->of[begin.number];
 	prepare_channel(t, channel);
 	if (before)
 		quota__continue(&channel->bytes, &before->bytes);
 	l->sent = l->numbers.count = 0;
 	l->seen_at = 0;
-	err = keeper__fork(t->control, &plan, false, &l->socket);
+	err = helper_process__start(watcher_of(l), t->control, &plan);
 	return err == -EAGAIN ? 0 : err; /* the next tick tries again */
 }
 
@@ -435,25 +459,14 @@ static int leave_file(struct jit_tail *t, const struct followed_file *file, uint
 		.file = file->number,
 		.flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END,
 	};
-	union jit_file_room e;
 	int err = file->kind == JIT_FILE_MAP ? keep_event(t, &doubt.header) : 0;
 
-	jit_file_room__fill(&e, "",
-			    &(struct jit_file_event){.pid = (uint32_t)file->pid,
-						     .file = file->number,
-						     .kind = file->kind,
-						     .state = (uint8_t)why,
-						     .user = file->user});
-	note_left(t, file->user, why);
-	return err ? err : keep_event(t, &e.event.header);
+	return err ? err : report_left(t, file, "", why);
 }
 
-static bool has_user(const uint32_t *users, size_t count, uint32_t user)
+static bool is_denied(const struct jit_tail *t, uint32_t user)
 {
-	for (size_t i = 0; i < count; i++)
-		if (users[i] == user)
-			return true;
-	return false;
+	return quota__used(&t->hangs, user) >= helper_classes[HELPER_WATCHER].hangs;
 }
 
 /* Gives up the user's files. What was read of them stays. */
@@ -461,10 +474,9 @@ static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 {
 	struct jit_tail *t = l->tail;
 
-	if (has_user(t->denied.data, t->denied.count, user))
+	if (is_denied(t, user))
 		l->failures++; /* by a process that has become that user */
-	else if (!t->err)
-		t->err = vec_push(&t->denied, user);
+	quota__take(&t->hangs, user, 1, 0);
 	outside_books__add(t->books, user, OUTSIDE_JIT_FILES, OUTSIDE_BY_NO_ANSWER, 1);
 	for (size_t i = l->files.count; i-- > 0;) {
 		const struct followed_file file = l->files.data[i];
@@ -491,7 +503,6 @@ static void give_up(struct jit_line *l)
 	struct jit_tail *t = l->tail;
 	uint64_t now = monotonic_ns();
 
-	close_watcher(l);
 	l->current = JIT_WATCHERS_MAX;
 	for (size_t i = 0; i < l->log.count; i++) {
 		bool known = false;
@@ -508,46 +519,43 @@ static void give_up(struct jit_line *l)
 	l->files.count = 0;
 }
 
-static void leave_watcher(struct jit_line *l)
-{
-	struct jit_channel *channel = channel_of(l);
-	uint64_t touched = channel->touched_at;
-
-	log_debug(LOG_JIT, "watcher %u of %u %s", l->current + 1, JIT_WATCHERS_MAX,
-		  touched ? "is abandoned: a request did not return" : "has ended");
-	if (!has_ended(l->socket) && channel->pid > 0)
-		kill(channel->pid, SIGKILL);
-	close_watcher(l);
-	if (touched)
-		deny_user(l, channel->touched_user, touched);
-	else
-		l->failures++;
-	if (begin_watcher(l))
-		give_up(l);
-	else
-		send_commands(l);
-}
-
 /* No progress in one user's files for too long. */
 static bool is_hanging(struct jit_line *l, uint64_t now)
 {
 	const struct jit_channel *channel = channel_of(l);
+	struct helper_process *watcher = watcher_of(l);
 	uint64_t at = channel->touched_at;
 
 	if (at && at != l->seen_at) {
-		l->liveness = (struct liveness){.since = now};
-		process_cpu_ns_of(channel->pid, &l->liveness.cpu_ns);
+		watcher->liveness = (struct liveness){.since = now};
+		process_cpu_ns_of(watcher->pid, &watcher->liveness.cpu_ns);
 	}
 	l->seen_at = at;
-	return at && liveness__is_stuck(&l->liveness, channel->pid, now,
+	return at && liveness__is_stuck(&watcher->liveness, watcher->pid, now,
 					helper_classes[HELPER_WATCHER].silence);
 }
 
+/* A line with or without a watcher gets another one. */
 static void begin_anew(struct jit_line *l)
 {
-	close_watcher(l);
+	abandon_watcher(l);
 	if (begin_watcher(l))
 		give_up(l);
+}
+
+static void leave_watcher(struct jit_line *l)
+{
+	const struct jit_channel *channel = channel_of(l);
+	uint64_t touched = channel->touched_at;
+
+	log_debug(LOG_JIT, "watcher %u of %u %s", l->current + 1, JIT_WATCHERS_MAX,
+		  touched ? "is abandoned: a request did not return" : "has ended");
+	helper_process__kill(watcher_of(l));
+	if (touched)
+		deny_user(l, channel->touched_user, touched);
+	else
+		l->failures++;
+	begin_anew(l);
 }
 
 static void look_after_watcher(struct jit_line *l)
@@ -557,10 +565,10 @@ static void look_after_watcher(struct jit_line *l)
 
 	if (t->finished)
 		return;
-	if (channel_of(l) && (l->socket < 0 || l->numbers.count > NUMBERS_MAX)) {
+	if (channel_of(l) && (watcher_of(l)->socket < 0 || l->numbers.count > NUMBERS_MAX)) {
 		begin_anew(l);
 	} else if (channel_of(l) &&
-		   (!sound || has_ended(l->socket) || is_hanging(l, monotonic_ns()))) {
+		   (has_ended(watcher_of(l)) || !sound || is_hanging(l, monotonic_ns()))) {
 		if (sound)
 			handle_events(l, true);
 		leave_watcher(l);
@@ -577,14 +585,13 @@ static struct jit_line *add_line(struct jit_tail *t, uint32_t user)
 	if (t->line_count >= JIT_LINES_MAX || find_channel(t) == JIT_WATCHERS_MAX)
 		return NULL;
 	l = &t->lines[t->line_count];
-	*l = (struct jit_line){.tail = t, .current = JIT_WATCHERS_MAX, .socket = -1};
+	*l = (struct jit_line){.tail = t, .current = JIT_WATCHERS_MAX};
 	if (vec_push(&l->users, user)) {
 		t->err = -ENOMEM;
 		return NULL;
 	}
 	t->line_count++;
-	if (begin_watcher(l))
-		give_up(l);
+	begin_anew(l);
 	return l;
 }
 
@@ -610,8 +617,9 @@ static struct jit_line *line_of(struct jit_tail *t, uint32_t user)
 	struct jit_line *l = NULL;
 
 	for (unsigned int i = 0; i < t->line_count; i++)
-		if (has_user(t->lines[i].users.data, t->lines[i].users.count, user))
-			return &t->lines[i];
+		for (size_t j = 0; j < t->lines[i].users.count; j++)
+			if (t->lines[i].users.data[j] == user)
+				return &t->lines[i];
 	if (user == TENANT_UNKNOWN) /* the process has probably ended */
 		l = share_line(t, user);
 	if (!l)
@@ -664,7 +672,7 @@ static int request_file(struct jit_tail *t, struct watcher_request *request)
 	struct jit_line *l;
 
 	request->user = tenant_user(request->pid);
-	if (has_user(t->denied.data, t->denied.count, request->user))
+	if (is_denied(t, request->user))
 		return refuse_request(t, request, JIT_FILE_STATE_HUNG);
 	if (quota__refusal(&t->requests, request->user, 1, 0) != OUTSIDE_REASON_COUNT)
 		return refuse_request(t, request, JIT_FILE_STATE_TOO_MANY);
@@ -722,14 +730,7 @@ void jit_tail__pause(struct jit_tail *t, bool pause)
 	if (t->paused == pause)
 		return;
 	t->paused = pause;
-	for (unsigned int i = 0; i < t->line_count; i++) {
-		struct jit_channel *channel = channel_of(&t->lines[i]);
-
-		if (!channel)
-			continue;
-		channel->paused = pause;
-		wake(&t->lines[i]);
-	}
+	pass_work(t);
 }
 
 /* ---- for the collector ----------------------------------------------------------------------- */
@@ -765,15 +766,7 @@ int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *c
 static void request_completion(struct jit_tail *t)
 {
 	t->requested++;
-	for (unsigned int i = 0; i < t->line_count; i++) {
-		struct jit_channel *channel = channel_of(&t->lines[i]);
-
-		if (!channel)
-			continue;
-		channel->settling = t->settling;
-		channel->requested = t->requested;
-		wake(&t->lines[i]);
-	}
+	pass_work(t);
 }
 
 /* True: its work is done, and its events were taken. */
@@ -830,7 +823,7 @@ static void leave_at_end(struct jit_line *l)
 	struct jit_channel *channel = channel_of(l);
 	uint64_t touched = channel ? channel->touched_at : 0;
 
-	if (touched && !process_is_runnable(channel->pid))
+	if (touched && !process_is_runnable(watcher_of(l)->pid))
 		deny_user(l, channel->touched_user, touched);
 }
 
@@ -844,9 +837,7 @@ bool jit_tail__finish(struct jit_tail *t, uint64_t timeout)
 		leave_at_end(&t->lines[i]);
 	t->settling = false;
 	t->finished = true;
-	for (unsigned int i = 0; i < t->line_count; i++)
-		if (channel_of(&t->lines[i]))
-			channel_of(&t->lines[i])->settling = false;
+	pass_work(t);
 	return done;
 }
 
@@ -868,7 +859,8 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 	t->attach_jvms = attach_jvms;
 	t->control = -1;
 	quota__init(&t->requests, QUOTA_JIT_FILES);
-	memset(t->abandoned, -1, sizeof(t->abandoned));
+	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++)
+		t->watchers[i] = HELPER_PROCESS_NONE;
 	t->channels = jit_channels__new();
 	err = t->channels ? keeper__start(HELPER_WATCHER_KEEPER, &plan, &t->keeper, &t->control)
 			  : -ENOMEM;
@@ -882,7 +874,6 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 
 static void free_line(struct jit_line *l)
 {
-	close_watcher(l);
 	for (size_t i = 0; i < l->log.count; i++)
 		free_request(l, i);
 	vec_free(&l->users);
@@ -898,10 +889,9 @@ void jit_tail__free(struct jit_tail *t)
 	for (unsigned int i = 0; i < t->line_count; i++)
 		free_line(&t->lines[i]);
 	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++)
-		cleanup_close(&t->abandoned[i]);
+		helper_process__let_go(&t->watchers[i]);
 	keeper__stop(t->keeper, &t->control);
 	jit_channels__free(t->channels);
-	vec_free(&t->denied);
 	vec_free(&t->untaken);
 	free(t);
 }

@@ -23,6 +23,7 @@
 #include "jit/follow/jit_follower.h"
 #include "jit/follow/jit_owner.h"
 #include "jit/follow/jvm_requests.h"
+#include "tenants/helper_process.h"
 #include "tenants/message.h"
 
 #define SETTLE_MAX	(64u << 20)  /* bytes of events, at the end and of an ended process */
@@ -270,8 +271,7 @@ static int follow(struct jit_channel *channel)
 	struct watcher w = {.channel = channel, .epoll = -1};
 	const struct jit_follower_output output = {
 		.push = keep_event, .is_full = is_full, .touch = touch, .context = &w};
-	int err = jit_follower__new(&output, &channel->bytes, channel->denied,
-				    channel->denied_count, &w.follower)
+	int err = jit_follower__new(&output, &channel->bytes, &channel->hangs, &w.follower)
 			?: open_descriptors(&w)
 			?: run_rounds(&w);
 	jvm_requests__stop(&w.jvms);
@@ -287,6 +287,5 @@ int jit_watcher__run(const struct child_self *self)
 	const struct jit_begin *begin = self->data;
 	struct jit_channel *channel = jit_channels__keep(begin->channels, begin->number);
 
-	channel->pid = getpid();
-	return follow(channel) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return helper_process__send_start() || follow(channel) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -26,7 +26,7 @@
 #include "live/capture/bpf_visits.h"
 #include "tenants/child.h"
 #include "tenants/message.h"
-#include "tenants/watch.h"
+#include "tenants/helper_process.h"
 
 #define LAST_VISIT 500 /* ms for the last visit */
 #define RESTARTS   VISIT_BANNED_MAX
@@ -206,13 +206,11 @@ struct wall {
 	struct bpf_session *session; /* not owned */
 	struct bpf_visits *visits;
 	struct visitor *shared;
-	pid_t child;
-	int socket;	  /* -1: the child has ended, or was abandoned */
-	uint64_t started; /* CLOCK_MONOTONIC ns; 0: not yet */
-	struct liveness liveness;
-	bool first_in_line;   /* the child has priority for a CPU */
-	uint64_t made, cpu;   /* as of the last decision about that */
-	uint64_t visits_seen; /* shared->made_at, as of the last progress */
+	struct helper_process child; /* none: it has ended, or was abandoned */
+	uint64_t started;	     /* CLOCK_MONOTONIC ns; 0: not yet */
+	bool first_in_line;	     /* the child has priority for a CPU */
+	uint64_t made, cpu;	     /* as of the last decision about that */
+	uint64_t visits_seen;	     /* shared->made_at, as of the last progress */
 	uint32_t visited_seen;
 	uint64_t books_of;  /* … as of the last books */
 	uint64_t due_until; /* visits were due until then */
@@ -236,11 +234,10 @@ static void close_child(struct wall *w, bool left)
 {
 	uint64_t sum = 0, looks;
 
-	if (w->socket < 0)
+	if (w->child.socket < 0)
 		return;
 	looks = w->shared ? w->shared->count[VISIT_LINE_LOOKS] : 0;
-	close(steal_fd(w->socket));
-	end_process(w->child, left ? 0 : REAP_NS, NULL, NULL);
+	helper_process__end(&w->child, left ? 0 : REAP_NS);
 	if (!w->shared)
 		return;
 	for (int line = VISIT_LINE_UNCHANGED; line < VISIT_LINE_COUNT; line++)
@@ -263,14 +260,13 @@ static int start_child(struct wall *w, struct failure *failure)
 {
 	const struct child_plan plan = {
 		.class = HELPER_VISITOR, .run = run_visits, .type = SOCK_SEQPACKET};
+	int err = helper_process__start(&w->child, -1, &plan);
 
-	w->child = child__start(&plan, &w->socket);
 	w->first_in_line = false;
 	w->made = w->cpu = 0;
-	return w->child < 0
-		       ? fail(failure, w->child, "cannot start the process that visits threads: %s",
-			      strerror(-w->child))
-		       : 0;
+	return err ? fail(failure, err, "cannot start the process that visits threads: %s",
+			  strerror(-err))
+		   : 0;
 }
 
 /* The child makes its first visit now. */
@@ -285,7 +281,7 @@ static int send_programs(struct wall *w)
 
 	set_rate(w);
 	fds[count] = where.map;
-	return message__send(w->socket, &message, 0);
+	return message__send(w->child.socket, &message, 0);
 }
 
 /* Opens new programs and maps: those of a child that hangs may still run. 0 or negative errno. */
@@ -371,7 +367,6 @@ static int leave_behind(struct wall *w)
 	memcpy(w->shared->banned_users, old.banned_users, sizeof(old.banned_users));
 	w->shared->banned[w->restarts] = old.visited_process;
 	w->shared->banned_users[w->restarts++] = old.visited_user;
-	w->liveness = (struct liveness){};
 	pass_programs(w);
 	return 0;
 }
@@ -394,7 +389,7 @@ static int push_books(struct wall *w, uint64_t time)
 	for (int line = 0; line < VISIT_LINE_COUNT; line++)
 		e.count[line] = w->past_count[line] +
 				__atomic_load_n(&w->shared->count[line], __ATOMIC_RELAXED);
-	if (w->socket >= 0)
+	if (w->child.socket >= 0)
 		w->due_until = time;
 	e.count[VISIT_LINE_DUE] = max_u64(due_until_now(w) + 1, e.count[VISIT_LINE_MADE]);
 	return w->options.push(w->options.context, &e.header);
@@ -417,9 +412,9 @@ static void *run_loader(void *wall)
 
 static void start_loader(struct wall *w)
 {
-	int err = w->socket < 0 ? 0 : thread__start(&w->loader, run_loader, w);
+	int err = w->child.socket < 0 ? 0 : thread__start(&w->loader, run_loader, w);
 
-	w->loading = w->socket >= 0 && !err;
+	w->loading = w->child.socket >= 0 && !err;
 	if (err)
 		visit_no_more(w, "cannot start a thread: %s", strerror(-err));
 }
@@ -427,7 +422,7 @@ static void start_loader(struct wall *w)
 static void begin_visits(struct wall *w)
 {
 	pass_programs(w);
-	if (w->socket >= 0)
+	if (w->child.socket >= 0)
 		w->started = w->due_until = w->hz_since = monotonic_ns();
 }
 
@@ -462,7 +457,7 @@ static void choose_priority(struct wall *w)
 	w->made += made;
 	w->cpu = w->shared->cpu;
 	if (first != w->first_in_line)
-		sched_setscheduler(w->child, first ? SCHED_FIFO : SCHED_OTHER, &priority);
+		sched_setscheduler(w->child.pid, first ? SCHED_FIFO : SCHED_OTHER, &priority);
 	w->first_in_line = first;
 }
 
@@ -472,12 +467,12 @@ static int follow_visits(struct wall *w, uint64_t now)
 	uint64_t made_at = __atomic_load_n(&w->shared->made_at, __ATOMIC_RELAXED);
 	int err = 0;
 
-	if (w->started && w->socket >= 0) {
+	if (w->started && w->child.socket >= 0) {
 		if (!visited || visited != w->visited_seen || made_at != w->visits_seen)
-			w->liveness.since = now;
+			w->child.liveness.since = now;
 		w->visited_seen = visited;
 		w->visits_seen = made_at;
-		if (liveness__is_stuck(&w->liveness, w->child, now,
+		if (liveness__is_stuck(&w->child.liveness, w->child.pid, now,
 				       helper_classes[HELPER_VISITOR].silence))
 			err = leave_behind(w);
 	}
@@ -485,7 +480,7 @@ static int follow_visits(struct wall *w, uint64_t now)
 		err = bpf_visits__drain(w->visits, w->options.push, w->options.context);
 	if (err || made_at == w->books_of)
 		return err;
-	if (w->socket >= 0)
+	if (w->child.socket >= 0)
 		choose_priority(w);
 	w->books_of = made_at;
 	return push_books(w, now);
@@ -504,12 +499,12 @@ static int wall__tick(void *wall, uint64_t now)
 static void wall__stop(void *wall)
 {
 	struct wall *w = wall;
-	struct pollfd fd = {.fd = w->socket, .events = POLLIN};
+	struct pollfd fd = {.fd = w->child.socket, .events = POLLIN};
 
-	if (w->socket < 0 || !w->started)
+	if (w->child.socket < 0 || !w->started)
 		return;
 	w->due_until = monotonic_ns();
-	shutdown(w->socket, SHUT_WR);
+	shutdown(w->child.socket, SHUT_WR);
 	close_child(w, poll(&fd, 1, LAST_VISIT) <= 0);
 }
 
@@ -569,7 +564,7 @@ static void wall__set_visits(void *wall, unsigned int hz, unsigned int budget)
 {
 	struct wall *w = wall;
 
-	if (w->started && w->socket >= 0)
+	if (w->started && w->child.socket >= 0)
 		w->due_until = monotonic_ns();
 	w->due = due_until_now(w);
 	w->hz_since = w->due_until;
@@ -597,7 +592,7 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 		return fail(failure, -ENOMEM, "out of memory");
 	w->options = *options;
 	w->session = session;
-	w->socket = -1;
+	w->child = HELPER_PROCESS_NONE;
 	err = start_child(w, &why);
 	if (!err && !options->if_possible)
 		err = open_visits(w, &why);

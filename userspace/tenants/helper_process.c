@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tenants/watch.h"
+#include "tenants/helper_process.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -13,8 +14,10 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/log.h"
 #include "base/minmax.h"
 #include "base/proc_task.h"
+#include "tenants/keeper.h"
 
 #define MS_NS	    UINT64_C(1000000)
 #define CPU_GETS_ON MS_NS /* this much CPU time is progress */
@@ -81,4 +84,69 @@ bool liveness__is_stuck(struct liveness *l, pid_t pid, uint64_t now, uint64_t wa
 	l->since = now;
 	l->cpu_ns = cpu;
 	return false;
+}
+
+/* ---- a process ------------------------------------------------------------------------------- */
+
+int helper_process__send_start(void)
+{
+	const uint32_t pid = (uint32_t)getpid();
+
+	return message__send(
+		CHILD_SOCKET,
+		&(struct message){.frame = {.flags = MESSAGE_PROGRESS, .size = sizeof(pid)},
+				  .bytes = &pid},
+		0);
+}
+
+int helper_process__start(struct helper_process *h, int keeper, const struct child_plan *plan)
+{
+	int socket;
+	pid_t pid = keeper < 0 ? child__start(plan, &socket)
+			       : keeper__fork(keeper, plan, false, &socket);
+
+	if (pid < 0)
+		return pid;
+	*h = (struct helper_process){.socket = socket, .pid = pid, .pidfd = -1};
+	return 0;
+}
+
+int helper_process__receive(struct helper_process *h, struct message_buffer *buffer)
+{
+	int got = message__receive(h->socket, buffer, MSG_DONTWAIT);
+	uint32_t pid;
+
+	if (got <= 0 || h->pid || buffer->frame.flags != MESSAGE_PROGRESS ||
+	    buffer->frame.size != sizeof(pid))
+		return got;
+	message__close_fds(buffer->fds, buffer->fd_count);
+	memcpy(&pid, buffer->bytes, sizeof(pid));
+	h->pid = (pid_t)pid;
+	h->pidfd = (int)syscall(SYS_pidfd_open, h->pid, 0);
+	return -EAGAIN;
+}
+
+void helper_process__let_go(struct helper_process *h)
+{
+	cleanup_close(&h->pidfd);
+	cleanup_close(&h->socket);
+	*h = HELPER_PROCESS_NONE;
+}
+
+void helper_process__kill(const struct helper_process *h)
+{
+	if (h->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, h->pidfd, SIGKILL, NULL, 0);
+}
+
+int helper_process__end(struct helper_process *h, uint64_t wait_ns)
+{
+	pid_t pid = h->pid;
+	int err;
+
+	helper_process__let_go(h);
+	err = end_process(pid, wait_ns, NULL, NULL);
+	if (err)
+		log_debug(LOG_SESSION, "helper %d does not end: left behind", pid);
+	return err;
 }
