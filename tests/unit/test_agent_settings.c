@@ -123,9 +123,6 @@ TEST(command_line_lists_replace_those_of_the_file)
 	agent_settings__fini(&s);
 }
 
-int main(void)
-{
-	static const struct text_verb verbs[] = {{"file", read_file}, {}};
+static const struct text_verb verbs[] = {{"file", read_file}, {}};
 
-	return text_run(&(struct text_table){"agent_settings", verbs, NULL, NULL});
-}
+TEXT_TABLE("agent_settings", verbs, NULL, NULL);

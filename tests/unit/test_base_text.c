@@ -9,6 +9,7 @@
 #include "base/json_writer.h"
 #include "base/parse.h"
 #include "base/suffix.h"
+#include "base/utf8.h"
 #include "compare/time_span.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -265,7 +266,7 @@ static void read_span(FILE *out, char *input)
 {
 	const uint64_t second = 1000000000u, now = 1795737600 * second;
 	struct time_span span;
-	int err = parse_time_span(input, now, &span);
+	int err = setenv("TZ", "UTC", 1) ?: parse_time_span(input, now, &span);
 
 	if (err)
 		text_put_error(out, err);
@@ -319,28 +320,24 @@ static void is_library(FILE *out, char *input)
 	fputs(is_library_path(input) ? "yes" : "no", out);
 }
 
-int main(void)
-{
-	static const struct text_verb verbs[] = {{"sequence", show_sequence},
-						 {"sanitize", sanitize},
-						 {"string", write_string},
-						 {"times", write_times},
-						 {"decimals", write_decimals},
-						 {"integers", write_integers},
-						 {"nested", write_nested},
-						 {"number", read_number},
-						 {"seconds", read_seconds},
-						 {"size", read_size},
-						 {"share", read_share},
-						 {"list", read_list},
-						 {"cpus", read_cpus},
-						 {"hex", read_hex},
-						 {"bytes", read_bytes},
-						 {"span", read_span},
-						 {"base64", read_base64},
-						 {"library", is_library},
-						 {}};
+static const struct text_verb verbs[] = {{"sequence", show_sequence},
+					 {"sanitize", sanitize},
+					 {"string", write_string},
+					 {"times", write_times},
+					 {"decimals", write_decimals},
+					 {"integers", write_integers},
+					 {"nested", write_nested},
+					 {"number", read_number},
+					 {"seconds", read_seconds},
+					 {"size", read_size},
+					 {"share", read_share},
+					 {"list", read_list},
+					 {"cpus", read_cpus},
+					 {"hex", read_hex},
+					 {"bytes", read_bytes},
+					 {"span", read_span},
+					 {"base64", read_base64},
+					 {"library", is_library},
+					 {}};
 
-	setenv("TZ", "UTC", 1);
-	return text_run(&(struct text_table){"base_text", verbs, NULL, NULL});
-}
+TEXT_TABLE("base_text", verbs, NULL, NULL);

@@ -402,10 +402,6 @@ TEST(most_rules_for_libc_agree_with_its_cfi)
 	elf_file__free(file);
 }
 
-int main(void)
-{
-	static const struct text_verb verbs[] = {
-		{"instruction", decode}, {"flow", follow_code}, {}};
+static const struct text_verb verbs[] = {{"instruction", decode}, {"flow", follow_code}, {}};
 
-	return text_run(&(struct text_table){"x86_code", verbs, NULL, NULL});
-}
+TEXT_TABLE("x86_code", verbs, NULL, NULL);

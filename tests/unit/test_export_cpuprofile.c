@@ -126,64 +126,6 @@ TEST(every_thread_has_its_stacks_times_and_cpu_time)
 	profile_builder__free(f.b);
 }
 
-/* One node for each call path, one definition site, ticks where the leaf was, in its own file. */
-TEST(each_call_path_of_a_recursion_has_one_node)
-{
-	struct fixture f;
-	cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "recursion"), NULL);
-	size_t count, fibs = 0, ticks = 0;
-	struct node *nodes = read_nodes(file, &count);
-
-	for (size_t i = 1; i <= count; i++) {
-		const cJSON *frame = get(nodes[i].json, "callFrame"), *tick;
-
-		if (strcmp(name_of(&nodes[i]), "fib"))
-			continue;
-		fibs++;
-		assert_string_equal(string(frame, "url"), "file:///src/a%20dir/fib.c");
-		assert_true(number(frame, "lineNumber") == 9);
-		assert_true(number(frame, "columnNumber") == 11);
-		cJSON_ArrayForEach (tick, cJSON_GetObjectItem(nodes[i].json, "positionTicks")) {
-			assert_true(number(tick, "line") == 11);
-			ticks += (size_t)number(tick, "ticks");
-		}
-	}
-	/* main calls fib, which goes 4 deep at most: 4 call paths, though 15 addresses make them */
-	assert_int_equal(fibs, 4);
-	assert_int_equal(ticks, 5);
-	free(nodes);
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
-}
-
-/* [C7] Lines of a file that was included into the function are not drawn on the function's own file. */
-TEST(lines_of_an_included_file_have_no_ticks)
-{
-	struct location_id own, other;
-	struct thread_id thread;
-	struct fixture f;
-	cJSON *file;
-	const cJSON *ticks;
-
-	fixture__init(&f, 10);
-	f.process = add_process(&f, 1, "a", 0, 0);
-	thread = add_thread(&f, f.process, 1, true, "a", 0);
-	own = add_location(&f, f.program, 0x10);
-	other = add_location(&f, f.program, 0x20);
-	add_sample(&f, thread, 1, STACK(&f, own), 1, "a");
-	add_sample(&f, thread, 2, STACK(&f, other), 1, "a");
-	add_sample(&f, thread, 3, STACK(&f, own), 1, "a");
-	NAME(&f, own, {"g", "/src/g.c", 8, 5, 1, 0x100, 64, NULL});
-	NAME(&f, other, {"g", "/src/table.inc", 9, 5, 1, 0x100, 64, "/src/g.c"});
-	file = export_json(&cpuprofile_exporter, finish(&f), NULL);
-	ticks = get(cJSON_GetArrayItem(get(file, "nodes"), 1), "positionTicks");
-	assert_int_equal(cJSON_GetArraySize(ticks), 1);
-	assert_true(number(cJSON_GetArrayItem(ticks, 0), "line") == 8);
-	assert_true(number(cJSON_GetArrayItem(ticks, 0), "ticks") == 2);
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
-}
-
 /* 101 samples in a second are 101 ms of work, and idleness stands for the rest of it. */
 TEST(idle_time_fills_the_gaps_between_samples)
 {
@@ -202,65 +144,6 @@ TEST(idle_time_fills_the_gaps_between_samples)
 	free(nodes);
 	cJSON_Delete(file);
 	profile_builder__free(f.b);
-}
-
-/* Equal names in different binaries are different functions to DevTools, by their scripts. */
-TEST(equal_names_in_different_binaries_are_two_scripts)
-{
-	struct fixture f;
-	const struct profile *p = build_profile(&f, "processes");
-	const struct export_request options = {.thread = {4}};
-	cJSON *file = export_json(&cpuprofile_exporter, p, &options);
-	size_t count, mains = 0;
-	struct node *nodes = read_nodes(file, &count);
-	const char *scripts[2];
-
-	for (size_t i = 1; i <= count; i++)
-		if (!strcmp(name_of(&nodes[i]), "main")) {
-			assert_true(mains < 2);
-			scripts[mains++] = string(get(nodes[i].json, "callFrame"), "scriptId");
-		}
-	assert_int_equal(mains, 2);
-	assert_string_not_equal(scripts[0], scripts[1]);
-	free(nodes);
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
-}
-
-/* [C10] Positions that no viewer can count to are unknown, and so are absent ones. */
-TEST(absent_and_excessive_positions_are_unknown)
-{
-	static const struct {
-		uint32_t line, column;
-		double shown_line, shown_column;
-	} cases[] = {
-		{0, 0, -1, -1},
-		{1, 1, 0, 0},
-		{INT32_MAX, INT32_MAX, INT32_MAX - 1.0, INT32_MAX - 1.0},
-		{1u + INT32_MAX, UINT32_MAX, -1, -1},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct fixture f;
-		struct location_id place;
-		const cJSON *frame;
-		cJSON *file;
-
-		fixture__init(&f, 10);
-		f.process = add_process(&f, 1, "a", 0, 0);
-		place = add_location(&f, f.program, 0x10);
-		add_sample(&f, add_thread(&f, f.process, 1, true, "a", 0), 1, STACK(&f, place), 1,
-			   "a");
-		NAME(&f, place,
-		     {"g", "/src/g.c", 1, cases[i].line, cases[i].column, 0x100, 64, "/src/g.c"});
-		file = export_json(&cpuprofile_exporter, finish(&f), NULL);
-		frame = get(cJSON_GetArrayItem(get(file, "nodes"), 1), "callFrame");
-		assert_true(number(frame, "lineNumber") == cases[i].shown_line);
-		assert_true(number(frame, "columnNumber") ==
-			    (cases[i].line ? cases[i].shown_column : -1));
-		cJSON_Delete(file);
-		profile_builder__free(f.b);
-	}
 }
 
 /* A path of any bytes is a URL of plain ones; a relative one is none. */

@@ -44,46 +44,6 @@ static void assert_valid_utf8(const char *text)
 
 /* ---- folded ---------------------------------------------------------------------------------- */
 
-TEST(equal_stacks_are_folded_into_one_line)
-{
-	struct fixture f;
-	char *text = export_text(&folded_exporter, build_profile(&f, "recursion"), NULL);
-
-	assert_string_equal(
-		text, "fixture;__libc_start_call_main;main;fib 1\n"
-		      "fixture;__libc_start_call_main;main;fib;do_syscall_64_[k];schedule_[k] 1\n"
-		      "fixture;__libc_start_call_main;main;fib;fib 2\n"
-		      "fixture;__libc_start_call_main;main;fib;fib;clamp;min 2\n"
-		      "fixture;__libc_start_call_main;main;fib;fib;fib;fib 2\n"
-		      "fixture;do_syscall_64_[k];schedule_[k] 1\n");
-	free(text);
-	profile_builder__free(f.b);
-}
-
-TEST(folded_frames_have_line_numbers_on_request)
-{
-	const struct export_request options = {.lines = true};
-	struct fixture f;
-	char *text = export_text(&folded_exporter, build_profile(&f, "recursion"), &options);
-
-	assert_non_null(strstr(text, "__libc_start_call_main;main:40;fib:12;fib:11 1\n"));
-	assert_non_null(strstr(text, "main:40;fib:12;fib:14;clamp:7;min:3 1\n"));
-	free(text);
-	profile_builder__free(f.b);
-}
-
-/* The name of the thread is that of the time of the sample. */
-TEST(folded_stacks_have_the_thread_name_of_their_time)
-{
-	struct fixture f;
-	char *text = export_text(&folded_exporter, build_profile(&f, "processes"), NULL);
-
-	assert_non_null(strstr(text, "fixture;main;0x7f0000001000;write 2\n"));
-	assert_non_null(strstr(text, "worker-1;main;0x7f0000001000;write 2\n"));
-	free(text);
-	profile_builder__free(f.b);
-}
-
 TEST(control_characters_are_escaped_in_folded_stacks)
 {
 	struct fixture f;
@@ -162,98 +122,6 @@ TEST(names_that_are_prefixes_sort_by_whole_lines)
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-static const cJSON *find_row(const cJSON *report, const char *key, const char *value)
-{
-	const cJSON *row;
-
-	cJSON_ArrayForEach (row, get(report, "rows")) {
-		if (!strcmp(string(row, key), value))
-			return row;
-	}
-	fail_msg("no row with %s %s", key, value);
-	return NULL;
-}
-
-TEST(the_report_counts_recursion_once)
-{
-	struct fixture f;
-	cJSON *report = report_json(build_profile(&f, "recursion"), REPORT_FUNCTION, 0);
-	const cJSON *fib = find_row(report, "function", "fib");
-	const cJSON *clamp = find_row(report, "function", "clamp");
-
-	assert_true(number(fib, "self") == 5);
-	assert_true(number(fib, "total") == 8);
-	assert_string_equal(string(fib, "dso"), "fixture");
-	assert_true(number(clamp, "self") == 0);
-	assert_true(number(clamp, "total") == 2);
-	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 7);
-	cJSON_Delete(report);
-	profile_builder__free(f.b);
-}
-
-TEST(a_row_by_line_has_its_file_and_samples)
-{
-	struct fixture f;
-	cJSON *report = report_json(build_profile(&f, "recursion"), REPORT_LINE, 0);
-	const cJSON *row;
-	bool found = false;
-
-	cJSON_ArrayForEach (row, get(report, "rows")) {
-		const cJSON *line = cJSON_GetObjectItem(row, "line");
-
-		if (!line || line->valueint != 12)
-			continue;
-		found = true;
-		assert_string_equal(string(row, "file"), "/src/a dir/fib.c");
-		assert_true(number(row, "self") == 0);
-		assert_true(number(row, "total") == 4);
-	}
-	assert_true(found);
-	assert_string_equal(string(find_row(report, "function", "schedule"), "dso"),
-			    "[kernel.kallsyms]");
-	cJSON_Delete(report);
-	profile_builder__free(f.b);
-}
-
-TEST(samples_are_summed_by_dso)
-{
-	struct fixture f;
-	cJSON *report = report_json(build_profile(&f, "processes"), REPORT_DSO, 0);
-
-	assert_true(number(find_row(report, "dso", "libc.so.6"), "self") == 21);
-	assert_true(number(find_row(report, "dso", "fixture"), "total") == 11);
-	assert_true(number(find_row(report, "dso", "[jit]"), "self") == 0);
-	assert_true(number(find_row(report, "dso", "[kernel.kallsyms]"), "self") == 4);
-	assert_true(number(find_row(report, "dso", "[unknown]"), "self") == 4);
-	cJSON_Delete(report);
-	profile_builder__free(f.b);
-}
-
-TEST(threads_and_processes_have_their_cpu_time)
-{
-	struct fixture f;
-	const struct profile *p = build_profile(&f, "processes");
-	cJSON *report = report_json(p, REPORT_THREAD, 0);
-	const cJSON *row = find_row(report, "thread", "worker-1");
-
-	assert_true(number(row, "self") == 8);
-	assert_true(number(row, "tid") == 301);
-	assert_true(number(row, "pid") == 300);
-	assert_true(number(row, "cpu_ns") == 7920777);
-	assert_string_equal(string(row, "process"), "fixture");
-	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 5);
-	cJSON_Delete(report);
-
-	report = report_json(p, REPORT_PROCESS, 0);
-	row = find_row(report, "process", "fixture");
-	assert_true(number(row, "self") == 11);
-	assert_true(number(row, "threads") == 2);
-	assert_true(number(row, "cpu_ns") == 7920777 + 1500000 + 4321);
-	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 4);
-	cJSON_Delete(report);
-	profile_builder__free(f.b);
-}
-
 /* Self samples add up to all samples, and no total is above them, whatever the grouping. */
 TEST(self_samples_add_up_in_every_grouping)
 {
@@ -313,28 +181,4 @@ TEST(every_report_is_printable_utf8)
 		free(text);
 	}
 	profile_builder__free(f.b);
-}
-
-TEST(the_header_has_time_losses_and_clock)
-{
-	struct fixture f;
-	char *text = export_text(&text_exporter, build_profile(&f, "recursion"), NULL);
-
-	assert_non_null(strstr(text, "started    2023-11-14 22:13:20 UTC, for 0.050 s\n"));
-	assert_non_null(strstr(text, "# lost       2 ring-full"));
-	assert_non_null(strstr(text, "88.9 % complete; cut: 1 fault"));
-	assert_non_null(strstr(text, "TSC at 2400.000 MHz"));
-	free(text);
-	profile_builder__free(f.b);
-}
-
-TEST(only_whole_names_of_groupings_are_parsed)
-{
-	enum report_by by = REPORT_BY_COUNT;
-
-	assert_int_equal(report_by_parse("line", &by), 0);
-	assert_int_equal(by, REPORT_LINE);
-	assert_int_equal(report_by_parse("lines", &by), -EINVAL);
-	assert_int_equal(report_by_parse("", &by), -EINVAL);
-	assert_int_equal(by, REPORT_LINE);
 }

@@ -25,7 +25,7 @@ static void forget_profile(void)
 
 /* Texts that inputs use as $NAME(first|second), with $1 and $2 in them. They stay from case to case. */
 static struct {
-	char *name, *text;
+	char name[16], text[1024];
 } definitions[32];
 
 static void expand(FILE *out, const char *text, char *const *arguments);
@@ -35,10 +35,10 @@ static void define(FILE *out, char *input)
 	size_t i = 0;
 
 	(void)out;
-	while (definitions[i].name)
+	while (*definitions[i].name)
 		assert_true(++i < COUNT(definitions) - 1);
-	definitions[i].name = strdup(strsep(&input, "="));
-	definitions[i].text = strdup(input);
+	snprintf(definitions[i].name, sizeof(definitions->name), "%s", strsep(&input, "="));
+	snprintf(definitions[i].text, sizeof(definitions->text), "%s", input);
 }
 
 /* Of the bracket at the begin. */
@@ -62,10 +62,10 @@ static const char *expand_name(FILE *out, const char *at, char *const *outer)
 	char *arguments[4] = {"", "", "", ""}, *inner = NULL, *rest;
 	size_t inner_size;
 
-	while (definitions[i].name &&
+	while (*definitions[i].name &&
 	       (strlen(definitions[i].name) != size || memcmp(definitions[i].name, at, size)))
 		i++;
-	if (!definitions[i].name) {
+	if (!*definitions[i].name) {
 		fputc('$', out);
 		return at;
 	}
@@ -665,26 +665,17 @@ TEST(a_profile_is_read_back_with_the_same_stacks)
 	profile_builder__free(f.b);
 }
 
-int main(void)
-{
-	static const struct text_verb verbs[] = {
-		{"define", define},
-		{"import", import_input},
-		{"trace", import_input_without_its_end},
-		{"folded", fold_profile},
-		{"timeline", show_timeline},
-		{"place", export_place},
-		{"number", scale_number},
-		{"json", walk_json},
-		{"read back", read_back},
-		{},
-	};
-	const struct text_table table = {"import", verbs, NULL, forget_profile};
-	int failed = text_run(&table);
+static const struct text_verb verbs[] = {
+	{"define", define},
+	{"import", import_input},
+	{"trace", import_input_without_its_end},
+	{"folded", fold_profile},
+	{"timeline", show_timeline},
+	{"place", export_place},
+	{"number", scale_number},
+	{"json", walk_json},
+	{"read back", read_back},
+	{},
+};
 
-	for (size_t i = 0; definitions[i].name; i++) {
-		free(definitions[i].name);
-		free(definitions[i].text);
-	}
-	return failed;
-}
+TEXT_TABLE("import", verbs, NULL, forget_profile);

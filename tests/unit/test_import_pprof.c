@@ -116,10 +116,6 @@ static void import_input(FILE *out, char *input)
 	}
 }
 
-int main(void)
-{
-	static const struct text_verb verbs[] = {
-		{"tables", keep_tables}, {"import", import_input}, {}};
+static const struct text_verb verbs[] = {{"tables", keep_tables}, {"import", import_input}, {}};
 
-	return text_run(&(struct text_table){"import_pprof", verbs, NULL, NULL});
-}
+TEXT_TABLE("import_pprof", verbs, NULL, NULL);

@@ -269,9 +269,6 @@ TEST(functions_of_the_live_kernel_are_found_by_address)
 	kallsyms__free(k);
 }
 
-int main(void)
-{
-	static const struct text_verb verbs[] = {{"table", find_or_add}, {}};
+static const struct text_verb verbs[] = {{"table", find_or_add}, {}};
 
-	return text_run(&(struct text_table){"kallsyms", verbs, begin, end});
-}
+TEXT_TABLE("kallsyms", verbs, begin, end);

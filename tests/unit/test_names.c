@@ -133,9 +133,4 @@ static const struct text_verb verbs[] = {
 	{"source", join_source_path},	 {},
 };
 
-int main(void)
-{
-	const struct text_table names = {.name = "names", .verbs = verbs};
-
-	return text_run(&names);
-}
+TEXT_TABLE("names", verbs, NULL, NULL);

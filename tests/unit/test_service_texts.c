@@ -259,17 +259,14 @@ TEST(too_many_rules_of_filters_are_refused)
 	assert_null(filter);
 }
 
-int main(void)
-{
-	static const struct text_verb verbs[] = {
-		{"cgroup", parse_cgroup},
-		{"value", set_value},
-		{"name", check_name},
-		{"attribute", find_attribute},
-		{"rule", apply_rule},
-		{"filter", filter_service},
-		{},
-	};
+static const struct text_verb verbs[] = {
+	{"cgroup", parse_cgroup},
+	{"value", set_value},
+	{"name", check_name},
+	{"attribute", find_attribute},
+	{"rule", apply_rule},
+	{"filter", filter_service},
+	{},
+};
 
-	return text_run(&(struct text_table){"service_texts", verbs, NULL, free_filter});
-}
+TEXT_TABLE("service_texts", verbs, NULL, free_filter);
