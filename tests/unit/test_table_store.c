@@ -40,7 +40,7 @@ static uint32_t user_of(void *context, uint32_t tgid)
 	return tgid / 1000;
 }
 
-static struct outside_books *books; /* of a test that looks at them */
+static struct outside_books *books;
 
 /* What they say of these; 0: nothing. Rows in front of it are gone. */
 static uint64_t noted(uint32_t user, enum outside_thing thing, enum outside_reason reason)
@@ -53,33 +53,69 @@ static uint64_t noted(uint32_t user, enum outside_thing thing, enum outside_reas
 	return 0;
 }
 
-static struct table_store *new_store_of(struct table_memory *m, bool old_first)
-{
-	const struct table_store_options options = {
-		.memory = &m->shared, .user_of = user_of, .books = books, .old_first = old_first};
-	struct table_store *store = table_store__new(&options);
+static struct table_memory m;
+static struct table_store *store;
+static struct table_store_stats stats;
+static struct unwind_table_image image; /* of the C library, once it is built */
 
+static void given_options(uint32_t segments, const struct table_store_options *options)
+{
+	struct table_store_options all = *options;
+
+	table_memory__init(&m, SEGMENT_SIZE, segments);
+	books = outside_books__new();
+	all.memory = &m.shared;
+	all.books = books;
+	store = table_store__new(&all);
 	assert_non_null(store);
-	return store;
 }
 
-static struct table_store *new_store(struct table_memory *m)
+static void given_store(uint32_t segments)
 {
-	return new_store_of(m, false);
+	given_options(segments, &(struct table_store_options){.user_of = user_of});
 }
 
-static void build_image(struct unwind_table_image *image)
+static int tear_down(void **state)
+{
+	(void)state;
+	if (!store)
+		return 0;
+	table_store__free(store);
+	outside_books__free(books);
+	table_memory__fini(&m);
+	store = NULL;
+	return 0;
+}
+
+static void build_image(void)
 {
 	_cleanup_close_ int fd = -1;
 	struct elf_file *file;
 
+	if (image.size)
+		return;
 	dl_iterate_phdr(take_c_library, &fd);
 	assert_int_equal(elf_file__open(fd, &file), 0);
-	assert_int_equal(unwind_table__build(file, SEGMENT_SIZE, image), 0);
+	assert_int_equal(unwind_table__build(file, SEGMENT_SIZE, &image), 0);
 	elf_file__free(file);
 }
 
-static struct table_number take_number(struct table_store *store)
+/* A store for the image; how many tables of it there is room for. */
+static uint32_t given_room(uint32_t segments, bool old_first)
+{
+	build_image();
+	given_options(segments,
+		      &(struct table_store_options){.user_of = user_of, .old_first = old_first});
+	assert_true(SEGMENT_SIZE / image.size >= 4);
+	return segments * (SEGMENT_SIZE / image.size);
+}
+
+static struct place_store *places(void)
+{
+	return table_store__places(store);
+}
+
+static struct table_number take_number(void)
 {
 	struct table_number number;
 
@@ -88,17 +124,16 @@ static struct table_number take_number(struct table_store *store)
 	return number;
 }
 
-static void assert_same_rules(const struct table_memory *m, uint32_t number,
-			      const struct unwind_table_image *image)
+static void assert_same_rules(uint32_t number)
 {
-	const struct unwind_table *t = &m->shared.tables[number];
+	const struct unwind_table *t = &m.shared.tables[number];
 
-	assert_int_equal(t->base, image->table.base);
-	assert_int_equal(t->buckets, image->table.buckets);
+	assert_int_equal(t->base, image.table.base);
+	assert_int_equal(t->buckets, image.table.buckets);
 	for (uint64_t a = 0; a < (uint64_t)t->buckets << UNWIND_BUCKET_BITS; a += 1013) {
-		const struct unwind_rule *here = unwind_table__find(m->segments[t->segment], t,
+		const struct unwind_rule *here = unwind_table__find(m.segments[t->segment], t,
 								    t->base + a);
-		const struct unwind_rule *there = unwind_table__find(image->bytes, &image->table,
+		const struct unwind_rule *there = unwind_table__find(image.bytes, &image.table,
 								     t->base + a);
 
 		assert_memory_equal(here, there, sizeof(*here));
@@ -108,25 +143,18 @@ static void assert_same_rules(const struct table_memory *m, uint32_t number,
 /* As many as there is room for: the same rules as in the table by itself. All of them were used just now. */
 TEST(a_store_holds_tables_until_its_segments_are_full)
 {
-	struct unwind_table_image image;
-	struct table_store_stats stats;
-	struct table_store *store;
-	struct table_memory m;
 	uint32_t room;
 
-	table_memory__init(&m, SEGMENT_SIZE, 2);
-	build_image(&image);
-	store = new_store(&m);
-	room = 2 * (SEGMENT_SIZE / image.size);
+	room = given_room(2, false);
 	for (uint32_t i = 0; i <= room; i++) {
-		struct table_number number = take_number(store);
+		struct table_number number = take_number();
 		const void *segment;
 
 		assert_int_equal(number.number, i);
 		assert_null(table_store__get(store, i, &segment));
 		assert_int_equal(table_store__put(store, i, 1, &image), i < room ? 0 : -ENOSPC);
 		if (i < room)
-			assert_same_rules(&m, i, &image);
+			assert_same_rules(i);
 	}
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.tables, room);
@@ -134,12 +162,9 @@ TEST(a_store_holds_tables_until_its_segments_are_full)
 	assert_int_equal(stats.segment_bytes, 2 * SEGMENT_SIZE);
 	assert_int_equal(stats.refused, 1);
 	assert_int_equal(stats.evicted, 0);
-	table_store__free(store);
-	unwind_table_image__fini(&image);
-	table_memory__fini(&m);
 }
 
-static bool is_there(const struct table_store *store, uint32_t number)
+static bool is_there(uint32_t number)
 {
 	const void *segment;
 
@@ -149,37 +174,29 @@ static bool is_there(const struct table_store *store, uint32_t number)
 /* Room is made by those that were not used for longest, and never by those that were used just now. */
 TEST(the_least_recently_used_tables_are_evicted)
 {
-	struct unwind_table_image image;
-	struct table_store_stats stats;
-	struct table_store *store;
-	struct table_memory m;
 	uint32_t room;
 
-	table_memory__init(&m, SEGMENT_SIZE, 2);
-	build_image(&image);
-	store = new_store(&m);
-	room = 2 * (SEGMENT_SIZE / image.size);
-	assert_true(room >= 6);
+	room = given_room(2, false);
 	for (uint32_t i = 0; i < room; i++)
-		assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
+		assert_int_equal(table_store__put(store, take_number().number, 1, &image), 0);
 	table_store__advance(store, 1000 * SECOND);
 	for (unsigned int i = 1; i < 40; i++)
 		table_store__advance(store, 1000 * SECOND + i * (SECOND / 10));
 	/* the kernel uses all but two of them */
 	for (uint32_t i = 0; i < room; i++)
 		m.shared.used[i] = *m.shared.epoch - (i == 2) * 30 - (i == 4) * 31;
-	assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
+	assert_int_equal(table_store__put(store, take_number().number, 1, &image), 0);
 	assert_int_equal(m.waits, 1);
 	for (uint32_t i = 0; i <= room; i++) {
-		assert_int_equal(is_there(store, i), i != 2 && i != 4);
-		if (is_there(store, i))
-			assert_same_rules(&m, i, &image);
+		assert_int_equal(is_there(i), i != 2 && i != 4);
+		if (is_there(i))
+			assert_same_rules(i);
 	}
 	/* the room of the other is still there, and then there is none */
 	assert_int_equal(table_store__put(store, 4, 1, &image), 0);
-	assert_same_rules(&m, 4, &image);
+	assert_same_rules(4);
 	assert_int_equal(table_store__put(store, 2, 1, &image), -ENOSPC);
-	assert_false(is_there(store, 2));
+	assert_false(is_there(2));
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.tables, room);
 	assert_int_equal(stats.evicted, 2);
@@ -188,34 +205,23 @@ TEST(the_least_recently_used_tables_are_evicted)
 	m.cannot_wait = true;
 	m.shared.used[0] -= 30;
 	assert_int_equal(table_store__put(store, 2, 1, &image), -EPERM);
-	table_store__free(store);
-	unwind_table_image__fini(&image);
-	table_memory__fini(&m);
 }
 
 /* Where memory is short, what was not used for 30 s gives way before a segment is added, and nothing else does. */
 TEST(old_tables_are_evicted_before_a_segment_is_added)
 {
-	struct unwind_table_image image;
-	struct table_store_stats stats;
-	struct table_store *store;
-	struct table_memory m;
 	uint32_t room;
 
-	table_memory__init(&m, SEGMENT_SIZE, 2);
-	build_image(&image);
-	store = new_store_of(&m, true);
-	room = SEGMENT_SIZE / image.size;
-	assert_true(room >= 4);
+	room = given_room(2, true) / 2;
 	for (uint32_t i = 0; i < room; i++)
-		assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
+		assert_int_equal(table_store__put(store, take_number().number, 1, &image), 0);
 	*m.shared.epoch += 1000;
 	for (uint32_t i = 0; i < room; i++)
 		m.shared.used[i] = *m.shared.epoch - (i == 1 ? 301 : 299);
-	assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
-	assert_same_rules(&m, room, &image);
+	assert_int_equal(table_store__put(store, take_number().number, 1, &image), 0);
+	assert_same_rules(room);
 	for (uint32_t i = 0; i <= room; i++)
-		assert_int_equal(is_there(store, i), i != 1);
+		assert_int_equal(is_there(i), i != 1);
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.evicted, 1);
 	assert_int_equal(stats.segment_bytes, SEGMENT_SIZE);
@@ -223,9 +229,6 @@ TEST(old_tables_are_evicted_before_a_segment_is_added)
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.evicted, 1);
 	assert_int_equal(stats.segment_bytes, 2 * SEGMENT_SIZE);
-	table_store__free(store);
-	unwind_table_image__fini(&image);
-	table_memory__fini(&m);
 }
 
 /* More files than numbers: those that no process has mapped lose theirs, and their holders get a notice. */
@@ -234,53 +237,47 @@ TEST(only_unmapped_files_lose_their_numbers)
 	static const struct unwind_table_image NOTHING = {};
 	struct table_number first, second, third, last = {};
 	struct unwind_placement p = {0x1000, 0x2000, 0, 0};
-	struct table_store *store;
-	struct table_memory m;
 
-	table_memory__init(&m, SEGMENT_SIZE, 1);
-	store = new_store(&m);
-	first = take_number(store);
-	second = take_number(store);
-	third = take_number(store);
+	given_store(1);
+	first = take_number();
+	second = take_number();
+	third = take_number();
 	assert_false(table_store__owns(store, &last));
 	assert_int_equal(table_store__put(store, second.number, 1, &NOTHING), 0);
-	assert_true(is_there(store, second.number));
+	assert_true(is_there(second.number));
 	p.table = first.number;
-	assert_int_equal(place_store__publish(table_store__places(store), 100, &p, 1, 1), 0);
+	assert_int_equal(place_store__publish(places(), 100, &p, 1, 1), 0);
 	for (uint32_t i = 3; i < UNWIND_TABLES; i++)
-		m.shared.used[take_number(store).number] = *m.shared.epoch;
+		m.shared.used[take_number().number] = *m.shared.epoch;
 	m.shared.used[third.number] = 1;
 	m.shared.used[second.number] = 2;
-	last = take_number(store);
+	last = take_number();
 	assert_int_equal(last.number, third.number);
 	assert_false(table_store__owns(store, &third));
 	assert_true(table_store__owns(store, &first) && table_store__owns(store, &last));
 	/* a new number is not given out twice, with or without places */
-	assert_int_not_equal(take_number(store).number, last.number);
-	assert_false(is_there(store, second.number));
+	assert_int_not_equal(take_number().number, last.number);
+	assert_false(is_there(second.number));
 	m.shared.used[first.number] = 0;
 	for (int i = 0; i < 200; i++)
-		assert_int_not_equal(take_number(store).number, first.number);
+		assert_int_not_equal(take_number().number, first.number);
 	assert_true(table_store__owns(store, &first));
-	place_store__withdraw(table_store__places(store), 100);
+	place_store__withdraw(places(), 100);
 	for (int i = 0; i < 200 && table_store__owns(store, &first); i++)
-		take_number(store);
+		take_number();
 	assert_false(table_store__owns(store, &first));
-	table_store__free(store);
-	table_memory__fini(&m);
 }
 
 /* Each request is answered once, with an error if it is no ELF file; nothing is left to wait for. */
 TEST(each_build_request_is_answered_once)
 {
 	_cleanup_close_ int library = -1, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	struct unwind_table_image image;
 	struct helper_pool *builders;
 	struct table_builder *builder;
 	struct built_table built;
 	bool seen[6] = {};
 
-	build_image(&image);
+	build_image();
 	dl_iterate_phdr(take_c_library, &library);
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(SEGMENT_SIZE, builders, NULL, &builder), 0);
@@ -320,29 +317,27 @@ TEST(each_build_request_is_answered_once)
 				 0);
 	table_builder__free(builder);
 	helper_pool__free(builders);
-	unwind_table_image__fini(&image);
 }
 
-static uint64_t word_of(const struct table_memory *m, uint32_t tgid)
+static uint64_t word_of(uint32_t tgid)
 {
 	uint64_t found = 0;
 
 	for (uint32_t i = 0; i < UNWIND_PROCESSES; i++) {
-		if (m->shared.processes[i] && unwind_word_tgid(m->shared.processes[i]) == tgid) {
+		if (m.shared.processes[i] && unwind_word_tgid(m.shared.processes[i]) == tgid) {
 			assert_int_equal(found, 0);
 			assert_true(((i - unwind_hash(tgid)) & (UNWIND_PROCESSES - 1)) <
 				    UNWIND_PROBES);
-			found = m->shared.processes[i];
+			found = m.shared.processes[i];
 		}
 	}
 	return found;
 }
 
-static void assert_published(const struct table_memory *m, uint32_t tgid, uint32_t count,
-			     uint64_t as_of)
+static void assert_published(uint32_t tgid, uint32_t count, uint64_t as_of)
 {
-	uint64_t word = word_of(m, tgid);
-	const unsigned char *at = m->shared.places + unwind_word_offset(word);
+	uint64_t word = word_of(tgid);
+	const unsigned char *at = m.shared.places + unwind_word_offset(word);
 	const uint64_t *starts = (const void *)at;
 	const struct unwind_place *places = (const void *)(at + 8 + 8 * count);
 
@@ -356,100 +351,83 @@ static void assert_published(const struct table_memory *m, uint32_t tgid, uint32
 	}
 }
 
-static int publish(struct table_store *store, uint32_t tgid, uint32_t count, uint64_t as_of)
+static int publish(uint32_t tgid, uint32_t count, uint64_t as_of)
 {
 	_cleanup_free_ struct unwind_placement *p = calloc(count + 1, sizeof(*p));
 
 	for (uint32_t i = 0; i < count; i++)
 		p[i] = (struct unwind_placement){0x1000 * (tgid + i), 0x1000 * (tgid + i) + 0x800,
 						 tgid, UNWIND_NO_TABLE};
-	return place_store__publish(table_store__places(store), tgid, p, count, as_of);
+	return place_store__publish(places(), tgid, p, count, as_of);
 }
 
 /* Many processes that change often: none disturbs another, and what they leave is used again. */
 TEST(places_of_a_process_survive_changes_of_others)
 {
-	struct table_store_stats stats;
-	struct table_store *store;
-	struct table_memory m;
-
-	table_memory__init(&m, SEGMENT_SIZE, 1);
-	books = outside_books__new();
-	store = new_store(&m);
+	given_store(1);
 	for (uint32_t round = 1; round < 200; round++) {
 		for (uint32_t tgid = 1; tgid <= 300; tgid++)
-			assert_int_equal(publish(store, tgid, (tgid * round) % 60, round), 0);
+			assert_int_equal(publish(tgid, (tgid * round) % 60, round), 0);
 		if (round % 50)
 			continue;
 		for (uint32_t tgid = 1; tgid <= 300; tgid++)
-			assert_published(&m, tgid, (tgid * round) % 60, round);
+			assert_published(tgid, (tgid * round) % 60, round);
 	}
 	for (uint32_t tgid = 2; tgid <= 300; tgid += 2)
-		place_store__withdraw(table_store__places(store), tgid);
-	place_store__withdraw(table_store__places(store), 999);
-	assert_int_equal(word_of(&m, 2), 0);
-	assert_published(&m, 3, 3 * 199 % 60, 199);
+		place_store__withdraw(places(), tgid);
+	place_store__withdraw(places(), 999);
+	assert_int_equal(word_of(2), 0);
+	assert_published(3, 3 * 199 % 60, 199);
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.places.processes, 150);
 	assert_int_equal(stats.places.refused, 0);
-	assert_int_equal(publish(store, 7, UNWIND_PLACES_MAX, 1), 0);
-	assert_published(&m, 7, UNWIND_PLACES_MAX, 1);
+	assert_int_equal(publish(7, UNWIND_PLACES_MAX, 1), 0);
+	assert_published(7, UNWIND_PLACES_MAX, 1);
 	/* with more than that its stacks are copied */
-	assert_int_equal(publish(store, 7, UNWIND_PLACES_MAX + 1, 1), -E2BIG);
-	assert_int_equal(word_of(&m, 7), 0);
+	assert_int_equal(publish(7, UNWIND_PLACES_MAX + 1, 1), -E2BIG);
+	assert_int_equal(word_of(7), 0);
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.places.too_many, 1);
 	assert_int_equal(noted(0, OUTSIDE_PLACES, OUTSIDE_BY_ITSELF), 1);
 	table_store__leave(store, 3007, OUTSIDE_TABLES, 1);
 	assert_int_equal(noted(3, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF), 1);
-	outside_books__free(books);
-	books = NULL;
-	table_store__free(store);
-	table_memory__fini(&m);
 }
 
 /* More processes than words: those that there is no room for are counted. */
 TEST(processes_without_room_are_counted_as_refused)
 {
-	struct table_store_stats stats;
-	struct table_memory m;
-	const struct table_store_options options = {.memory = &m.shared};
-	struct table_store *store;
 	uint64_t failed = 0;
 
-	table_memory__init(&m, SEGMENT_SIZE, 1);
-	store = table_store__new(&options);
+	given_options(1, &(struct table_store_options){});
 	for (uint32_t tgid = 1; tgid <= 2 * UNWIND_PROCESSES; tgid++)
-		failed += publish(store, tgid, 1, 1) == -ENOSPC;
+		failed += publish(tgid, 1, 1) == -ENOSPC;
 	table_store__stats(store, &stats);
 	assert_true(failed >= UNWIND_PROCESSES && failed < UNWIND_PROCESSES + UNWIND_PROCESSES / 2);
 	assert_int_equal(stats.places.refused, failed);
 	assert_int_equal(stats.places.processes, 2 * UNWIND_PROCESSES - failed);
-	table_store__free(store);
-	table_memory__fini(&m);
 }
 
-static bool is_published(const struct table_memory *m, uint32_t tgid)
+static bool is_published(uint32_t tgid)
 {
-	return word_of(m, tgid) != 0;
+	return word_of(tgid) != 0;
 }
 
 /* From `first` on, until there is no room. How many there was room for. */
-static uint32_t publish_until_full(struct table_store *store, uint32_t first, uint32_t places)
+static uint32_t publish_until_full(uint32_t first, uint32_t places)
 {
 	uint32_t count = 0;
 
-	while (!publish(store, first + count, places, 1))
+	while (!publish(first + count, places, 1))
 		count++;
 	return count;
 }
 
-static uint32_t count_published(const struct table_memory *m, uint32_t first, uint32_t count)
+static uint32_t count_published(uint32_t first, uint32_t count)
 {
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		found += is_published(m, first + i);
+		found += is_published(first + i);
 	return found;
 }
 
@@ -457,38 +435,33 @@ static uint32_t count_published(const struct table_memory *m, uint32_t first, ui
 TEST(each_user_gets_a_fair_share_of_the_places)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
-	struct table_store_stats stats;
-	struct table_store *store;
-	struct table_memory m;
 	uint32_t second, third;
 	uint64_t gave_way = 0, refused = 0;
 	struct outside_row row;
 
-	table_memory__init(&m, SEGMENT_SIZE, 1);
-	books = outside_books__new();
-	store = new_store(&m);
-	assert_int_equal(publish_until_full(store, 1000, 4000), room);
+	given_store(1);
+	assert_int_equal(publish_until_full(1000, 4000), room);
 	/* the first user may not have more, a small process of his excepted */
-	assert_int_equal(publish(store, 1900, 4000, 1), -ENOSPC);
-	assert_int_equal(publish(store, 1901, 30, 1), 0);
-	assert_published(&m, 1901, 30, 1);
-	assert_true(count_published(&m, 1000, room) >= room - 3);
+	assert_int_equal(publish(1900, 4000, 1), -ENOSPC);
+	assert_int_equal(publish(1901, 30, 1), 0);
+	assert_published(1901, 30, 1);
+	assert_true(count_published(1000, room) >= room - 3);
 	/* the next ones get their share */
-	second = publish_until_full(store, 2000, 4000);
+	second = publish_until_full(2000, 4000);
 	assert_true(second >= room / 2 - 2 && second <= room / 2 + 1);
-	third = publish_until_full(store, 3000, 4000);
+	third = publish_until_full(3000, 4000);
 	assert_true(third >= room / 3 - 2 && third <= room / 3 + 2);
-	assert_true(count_published(&m, 1000, room) >= room / 3 - 2);
-	assert_true(count_published(&m, 2000, room) >= room / 3 - 2);
+	assert_true(count_published(1000, room) >= room / 3 - 2);
+	assert_true(count_published(2000, room) >= room / 3 - 2);
 	/* a user with small needs gets them, any number of times, and keeps them */
 	for (uint32_t round = 1; round <= 50; round++) {
 		for (uint32_t tgid = 4000; tgid < 4020; tgid++)
-			assert_int_equal(publish(store, tgid, 300, round), 0);
+			assert_int_equal(publish(tgid, 300, round), 0);
 		for (uint32_t tgid = 1000; tgid < 1010; tgid++)
-			publish(store, tgid, 4000, round);
+			publish(tgid, 4000, round);
 	}
 	for (uint32_t tgid = 4000; tgid < 4020; tgid++)
-		assert_published(&m, tgid, 300, 50);
+		assert_published(tgid, 300, 50);
 	table_store__stats(store, &stats);
 	assert_true(stats.places.shared > 10 && stats.places.refused >= 3);
 	while (outside_books__take(books, &row)) {
@@ -499,11 +472,7 @@ TEST(each_user_gets_a_fair_share_of_the_places)
 	}
 	assert_int_equal(gave_way, stats.places.shared);
 	assert_int_equal(refused, stats.places.refused);
-	outside_books__free(books);
-	books = NULL;
 	assert_int_equal(stats.places.idle_evicted, 0);
-	table_store__free(store);
-	table_memory__fini(&m);
 }
 
 /* A process without samples for a while makes room for others. */
@@ -511,50 +480,38 @@ TEST(a_process_without_samples_makes_room_for_others)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
 	uint64_t now = monotonic_ns();
-	struct table_store_stats stats;
-	struct table_store *store;
-	struct table_memory m;
 
-	table_memory__init(&m, SEGMENT_SIZE, 1);
-	store = new_store(&m);
+	given_store(1);
 	table_store__advance(store, now);
-	assert_int_equal(publish_until_full(store, 1000, 4000), room);
+	assert_int_equal(publish_until_full(1000, 4000), room);
 	table_store__advance(store, now + PLACE_IDLE_NS / 2);
 	for (uint32_t i = 1; i < room; i++)
-		place_store__sampled(table_store__places(store), 1000 + i);
-	assert_int_equal(publish(store, 1900, 4000, 1), -ENOSPC);
+		place_store__sampled(places(), 1000 + i);
+	assert_int_equal(publish(1900, 4000, 1), -ENOSPC);
 	table_store__advance(store, now + PLACE_IDLE_NS + SECOND);
-	assert_int_equal(publish(store, 1900, 4000, 1), 0);
-	assert_false(is_published(&m, 1000));
-	assert_int_equal(count_published(&m, 1001, room - 1), room - 1);
+	assert_int_equal(publish(1900, 4000, 1), 0);
+	assert_false(is_published(1000));
+	assert_int_equal(count_published(1001, room - 1), room - 1);
 	/* a process with places keeps them while they change */
-	assert_int_equal(publish(store, 1900, 3999, 2), 0);
+	assert_int_equal(publish(1900, 3999, 2), 0);
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.places.idle_evicted, 1);
 	/* ended ones leave all they had */
 	for (uint32_t i = 1; i < room; i++)
-		place_store__withdraw(table_store__places(store), 1000 + i);
-	place_store__withdraw(table_store__places(store), 1900);
-	assert_int_equal(publish_until_full(store, 2000, 4000), room);
-	table_store__free(store);
-	table_memory__fini(&m);
+		place_store__withdraw(places(), 1000 + i);
+	place_store__withdraw(places(), 1900);
+	assert_int_equal(publish_until_full(2000, 4000), room);
 }
 
 /* There are only so many words, too: none of them is anybody's for good. */
 TEST(a_crowded_process_table_still_takes_a_new_user)
 {
-	struct table_store *store;
-	struct table_memory m;
-
-	table_memory__init(&m, SEGMENT_SIZE, 1);
-	store = new_store(&m);
+	given_store(1);
 	for (uint32_t tgid = 1000000; tgid < 1000000 + 2 * UNWIND_PROCESSES; tgid++)
-		publish(store, tgid, 1, 1);
+		publish(tgid, 1, 1);
 	for (uint32_t tgid = 7000; tgid < 7200; tgid++)
-		assert_int_equal(publish(store, tgid, 30, 1), 0);
-	assert_int_equal(count_published(&m, 7000, 200), 200);
-	table_store__free(store);
-	table_memory__fini(&m);
+		assert_int_equal(publish(tgid, 30, 1), 0);
+	assert_int_equal(count_published(7000, 200), 200);
 }
 
 /* Each number of a table is that of a file that a process has mapped. */
@@ -563,63 +520,46 @@ TEST(a_user_with_all_numbers_gives_one_up)
 	enum { EACH = 1024 };
 	struct unwind_placement p[EACH] = {};
 	struct table_number number;
-	struct table_store *store;
-	struct table_memory m;
 
-	table_memory__init(&m, SEGMENT_SIZE, 1);
-	store = new_store(&m);
+	given_store(1);
 	for (uint32_t i = 0; i < UNWIND_TABLES; i++) {
 		uint64_t start = 0x1000 * (1 + i % EACH);
 
 		assert_int_equal(table_store__take_number(store, 2000, &number), 0);
 		p[i % EACH] = (struct unwind_placement){start, start + 0x800, 0, number.number};
 		if (i % EACH == EACH - 1)
-			assert_int_equal(place_store__publish(table_store__places(store),
-							      2000 + i / EACH, p, EACH, 1),
-					 0);
+			assert_int_equal(
+				place_store__publish(places(), 2000 + i / EACH, p, EACH, 1), 0);
 	}
-	assert_int_equal(count_published(&m, 2000, UNWIND_TABLES / EACH), UNWIND_TABLES / EACH);
+	assert_int_equal(count_published(2000, UNWIND_TABLES / EACH), UNWIND_TABLES / EACH);
 	assert_int_equal(table_store__take_number(store, 7000, &number), 0);
 	assert_true(table_store__owns(store, &number));
-	assert_int_equal(count_published(&m, 2000, UNWIND_TABLES / EACH), UNWIND_TABLES / EACH - 1);
-	table_store__free(store);
-	table_memory__fini(&m);
+	assert_int_equal(count_published(2000, UNWIND_TABLES / EACH), UNWIND_TABLES / EACH - 1);
 }
 
 /* Tables in use are evicted only if their user has more than the user that needs room. */
 TEST(tables_in_use_are_taken_from_users_with_more)
 {
-	struct unwind_table_image image;
 	struct table_number number;
-	struct table_store *store;
-	struct table_memory m;
 	uint32_t room, there = 0;
 
-	table_memory__init(&m, SEGMENT_SIZE, 2);
-	build_image(&image);
-	store = new_store(&m);
-	room = 2 * (SEGMENT_SIZE / image.size);
-	assert_true(room >= 6);
+	room = given_room(2, false);
 	for (uint32_t i = 0; i < room; i++)
-		assert_int_equal(table_store__put(store, take_number(store).number, 1000, &image),
-				 0);
-	number = take_number(store);
+		assert_int_equal(table_store__put(store, take_number().number, 1000, &image), 0);
+	number = take_number();
 	assert_int_equal(table_store__put(store, number.number, 1001, &image), -ENOSPC);
 	assert_int_equal(table_store__put(store, number.number, 2000, &image), 0);
-	assert_same_rules(&m, number.number, &image);
+	assert_same_rules(number.number);
 	for (uint32_t i = 0; i < room; i++)
-		there += is_there(store, i);
+		there += is_there(i);
 	assert_true(there >= room - 3);
 	/* and not for a user that would then have more */
 	for (uint32_t i = 0; i < room; i++)
-		table_store__put(store, take_number(store).number, 2000, &image);
+		table_store__put(store, take_number().number, 2000, &image);
 	there = 0;
 	for (uint32_t i = 0; i < room; i++)
-		there += is_there(store, i);
+		there += is_there(i);
 	assert_true(there >= room / 2 - 2 && there <= room / 2 + 1);
-	table_store__free(store);
-	unwind_table_image__fini(&image);
-	table_memory__fini(&m);
 }
 
 /* Against a map of single bytes. */
@@ -657,3 +597,5 @@ TEST(extents_never_overlap_and_merge_when_freed)
 	assert_int_equal(e.free.data[0].size, SIZE);
 	extents__fini(&e);
 }
+
+EACH_TEST_WITH(NULL, tear_down);

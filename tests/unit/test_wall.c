@@ -7,6 +7,7 @@
 #include "world/recorder.h"
 
 #include "event_story.h"
+#include "story_text.h"
 #include "world/wall_states.h"
 
 #define KERNEL 0xffffffff81000000ull
@@ -71,76 +72,124 @@ static uint64_t waited(enum wall_state state)
 	return sum;
 }
 
-static const struct profile_wall *close_story(void)
+static void close_story(void)
 {
 	stop();
 	assert_int_equal(wall_states__settle(ev.builder), 0);
 	finish();
-	return &thread_of(11, 0)->wall;
 }
 
 /* As the finisher does: what is open gets its state before the profile is checked. */
-static const struct profile_wall *closed(void)
+static void closed(void)
 {
 	stop();
 	assert_int_equal(recorder__close(ev.recorder, 0), 0);
-	return close_story();
+	close_story();
+}
+
+/* The wall samples of thread 11. */
+static const struct profile_samples *waits(void)
+{
+	return &thread_of(11, 0)->samples[SAMPLE_WALL];
+}
+
+/* The window ends at this time, and the next one begins. */
+static void end_window(uint64_t ms)
+{
+	ev.now = S + ms * MS;
+	assert_int_equal(recorder__close(ev.recorder, ev.now), 0);
+	assert_int_equal(wall_states__settle(ev.builder), 0);
+	next_window();
+}
+
+static uint64_t time_of(const char *name, size_t length)
+{
+	const struct profile_wall *w = &thread_of(11, 0)->wall;
+	const struct {
+		const char *name;
+		uint64_t time;
+	} parts[] = {{"all", w->until - w->since},
+		     {"ran", w->running},
+		     {"ready", w->runnable},
+		     {"blocked", w->blocked},
+		     {"unvisited", w->unvisited}};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strlen(parts[i].name) == length && !strncmp(name, parts[i].name, length))
+			return parts[i].time;
+	for (enum wall_state state = WALL_NONE + 1; state < WALL_STATE_COUNT; state++)
+		if (strlen(wall_state_name(state)) == length &&
+		    !strncmp(name, wall_state_name(state), length))
+			return waited(state);
+	fail_msg("no time %s", name);
+	return 0;
+}
+
+/*
+ * "ran 5, blocked 195, lock 190": ms of thread 11, first of its account (all, ran, ready, blocked, unvisited), then in states of
+ * wall_state_name().
+ */
+static void assert_times(const char *expected)
+{
+	struct story_text found = {};
+
+	each_item (at, expected) {
+		int length = strchr(at, ' ') - at;
+
+		add_item(&found, "%.*s %g", length, at, (double)time_of(at, length) / MS);
+	}
+	assert_string_equal(found.text, expected);
+}
+
+static void end_thread(uint64_t ms, uint64_t cpu)
+{
+	ev.now = S + ms * MS;
+	thread_cpu(10, 11, cpu * MS, EVENT_EXITED);
+	exit_(10, 11);
 }
 
 /* ---- accounts -------------------------------------------------------------------------------- */
 
-TEST(a_wait_that_lasts_is_one)
+TEST(a_wait_that_lasts_is_one_sample)
 {
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5);
 	/* it was last seen so at 205, and its account says that it has not run since */
 	visit(210, .found = VISIT_ACCOUNT, .unchanged = 205, .cpu = 5);
-	w = closed();
-	assert_int_equal(w->until - w->since, 200 * MS);
-	assert_int_equal(w->blocked, 200 * MS);
-	assert_int_equal(w->running + w->runnable + w->unvisited, 0);
-	assert_int_equal(waited(WALL_LOCK), 200 * MS);
+	closed();
+	assert_times("all 200, blocked 200, ran 0, ready 0, unvisited 0, lock 200");
 	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_WALL].count, 1);
 }
 
-TEST(a_wait_that_ended_before_the_last_account)
+TEST(an_ended_wait_lasts_until_it_was_last_seen)
 {
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5);
 	visit(210, .found = VISIT_ACCOUNT, .unchanged = 205, .cpu = 6, .switches = 1);
-	w = closed();
-	assert_int_equal(w->blocked, 199 * MS);
-	assert_int_equal(w->running, 1 * MS);
+	closed();
 	/* until it was last seen so; of the rest nothing is known */
-	assert_int_equal(waited(WALL_LOCK), 195 * MS);
-	assert_int_equal(waited(WALL_OTHER), 4 * MS);
+	assert_times("blocked 199, ran 1, lock 195, other 4");
 }
 
 /* Once more is known of the process, its stack is another. */
-TEST(a_wait_that_is_taken_again_is_one)
+TEST(a_wait_sampled_twice_is_one_sample)
 {
 	const struct profile_samples *samples;
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	visit(110, .call = SYS_futex, .unchanged = 105, .cpu = 5, .switches = 1,
 	      .kernel = KERNEL + 16);
 	visit(210, .found = VISIT_ACCOUNT, .unchanged = 210, .cpu = 5, .switches = 1);
-	w = closed();
-	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	closed();
+	samples = waits();
 	assert_int_equal(samples->count, 1);
 	assert_int_equal(samples->weight[0], 200 * MS);
 	assert_int_equal(ev.p->stacks[samples->stack[0].v].depth, 2);
-	assert_int_equal(w->blocked, 200 * MS);
+	assert_times("blocked 200");
 }
 
 /* A wait for a CPU that goes on is measured by a clock that may be ahead: then more of it was known before the wait than in it. */
-TEST(a_wait_after_one_that_was_measured_too_long)
+TEST(a_wait_may_follow_one_measured_too_long)
 {
 	const struct profile_samples *samples;
 
@@ -150,7 +199,7 @@ TEST(a_wait_after_one_that_was_measured_too_long)
 	visit(130, .call = SYS_futex, .unchanged = 110, .cpu = 5, .delay = 3, .switches = 2);
 	visit(140, .found = VISIT_ACCOUNT, .unchanged = 140, .cpu = 5, .delay = 3, .switches = 2);
 	closed();
-	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	samples = waits();
 	assert_int_equal(samples->count, 1);
 	assert_int_equal(samples->state[0], WALL_LOCK);
 	assert_int_equal(samples->until[0], S + 140 * MS);
@@ -158,8 +207,6 @@ TEST(a_wait_after_one_that_was_measured_too_long)
 
 TEST(time_goes_to_what_the_next_visit_finds)
 {
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	/* 100 ms: 20 ran, 5 waited for a CPU, the rest was blocked */
@@ -167,26 +214,21 @@ TEST(time_goes_to_what_the_next_visit_finds)
 	/* 10 ms: it waits for a CPU, as it has done for 7 */
 	visit(120, .found = VISIT_RUNNABLE, .cpu = 25, .delay = 12, .switches = 3);
 	visit(130, .found = VISIT_ACCOUNT, .cpu = 35, .delay = 12, .switches = 3);
-	w = closed();
-	assert_int_equal(w->running, 30 * MS);
-	assert_int_equal(w->runnable, 12 * MS);
-	assert_int_equal(w->blocked, 78 * MS);
-	assert_int_equal(waited(WALL_SLEEP), 75 * MS);
-	assert_int_equal(waited(WALL_RUNNABLE),
-			 12 * MS);		      /* with what was due since the visit before */
-	assert_int_equal(waited(WALL_OTHER), 3 * MS); /* of which no visit found it blocked */
+	closed();
+	/* ready with what was due since the visit before; other: of which no visit found it blocked */
+	assert_times("ran 30, ready 12, blocked 78, sleep 75, runnable 12, other 3");
 }
 
 /*
  * Its own clock says when the thread last ran. A wait ends when it was last seen so, or, if the thread has waited only once more,
  * as long before that one as it ran and waited for a CPU.
  */
-TEST(when_a_wait_was)
+TEST(waits_have_times_from_their_own_clock)
 {
 	static const struct {
 		uint64_t since, until;
-	} waits[] = {{40, 95}, {105, 110}, {137, 140}, {140, 150}};
-	enum { COUNT = sizeof(waits) / sizeof(waits[0]) };
+	} expected[] = {{40, 95}, {105, 110}, {137, 140}, {140, 150}};
+	enum { COUNT = sizeof(expected) / sizeof(expected[0]) };
 	const struct profile_samples *samples;
 
 	begin();
@@ -199,11 +241,11 @@ TEST(when_a_wait_was)
 	visit(150, .call = SYS_futex, .cpu = 36, .delay = 3, .switches = 5, .since = 120);
 	visit(160, .found = VISIT_ACCOUNT, .cpu = 37, .delay = 3, .switches = 6);
 	closed();
-	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	samples = waits();
 	assert_true(samples->count >= COUNT);
 	for (size_t i = 0; i < COUNT; i++) {
-		assert_int_equal(samples->since[i], S + waits[i].since * MS);
-		assert_int_equal(samples->until[i], S + waits[i].until * MS);
+		assert_int_equal(samples->since[i], S + expected[i].since * MS);
+		assert_int_equal(samples->until[i], S + expected[i].until * MS);
 	}
 	/* what no visit found has a weight, but no place in time */
 	for (size_t i = COUNT; i < samples->count; i++)
@@ -211,7 +253,7 @@ TEST(when_a_wait_was)
 }
 
 /* A thread that runs again, or waits for a CPU, has not waited since; what it used is of the time after its wait. */
-TEST(the_end_of_a_wait_that_no_other_followed)
+TEST(time_used_after_a_wait_moves_its_end_forward)
 {
 	const struct profile_samples *samples;
 
@@ -223,77 +265,58 @@ TEST(the_end_of_a_wait_that_no_other_followed)
 	visit(70, .found = VISIT_RUNNING | VISIT_ACCOUNT, .cpu = 1 << 30, .delay = 1,
 	      .switches = 2);
 	closed();
-	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	samples = waits();
 	assert_true(samples->count >= 1);
 	assert_int_equal(samples->state[0], WALL_LOCK);
 	assert_int_equal(samples->until[0], S + 33 * MS);
 	/* the visits' own share of the time: what followed until 50 ms is due to the next that finds it blocked */
-	assert_int_equal(waited(WALL_LOCK), 10 * MS + 13 * MS + 10 * MS);
+	assert_times("lock 33");
 }
 
 /* The account of a wait for a CPU has the part that was given to it as unchanged. */
-TEST(a_long_wait_for_a_cpu)
+TEST(a_long_wait_for_a_cpu_counts_once)
 {
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .found = VISIT_RUNNABLE, .cpu = 5, .delay = 1, .switches = 1);
 	visit(110, .call = SYS_futex, .unchanged = 90, .cpu = 10, .delay = 86, .switches = 2);
-	w = closed();
-	assert_int_equal(w->runnable, 85 * MS);
-	assert_int_equal(waited(WALL_RUNNABLE), 85 * MS);
-	assert_int_equal(w->running, 5 * MS);
-	assert_int_equal(waited(WALL_LOCK), 10 * MS);
+	closed();
+	assert_times("ready 85, runnable 85, ran 5, lock 10");
 }
 
 /* It has not switched by itself: it was not blocked. */
-TEST(what_interrupts_take)
+TEST(time_of_interrupts_is_blocked_in_another_state)
 {
 	const struct profile_samples *samples;
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .found = VISIT_RUNNABLE, .cpu = 5, .delay = 1, .switches = 1);
 	visit(110, .found = VISIT_RUNNABLE, .cpu = 55, .delay = 46, .switches = 1);
-	w = closed();
-	assert_int_equal(w->running, 50 * MS);
-	assert_int_equal(w->runnable, 45 * MS);
-	assert_int_equal(w->blocked, 5 * MS);
-	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	closed();
+	assert_times("ran 50, ready 45, blocked 5");
+	samples = waits();
 	assert_int_equal(samples->count, 2);
 	assert_int_equal(samples->state[1], WALL_OTHER);
 }
 
 /* Clocks of the kernel may be ahead of each other: no time is given twice. */
-TEST(an_account_with_more_than_there_was)
+TEST(no_time_is_given_twice_by_clocks_that_are_ahead)
 {
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .delay = 5);
 	visit(20, .call = SYS_futex, .cpu = 18, .delay = 90, .switches = 1);
 	visit(30, .call = SYS_futex, .cpu = UINT32_MAX, .delay = UINT32_MAX, .switches = 2);
 	visit(25, .call = SYS_futex, .cpu = 1, .switches = 9); /* it cannot be: ignored */
-	w = closed();
-	assert_int_equal(w->until - w->since, 20 * MS);
-	assert_int_equal(w->running, 20 * MS);
-	assert_int_equal(w->runnable + w->blocked + w->unvisited, 0);
+	closed();
+	assert_times("all 20, ran 20, ready 0, blocked 0, unvisited 0");
 }
 
-TEST(the_end_of_a_thread)
+TEST(time_after_the_last_visit_is_unvisited)
 {
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
-	ev.now = S + 100 * MS;
 	/* the latest visit of all was at 10 ms: of what follows nothing is known but what it ran */
-	thread_cpu(10, 11, 8 * MS, EVENT_EXITED);
-	exit_(10, 11);
-	w = closed();
-	assert_int_equal(w->until - w->since, 90 * MS);
-	assert_int_equal(w->running, 3 * MS);
-	assert_int_equal(w->unvisited, 87 * MS);
+	end_thread(100, 8);
+	closed();
+	assert_times("all 90, ran 3, unvisited 87");
 }
 
 /* The books of the visitor so far. `seen`: when its latest visit began, in ms. */
@@ -309,25 +332,19 @@ static void visit_books(uint64_t seen, uint64_t looks, uint64_t unchanged)
 	assert_int_equal(ev.h.visit_books(ev.h.context, &books), 0);
 }
 
-TEST(the_end_of_a_thread_that_was_passed_over)
+TEST(a_thread_passed_over_still_waits_until_then)
 {
-	const struct profile_wall *w;
-
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	ev.now = S + 80 * MS;
 	visit_books(70, 7, 5);
-	ev.now = S + 100 * MS;
-	thread_cpu(10, 11, 8 * MS, EVENT_EXITED);
-	exit_(10, 11);
-	w = closed();
-	assert_int_equal(waited(WALL_LOCK), 60 * MS);
-	assert_int_equal(w->running, 3 * MS);
-	assert_int_equal(w->unvisited, 27 * MS);
+	end_thread(100, 8);
+	closed();
+	assert_times("lock 60, ran 3, unvisited 27");
 }
 
 /* Windows add up. The first one ends in the middle of a visit: two looks have no result yet. */
-TEST(windows_of_a_wait)
+TEST(waits_and_books_of_windows_add_up)
 {
 	uint64_t blocked;
 
@@ -336,38 +353,30 @@ TEST(windows_of_a_wait)
 	visit(20, .call = SYS_futex, .cpu = 5, .switches = 2);
 	ev.now = S + 30 * MS;
 	visit_books(20, 5, 3);
-	assert_int_equal(recorder__close(ev.recorder, ev.now), 0);
-	assert_int_equal(wall_states__settle(ev.builder), 0);
-	next_window();
+	end_window(30);
 	blocked = thread_of(11, 0)->wall.blocked;
 	visit_books(100, 9, 9);
 	visit(120, .call = SYS_futex, .unchanged = 110, .cpu = 25, .switches = 3);
 	closed();
 	assert_int_equal(blocked + thread_of(11, 0)->wall.blocked, 90 * MS);
-	assert_int_equal(thread_of(11, 0)->wall.running, 20 * MS);
+	assert_times("ran 20");
 	assert_int_equal(ev.profiles[0]->visits.count[VISIT_LINE_LOOKS], 3);
 	assert_int_equal(ev.p->visits.count[VISIT_LINE_LOOKS], 6);
 }
 
 /* Nothing of a first visit goes into the next window: its stack would be another one there, or none. */
-TEST(a_window_with_a_first_visit)
+TEST(a_first_visit_does_not_reach_the_next_window)
 {
 	begin();
 	visit(25, .call = SYS_futex, .cpu = 5, .switches = 1, .kernel = KERNEL);
-	ev.now = S + 30 * MS;
-	assert_int_equal(recorder__close(ev.recorder, ev.now), 0);
-	assert_int_equal(wall_states__settle(ev.builder), 0);
-	next_window();
+	end_window(30);
 	visit(60, .found = VISIT_ACCOUNT, .unchanged = 60, .cpu = 5, .switches = 1);
 	closed();
-	assert_int_equal(thread_of(11, 0)->wall.blocked, 35 * MS);
-	assert_int_equal(waited(WALL_LOCK), 0);
+	assert_times("blocked 35, lock 0");
 }
 
-TEST(a_thread_that_was_born_here)
+TEST(the_account_of_a_new_thread_begins_at_its_birth)
 {
-	const struct profile_wall *w;
-
 	process(10, S / 4, true, "prog");
 	ev.now = S / 4;
 	start_sampling();
@@ -375,18 +384,16 @@ TEST(a_thread_that_was_born_here)
 	fork_(10, 10, 10, 11);
 	/* it began at S / 2, of which all is in the account */
 	visit(0, .call = SYS_futex, .cpu = 100, .delay = 100, .switches = 2);
-	w = closed();
-	assert_int_equal(w->since, S / 2);
-	assert_int_equal(w->running, 100 * MS);
-	assert_int_equal(w->runnable, 100 * MS);
-	assert_int_equal(waited(WALL_LOCK), 300 * MS);
+	closed();
+	assert_int_equal(thread_of(11, 0)->wall.since, S / 2);
+	assert_times("ran 100, ready 100, lock 300");
 }
 
 /* Nothing that a mutex says is believed but that a thread of the process has it. */
-TEST(who_has_a_lock)
+TEST(only_a_live_thread_of_the_process_holds_its_mutex)
 {
 	static const uint32_t holders[] = {12, 11, 21, 99, 0, UINT32_MAX, 13};
-	const struct profile_samples *waits;
+	const struct profile_samples *rows;
 
 	begin();
 	thread(10, 12, S / 2, 0, "holder");
@@ -399,18 +406,18 @@ TEST(who_has_a_lock)
 		      .holder = holders[i]);
 	visit(100, .found = VISIT_ACCOUNT, .unchanged = 100, .cpu = 5, .switches = 6);
 	closed();
-	waits = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	rows = waits();
 	/* at the first visit no time had passed yet: what it saw is the first 0 ms, of no row */
-	assert_int_equal(waits->count, 6);
-	for (size_t i = 0; i < waits->count; i++)
-		assert_int_equal(waits->holder[i].v, 0);
+	assert_int_equal(rows->count, 6);
+	for (size_t i = 0; i < rows->count; i++)
+		assert_int_equal(rows->holder[i].v, 0);
 }
 
 /* A lock of the kernel may be another process's. */
-TEST(who_has_a_kernel_lock)
+TEST(a_kernel_lock_may_be_held_by_another_process)
 {
 	static const uint32_t holders[] = {0, 21, 99, 11};
-	const struct profile_samples *waits;
+	const struct profile_samples *rows;
 
 	begin();
 	process(20, S / 4, true, "other");
@@ -420,34 +427,34 @@ TEST(who_has_a_kernel_lock)
 		      .holder = holders[i]);
 	visit(100, .found = VISIT_ACCOUNT, .unchanged = 100, .cpu = 5, .switches = 3);
 	closed();
-	waits = &thread_of(11, 0)->samples[SAMPLE_WALL];
-	assert_int_equal(waits->count, 3);
-	assert_int_equal(ev.p->threads[waits->holder[0].v].tid, 21);
-	assert_int_equal(waits->holder[1].v, 0);
-	assert_int_equal(waits->holder[2].v, 0);
-	for (size_t i = 0; i < waits->count; i++)
-		assert_int_equal(waits->state[i], WALL_LOCK);
+	rows = waits();
+	assert_int_equal(rows->count, 3);
+	assert_int_equal(ev.p->threads[rows->holder[0].v].tid, 21);
+	assert_int_equal(rows->holder[1].v, 0);
+	assert_int_equal(rows->holder[2].v, 0);
+	for (size_t i = 0; i < rows->count; i++)
+		assert_int_equal(rows->state[i], WALL_LOCK);
 }
 
-TEST(who_has_a_lock_for_long)
+TEST(a_wait_has_the_holder_of_its_lock)
 {
-	const struct profile_samples *waits;
+	const struct profile_samples *rows;
 
 	begin();
 	thread(10, 12, S / 2, 0, "holder");
 	visit(10, .call = SYS_futex, .cpu = 5, .holder = 12);
 	visit(100, .found = VISIT_ACCOUNT, .unchanged = 100, .cpu = 5);
 	closed();
-	waits = &thread_of(11, 0)->samples[SAMPLE_WALL];
-	assert_int_equal(waits->count, 1);
-	assert_int_equal(ev.p->threads[waits->holder[0].v].tid, 12);
+	rows = waits();
+	assert_int_equal(rows->count, 1);
+	assert_int_equal(ev.p->threads[rows->holder[0].v].tid, 12);
 }
 
 /* A wait is visited again while it goes on. */
-TEST(who_has_a_lock_at_last)
+TEST(a_long_wait_has_the_last_holder_of_its_lock)
 {
 	static const uint32_t holders[] = {12, 13, 0};
-	const struct profile_samples *waits;
+	const struct profile_samples *rows;
 
 	begin();
 	thread(10, 12, S / 2, 0, "first");
@@ -456,10 +463,10 @@ TEST(who_has_a_lock_at_last)
 		visit(10 + 20 * i, .call = SYS_futex, .cpu = 5, .holder = holders[i]);
 	visit(100, .found = VISIT_ACCOUNT, .unchanged = 100, .cpu = 5);
 	closed();
-	waits = &thread_of(11, 0)->samples[SAMPLE_WALL];
-	assert_int_equal(waits->count, 1);
-	assert_int_equal(waits->weight[0], 90 * MS);
-	assert_int_equal(ev.p->threads[waits->holder[0].v].tid, 13);
+	rows = waits();
+	assert_int_equal(rows->count, 1);
+	assert_int_equal(rows->weight[0], 90 * MS);
+	assert_int_equal(ev.p->threads[rows->holder[0].v].tid, 13);
 }
 
 static uint64_t random_state = 88172645463325252ull;
@@ -504,7 +511,7 @@ static void visit_with_anything(struct visit_event *e)
 }
 
 /* A recording may be made up: whatever its accounts say, no time is given twice, which profile_check() finds. */
-TEST(accounts_of_anything)
+TEST(random_accounts_give_no_time_twice)
 {
 	struct visit_event *e = calloc(1, sizeof(*e) + sizeof(uint64_t));
 
@@ -580,7 +587,6 @@ TEST(each_function_has_its_state)
 				 wall_state_name(wall_state_of_function(rows[i].name)));
 }
 
-/* Each row can be found: they are in order, and none hides another. */
 /* ---- the functions of this kernel ------------------------------------------------------------ */
 
 /* By row: is it a function of this kernel? Names are there for any user, unlike addresses. */
@@ -627,6 +633,7 @@ TEST(each_row_can_match_here)
 	assert_int_equal(missing, 0);
 }
 
+/* Each row can be found: they are in order, and none hides another. */
 TEST(the_table_is_in_order)
 {
 	assert_true(wall_function_count > 60);
@@ -640,7 +647,7 @@ TEST(the_table_is_in_order)
 	}
 }
 
-TEST(what_a_visit_says)
+TEST(each_system_call_has_its_state)
 {
 	static const struct {
 		uint32_t found;
@@ -709,7 +716,7 @@ static void name_kernel_functions(const char *name)
  * A read() waits for what its function in the kernel says, not for what its number says. One that
  * waits for any completion waits for the operations that are pending.
  */
-TEST(the_kernels_function_decides)
+TEST(the_function_of_the_kernel_decides_the_state)
 {
 	static const struct {
 		int call;
@@ -736,7 +743,8 @@ TEST(the_kernels_function_decides)
 		stop();
 		assert_int_equal(recorder__close(ev.recorder, 0), 0);
 		name_kernel_functions(rows[i].function);
-		assert_int_equal(close_story()->blocked, 10 * MS);
+		close_story();
+		assert_times("blocked 10");
 		if (waited(rows[i].state) != 10 * MS)
 			fail_msg("%s", rows[i].function);
 		tear_down(state);
