@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "unit.h"
+#include "rule_text.h"
 #include "base/cleanup.h"
 #include "unit/forge_dwarf.h"
 #include "unwind/cfi.h"
@@ -112,22 +112,31 @@ static struct reported read_forged(const struct forge *f)
 }
 
 /* What one function's instructions make, after the CIE above. */
-static struct reported rows_of(const void *instructions, size_t size)
+static void read_instructions(FILE *out, char *input)
 {
+	const char *augmentation = strsep(&input, " ");
+	uint8_t instructions[256];
+	size_t size = read_bytes(input, instructions);
 	struct forge f = {};
 	struct reported reported;
 
-	add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE, 0x100, instructions, size);
+	add_fde(&f, add_cie(&f, augmentation, NULL, 0), CODE, 0x100, instructions, size);
 	reported = read_forged(&f);
+	for (size_t i = 0; i < reported.count; i++) {
+		enum unwind_ra ra = reported.rule[i].ra;
+
+		assert_true(ra == UNWIND_RA_AT_CFA || ra == UNWIND_RA_REGISTER ||
+			    (ra == UNWIND_RA_NONE && !reported.rule[i].cfa_offset));
+		fprintf(out, "%s%llx: ", i ? ", " : "",
+			(unsigned long long)(reported.address[i] - CODE) & 0xfff);
+		put_rule(out, &reported.rule[i]);
+	}
 	forge_free(&f);
-	return reported;
 }
 
-#define ROWS_OF(...)                                                                               \
-	({                                                                                         \
-		const uint8_t instructions_[] = {__VA_ARGS__};                                     \
-		rows_of(instructions_, sizeof(instructions_));                                     \
-	})
+static const struct text_verb verbs[] = {{"cfi", read_instructions}, {}};
+
+TEXT_TABLE("cfi", verbs, NULL, NULL);
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
@@ -154,112 +163,6 @@ static void assert_row(const struct reported *reported, size_t row, uint64_t add
 	{                                                                                          \
 		.cfa = UNWIND_CFA_UNKNOWN                                                          \
 	}
-
-TEST(each_step_of_a_prologue_makes_a_row)
-{
-	struct reported reported = ROWS_OF(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16,
-					   DW_CFA_offset | 6, 2, DW_CFA_advance_loc | 3,
-					   DW_CFA_def_cfa_register, 6, DW_CFA_advance_loc1, 0x80,
-					   DW_CFA_restore | 6, DW_CFA_def_cfa, 7, 8);
-	struct unwind_rule pushed = SP(16), framed = pushed;
-
-	pushed.fp = framed.fp = UNWIND_FP_AT_CFA;
-	pushed.fp_offset = framed.fp_offset = -16;
-	framed.cfa = UNWIND_CFA_FP;
-	framed.cfa_register = 6;
-	assert_int_equal(reported.count, 5);
-	assert_row(&reported, 0, CODE, SP(8));
-	assert_row(&reported, 1, CODE + 1, pushed);
-	assert_row(&reported, 2, CODE + 4, framed);
-	assert_row(&reported, 3, CODE + 0x84, SP(8));
-	assert_row(&reported, 4, CODE + 0x100, NONE);
-}
-
-TEST(a_remembered_state_is_restored)
-{
-	struct reported reported = ROWS_OF(DW_CFA_def_cfa_offset, 64, DW_CFA_advance_loc | 8,
-					   DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8,
-					   DW_CFA_advance_loc | 1, DW_CFA_restore_state);
-
-	assert_row(&reported, 0, CODE, SP(64));
-	assert_row(&reported, 1, CODE + 8, SP(8));
-	assert_row(&reported, 2, CODE + 9, SP(64));
-}
-
-TEST(only_recognized_cfa_expressions_become_rules)
-{
-	struct reported reported = ROWS_OF(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8,
-					   DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit11,
-					   DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus);
-	struct unwind_rule rule = SP(11);
-
-	rule.cfa = UNWIND_CFA_PLT;
-	assert_row(&reported, 0, CODE, rule);
-
-	reported = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
-			   DW_CFA_expression, 6, 2, DW_OP_breg6, 0);
-	rule = (struct unwind_rule){.cfa = UNWIND_CFA_DEREF,
-				    .cfa_register = 6,
-				    .cfa_offset = -8,
-				    .fp = UNWIND_FP_AT_FP,
-				    AT_CFA_8};
-	assert_row(&reported, 0, CODE, rule);
-
-	reported = ROWS_OF(DW_CFA_def_cfa_expression, 6, DW_OP_breg7, 0xc0, 0x00, DW_OP_deref,
-			   DW_OP_plus_uconst, 8);
-	rule = (struct unwind_rule){.cfa = UNWIND_CFA_DEREF,
-				    .cfa_register = 7,
-				    .cfa_offset = 64,
-				    .cfa_addend = 8,
-				    AT_CFA_8};
-	assert_row(&reported, 0, CODE, rule);
-
-	/* by hand, as SBCL's call_into_lisp_ */
-	reported = ROWS_OF(DW_CFA_def_cfa_expression, 5, DW_OP_breg6, 0, DW_OP_deref, DW_OP_lit16,
-			   DW_OP_plus);
-	rule = (struct unwind_rule){
-		.cfa = UNWIND_CFA_DEREF, .cfa_register = 6, .cfa_addend = 16, AT_CFA_8};
-	assert_row(&reported, 0, CODE, rule);
-	reported = ROWS_OF(DW_CFA_def_cfa_expression, 5, DW_OP_breg6, 0, DW_OP_deref, DW_OP_lit16,
-			   DW_OP_minus);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-	reported = ROWS_OF(DW_CFA_def_cfa_expression, 4, DW_OP_breg6, 0, DW_OP_deref, DW_OP_lit16);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-
-	/* an unused form, and what can follow it only by mistake */
-	reported = ROWS_OF(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 8);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-	reported = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
-			   DW_CFA_def_cfa_offset, 8);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-}
-
-TEST(only_registers_that_unwinding_needs_change_a_row)
-{
-	struct reported reported = ROWS_OF(DW_CFA_def_cfa, 10, 0);
-	struct unwind_rule rule = {.cfa = UNWIND_CFA_REGISTER, .cfa_register = 10, AT_CFA_8};
-
-	assert_row(&reported, 0, CODE, rule);
-	reported = ROWS_OF(DW_CFA_register, 16, 5);
-	rule = SP(8);
-	rule.ra = UNWIND_RA_REGISTER;
-	rule.ra_offset = 5;
-	assert_row(&reported, 0, CODE, rule);
-	reported = ROWS_OF(DW_CFA_undefined, 16);
-	assert_row(&reported, 0, CODE, (struct unwind_rule){.cfa = UNWIND_CFA_ROOT});
-	reported = ROWS_OF(DW_CFA_register, 6, 0);
-	rule = SP(8);
-	rule.fp = UNWIND_FP_UNKNOWN;
-	assert_row(&reported, 0, CODE, rule);
-	reported = ROWS_OF(DW_CFA_val_offset, 16, 2);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-	reported = ROWS_OF(DW_CFA_def_cfa, 99, 8);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-	/* callee-saved registers that are of no interest here */
-	reported = ROWS_OF(DW_CFA_offset | 3, 4, DW_CFA_offset_extended, 12, 5,
-			   DW_CFA_GNU_args_size, 32, DW_CFA_val_expression, 12, 1, DW_OP_lit0);
-	assert_row(&reported, 0, CODE, SP(8));
-}
 
 /* What a CIE says about rbx holds for its functions, and comes back with DW_CFA_restore. */
 TEST(a_restored_rbx_has_the_rule_of_its_cie)
@@ -289,25 +192,6 @@ TEST(a_restored_rbx_has_the_rule_of_its_cie)
 	assert_row(&reported, 4, CODE + 0x20, rule);
 	rule.rbx = UNWIND_RBX_UNTOLD;
 	assert_row(&reported, 3, CODE + 0x10, rule);
-	forge_free(&f);
-}
-
-/* As glibc describes what signal handlers return to. It begins a byte early. */
-TEST(a_signal_frame_begins_a_byte_early)
-{
-	static const uint8_t RETURN[] = {
-		DW_CFA_def_cfa_expression, 4,  DW_OP_breg7, 0xa0,	 0x01, DW_OP_deref,
-		DW_CFA_expression,	   16, 3,	    DW_OP_breg7, 0xa8, 0x01,
-		DW_CFA_expression,	   6,  3,	    DW_OP_breg7, 0xf8, 0x00,
-	};
-	struct forge f = {};
-	struct reported reported;
-
-	add_fde(&f, add_cie(&f, "zRS", NULL, 0), CODE, 9, RETURN, sizeof(RETURN));
-	reported = read_forged(&f);
-	assert_int_equal(reported.count, 2);
-	assert_row(&reported, 0, CODE - 1, (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL});
-	assert_row(&reported, 1, CODE + 9, NONE);
 	forge_free(&f);
 }
 
@@ -392,26 +276,6 @@ TEST(a_cie_of_a_debug_frame_may_come_later)
 }
 
 /* ---- malformed -------------------------------------------------------------------------------- */
-
-TEST(malformed_instructions_make_an_unknown_rule)
-{
-	/* backwards, over the end, no state to restore, an instruction that there is not, cut short */
-	struct reported reported = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_set_loc, 0, 0, 0, 0);
-
-	assert_row(&reported, 1, CODE + 4, UNKNOWN);
-	reported = ROWS_OF(DW_CFA_advance_loc4, 0xff, 0xff, 0xff, 0xff);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-	reported = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_restore_state);
-	assert_row(&reported, 0, CODE, SP(8));
-	assert_row(&reported, 1, CODE + 4, UNKNOWN);
-	reported = ROWS_OF(0x3e);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-	reported = ROWS_OF(DW_CFA_def_cfa, 7);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-	reported = ROWS_OF(DW_CFA_def_cfa_expression, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-			   0xff, 0xff, 1);
-	assert_row(&reported, 0, CODE, UNKNOWN);
-}
 
 static double seconds(void)
 {

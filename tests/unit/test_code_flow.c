@@ -3,7 +3,7 @@
  * Instructions and the rules that follow from them: testdata/x86_code.txt, the C library against its own
  * description, hostile code.
  */
-#include "text_cases.h"
+#include "rule_text.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -91,44 +91,6 @@ static struct unwind_rule rule_at(const struct rows *r, uint64_t offset)
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
-
-/* Bytes in hexadecimal up to a semicolon, with "*" and a number behind those that come again. */
-static size_t read_bytes(const char *text, uint8_t *code)
-{
-	size_t size = 0;
-
-	for (char *at = (char *)text; *at && *at != ';'; at += strspn(at, " ")) {
-		uint8_t byte = (uint8_t)strtoul(at, &at, 16);
-		size_t count = *at == '*' ? strtoul(at + 1, &at, 10) : 1;
-
-		memset(code + size, byte, count);
-		size += count;
-	}
-	return size;
-}
-
-static void put_rule(FILE *out, const struct unwind_rule *rule)
-{
-	const char *name = rule->cfa_register == UNWIND_X86_RSP ? "sp" : "r";
-
-	if (rule->cfa == UNWIND_CFA_NONE) {
-		fputs(rule->ra == UNWIND_RA_INFERRED ? "not inferred" : "none", out);
-		return;
-	}
-	assert_int_equal(rule->ra_offset, -8);
-	fputs(rule->cfa == UNWIND_CFA_DEREF ? "[" : "", out);
-	if (rule->cfa == UNWIND_CFA_FP)
-		fprintf(out, "fp+%d", rule->cfa_offset);
-	else if (*name == 's')
-		fprintf(out, "sp+%d", rule->cfa_offset);
-	else
-		fprintf(out, "r%u+%d", rule->cfa_register, rule->cfa_offset);
-	fputs(rule->cfa == UNWIND_CFA_DEREF ? "]" : "", out);
-	if (rule->fp == UNWIND_FP_AT_CFA)
-		fprintf(out, " fp%d", rule->fp_offset);
-	else if (rule->fp != UNWIND_FP_SAME)
-		fputs(" fp lost", out);
-}
 
 static void follow_code(FILE *out, char *input)
 {
