@@ -21,45 +21,6 @@ static void assert_demangled(const char *mangled, const char *expected)
 	assert_int_equal(length, strlen(expected));
 }
 
-TEST(plain_names_stay_and_cxx_names_become_signatures)
-{
-	assert_demangled("main", "main");
-	assert_demangled("", "");
-	assert_demangled("_", "_");
-	assert_demangled("_start", "_start");
-	assert_demangled("_Z", "_Z");
-	assert_demangled("_ZN3foo3barEi", "foo::bar(int)");
-	assert_demangled("_ZNSt6vectorIiSaIiEE9push_backEOi",
-			 "std::vector<int, std::allocator<int> >::push_back(int&&)");
-	assert_demangled("_ZN1AC2ERKS_", "A::A(A const&)");
-	assert_demangled("_Z1fSs", "f(std::string)");
-	assert_demangled("_GLOBAL__I_main", "global constructors keyed to main");
-}
-
-TEST(suffixes_of_clones_follow_the_demangled_name)
-{
-	assert_demangled("_Z3fooi.cold", "foo(int) [clone .cold]");
-	assert_demangled("_Z3fooi.part.0", "foo(int) [clone .part.0]");
-	assert_demangled("_Z3fooi.isra.0.cold", "foo(int) [clone .isra.0] [clone .cold]");
-	assert_demangled("foo.part.0", "foo.part.0");
-}
-
-TEST(rust_and_d_names_are_demangled_and_go_stays)
-{
-	assert_demangled("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
-			 "core::fmt::Write::write_fmt");
-	assert_demangled(
-		"_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
-		"<alloc::string::String as core::fmt::Display>::fmt");
-	assert_demangled("_RNvC6_123foo3bar", "123foo::bar");
-	assert_demangled("_RNvMs0_Cs1234_7mycrateNtB5_3Foo3new", "<mycrate::Foo>::new");
-	assert_demangled("_D8demangle4testFiZv", "demangle.test(int)");
-	/* Go's and the kernel's names are readable as they are. */
-	assert_demangled("main.(*Server).Serve", "main.(*Server).Serve");
-	assert_demangled("_DtoH", "_DtoH");
-	assert_demangled("__do_softirq", "__do_softirq");
-}
-
 TEST(long_names_are_cut_between_characters)
 {
 	char name[6000], small[6];

@@ -11,50 +11,6 @@
 #include "models/profile_dump.h"
 #include "profile/figures.h"
 
-TEST(the_suffix_of_a_path_selects_the_exporter)
-{
-	static const struct {
-		const char *path, *format;
-	} cases[] = {
-		{"a.json", "firefox"},
-		{"a.json.gz", "firefox"},
-		{"/tmp/x.y/a.b.json", "firefox"},
-		{"a.cpuprofile", "cpuprofile"},
-		{"a.folded", "folded"},
-		{"a.txt", "text"},
-		{"trace.json", "firefox"},
-		{"a.trace.json.json", "firefox"},
-		{"a.trace.json", "trace"},
-		{"a.trace.json.gz", "trace"},
-		{"/x.json/a.trace.json", "trace"},
-		{"a.pb.gz", "pprof"},
-		{"a.pb", NULL},
-		{"a.html", "html"},
-		{"a.sysprof", NULL},
-		{"a.gz", NULL},
-		{"a.JSON", NULL},
-		{".json", NULL},
-		{"/tmp/.json.gz", NULL},
-		{"json", NULL},
-		{"", NULL},
-		{"/tmp/a.json/b", NULL},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const char *why = NULL;
-		const struct exporter *exporter = exporter_for_path(cases[i].path, &why);
-
-		if (cases[i].format) {
-			assert_non_null(exporter);
-			assert_string_equal(exporter->name, cases[i].format);
-			assert_null(why);
-		} else {
-			assert_null(exporter);
-			assert_non_null(why);
-		}
-	}
-}
-
 /* Half a gigabyte of JSON is more than V8 takes, of anything else it is not. */
 TEST(only_json_exports_have_a_size_limit)
 {

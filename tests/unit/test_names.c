@@ -2,9 +2,14 @@
 /* Names that others write and what is read from them: of JIT code, Java methods, programs, source files. */
 #include "text_cases.h"
 
+#include "base/cleanup.h"
+#include "formats/out/exporters.h"
 #include "jit/jit_name.h"
+#include "jit/perf_map.h"
 #include "live/proc/exec_name.h"
+#include "live/proc/command_line.h"
 #include "runtimes/java_name.h"
+#include "symbolize/demangle.h"
 #include "symbolize/dwarf_sources.h"
 #include "symbolize/memo.h"
 #include "symbolize/module_private.h"
@@ -127,10 +132,65 @@ TEST(equal_texts_of_different_keys_are_kept_once)
 	memo__free(NULL);
 }
 
+/* Words with a space between them, each of which becomes a NUL; a tab becomes a space. */
+static void find_subject(FILE *out, char *input)
+{
+	char subject[COMMAND_SUBJECT_SIZE] = "", *words = strstr(input, ": ") + 2;
+	const size_t size = strlen(words) + 1;
+	_cleanup_free_ char *text = malloc(size); /* ends where it ends, for ASan to guard */
+
+	words[-2] = '\0';
+	for (size_t i = 0; i < size; i++)
+		text[i] = words[i] == ' ' ? '\0' : words[i] == '\t' ? ' ' : words[i];
+	fputs(command_line__subject(input, text, size, subject) ? subject : "none", out);
+}
+
+static void is_interpreter(FILE *out, char *input)
+{
+	fputs(command_is_interpreter(input) ? "yes" : "no", out);
+}
+
+static void demangle_name(FILE *out, char *input)
+{
+	char buffer[DEMANGLED_SIZE];
+	size_t length = demangle(input, buffer, sizeof(buffer));
+
+	assert_int_equal(length, strlen(buffer));
+	fputs(buffer, out);
+}
+
+static void parse_map_line(FILE *out, char *input)
+{
+	struct perf_map_entry entry;
+
+	if (perf_map_parse_line(input, text_size, &entry))
+		fprintf(out, "%llx..%llx %.*s", (unsigned long long)entry.start,
+			(unsigned long long)entry.end, (int)entry.name_size, entry.name);
+	else
+		fputs("refused", out);
+}
+
+static void find_exporter(FILE *out, char *input)
+{
+	const char *why = NULL;
+	const struct exporter *exporter = exporter_for_path(input, &why);
+
+	assert_true(!exporter == !!why);
+	fputs(exporter ? exporter->name : "none", out);
+}
+
 static const struct text_verb verbs[] = {
-	{"jit", parse_jit_name},	 {"java", parse_java_name},
-	{"java method", full_java_name}, {"program", choose_exec_name},
-	{"source", join_source_path},	 {},
+	{"jit", parse_jit_name},
+	{"java", parse_java_name},
+	{"java method", full_java_name},
+	{"program", choose_exec_name},
+	{"source", join_source_path},
+	{"command line", find_subject},
+	{"interpreter", is_interpreter},
+	{"demangle", demangle_name},
+	{"perf map", parse_map_line},
+	{"exporter", find_exporter},
+	{},
 };
 
 TEXT_TABLE("names", verbs, NULL, NULL);

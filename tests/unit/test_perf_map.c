@@ -8,61 +8,6 @@
 #include "jit/jit_timeline.h"
 #include "jit/perf_map.h"
 
-static struct perf_map_entry parse(const char *line)
-{
-	struct perf_map_entry entry;
-
-	assert_true(perf_map_parse_line(line, strlen(line), &entry));
-	return entry;
-}
-
-static void assert_entry(const char *line, uint64_t start, uint64_t end, const char *name)
-{
-	struct perf_map_entry e = parse(line);
-
-	assert_int_equal(e.start, start);
-	assert_int_equal(e.end, end);
-	assert_int_equal(e.name_size, strlen(name));
-	assert_memory_equal(e.name, name, e.name_size);
-}
-
-TEST(lines_that_are_no_map_entries_are_refused)
-{
-	static const char *const refused[] = {
-		"",
-		"1000",
-		"1000 ",
-		"1000 10",
-		"1000 10 ",
-		" 1000 10 a",
-		"1000  10 a",
-		"1000\t10 a",
-		"g 10 a",
-		"1000 0x a",
-		"0x 10 a",
-		"-1 10 a",
-		"11000000000000000 1 a",
-		"ffffffffffffffff 2 overflow",
-		"ffffffff81000000 10 kernel",
-		"100000000000000 1 beyond user space",
-		"a.renderDOM /opt/app",
-	};
-
-	assert_entry("1000 10 a", 0x1000, 0x1010, "a");
-	assert_entry("227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44",
-		     0x227bbdff9420, 0x227bbdff96c0,
-		     "LazyCompile:*stream.on /opt/app/src/api.js:44");
-	assert_entry("0x00007fd0e8a1c2c0 0x0000000000000158 void Fib.run(int)\r", 0x7fd0e8a1c2c0,
-		     0x7fd0e8a1c418, "void Fib.run(int)");
-	assert_entry("ABCdef 0 Z", 0xabcdef, 0xabcdef, "Z");
-	assert_entry("1 1  spaces around ", 1, 2, " spaces around ");
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-		struct perf_map_entry e;
-
-		assert_false(perf_map_parse_line(refused[i], strlen(refused[i]), &e));
-	}
-}
-
 struct seen {
 	char text[4096];
 	size_t used;
