@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -44,6 +45,8 @@ struct server {
 	pid_t pid;
 	int port;
 };
+
+static uint32_t *requests; /* to the latest server; shared with it */
 
 static void send_all(int fd, const void *data, size_t size)
 {
@@ -94,6 +97,7 @@ static void answer_request(int fd, enum server_mode mode)
 	if (size <= 0)
 		return;
 	request[size] = '\0';
+	++*requests;
 	if (!strstr(request, "GET /buildid/") || !strstr(request, "/debuginfo"))
 		send_text(fd, "HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n");
 	else if (mode == SERVE_LATE && !sleep(LATE_SECONDS))
@@ -127,6 +131,7 @@ static struct server start_server(enum server_mode mode)
 	assert_int_equal(listen(fd, 8), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
 	server.port = ntohs(address.sin_port);
+	*requests = 0;
 	server.pid = fork();
 	assert_true(server.pid >= 0);
 	if (!server.pid)
@@ -221,6 +226,7 @@ TEST_WITH(only_missing_files_are_fetched_and_are_cached, empty_root, NULL)
 		skip();
 	run("cp id1.debug served");
 	a = query_server(SERVE_FILE);
+	assert_int_equal(*requests, 1);
 	assert_int_equal(a.counts.by_debuginfod, 1);
 	assert_int_equal(a.counts.debuginfod_failures, 0);
 	assert_non_null(strstr(a.debug, "client/"));
@@ -230,6 +236,7 @@ TEST_WITH(only_missing_files_are_fetched_and_are_cached, empty_root, NULL)
 	/* no request for what is there already */
 	place_for("root", "id1", "id1.debug");
 	a = query_server(SERVE_404);
+	assert_int_equal(*requests, 0);
 	assert_int_equal(a.counts.by_debuginfod, 0);
 	assert_int_equal(a.counts.by_build_id, 1);
 }
@@ -349,9 +356,18 @@ TEST_WITH(servers_are_not_used_after_repeated_failures, empty_root, NULL)
 	server = start_server(SERVE_FILE);
 	a = query_servers(a.counts, NULL);
 	assert_string_equal(a.debug, "");
+	assert_int_equal(*requests, 0);
 	a = query_servers((struct debug_file_counts){}, NULL);
 	assert_int_equal(a.counts.by_debuginfod, 1);
+	assert_int_equal(*requests, 1);
 	stop_server(&server);
 }
 
-ALL_TESTS_WITH(setup, teardown);
+static int setup_all(void **state)
+{
+	requests = mmap(NULL, sizeof(*requests), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	return requests == MAP_FAILED ? -1 : setup(state);
+}
+
+ALL_TESTS_WITH(setup_all, teardown);

@@ -17,8 +17,42 @@
 #include "base/io.h"
 #include "base/minmax.h"
 
+#include "unit/tools.h"
+
 #define SIZE (1u << 20)
 #define PAGE 4096u
+
+/* On a disk, which /tmp may not be. */
+static int make_directory(void **state)
+{
+	(void)state;
+	snprintf(scratch, sizeof(scratch), "/var/tmp/disk-cache-XXXXXX");
+	return mkdtemp(scratch) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	return remove_scratch();
+}
+
+static bool is_in_memory(void)
+{
+	struct statfs fs;
+
+	return statfs(scratch, &fs) || fs.f_type == TMPFS_MAGIC ||
+	       fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+static struct disk_cache *open_cache(uint64_t limit, uint64_t file_limit)
+{
+	const struct disk_cache_kind kind = {
+		.directory = "x", .suffix = ".x", .limit = limit, .file_limit = file_limit};
+	struct disk_cache *c = disk_cache__open_at(&kind, scratch);
+
+	assert_non_null(c);
+	return c;
+}
 
 /* How many pages of the file are in memory. */
 static size_t resident_pages(const char *path)
@@ -44,32 +78,25 @@ static size_t resident_pages(const char *path)
 
 static void write_to_disk(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	assert_true(fd >= 0);
 	assert_int_equal(fsync(fd), 0);
-	close(fd);
 }
 
 TEST(pages_of_cache_files_are_dropped_on_request)
 {
-	static const struct disk_cache_kind kind = {
-		.directory = "x", .suffix = ".x", .limit = 64u << 20, .file_limit = 8u << 20};
-	char directory[] = "/var/tmp/disk-cache-XXXXXX", first[64], second[64];
-	char *data = calloc(1, SIZE);
+	char first[128], second[128], *data;
 	struct disk_cache *c;
-	struct statfs fs;
 	size_t size;
 	void *read;
 
-	assert_non_null(mkdtemp(directory));
-	if (statfs(directory, &fs) || fs.f_type == TMPFS_MAGIC ||
-	    fs.f_type == OVERLAYFS_SUPER_MAGIC)
+	if (is_in_memory())
 		skip();
-	snprintf(first, sizeof(first), "%s/first.x", directory);
-	snprintf(second, sizeof(second), "%s/second.x", directory);
-	c = disk_cache__open_at(&kind, directory);
-	assert_non_null(c);
+	data = calloc(1, SIZE);
+	scratch_path("first.x", first, sizeof(first));
+	scratch_path("second.x", second, sizeof(second));
+	c = open_cache(64u << 20, 8u << 20);
 	/* a program that ends soon leaves them for the next one */
 	assert_int_equal(disk_cache__write(c, "first.x", data, SIZE), 0);
 	write_to_disk(first);
@@ -86,36 +113,26 @@ TEST(pages_of_cache_files_are_dropped_on_request)
 	assert_int_equal(disk_cache__write(c, "first.x", data, SIZE), 0);
 	assert_true(resident_pages(second) < SIZE / PAGE / 2);
 	disk_cache__free(c);
-	unlink(first);
-	unlink(second);
-	rmdir(directory);
 	free(data);
 }
 
 /* A file of a hundred bytes takes a block, and that is what the limit is of. */
 TEST(small_files_count_as_whole_blocks)
 {
-	static const struct disk_cache_kind kind = {
-		.directory = "x", .suffix = ".x", .limit = 16 * PAGE, .file_limit = PAGE};
-	char directory[] = "/var/tmp/disk-cache-XXXXXX", name[16], path[64];
-	struct disk_cache *c;
+	struct disk_cache *c = open_cache(16 * PAGE, PAGE);
+	char name[16], path[128];
 	struct stat st = {};
 	size_t left = 0;
 
-	assert_non_null(mkdtemp(directory));
-	c = disk_cache__open_at(&kind, directory);
-	assert_non_null(c);
 	for (int i = 0; i < 64; i++) {
 		snprintf(name, sizeof(name), "%d.x", i);
-		assert_int_equal(disk_cache__write(c, name, directory, sizeof(directory)), 0);
+		assert_int_equal(disk_cache__write(c, name, "text", 5), 0);
 	}
 	disk_cache__free(c);
 	for (int i = 0; i < 64; i++) {
-		snprintf(path, sizeof(path), "%s/%d.x", directory, i);
+		snprintf(path, sizeof(path), "%s/%d.x", scratch, i);
 		left += !stat(path, &st);
-		unlink(path);
 	}
-	rmdir(directory);
 	if (st.st_blocks * 512 < PAGE)
 		skip(); /* a file system that keeps small files elsewhere */
 	assert_in_range(left, 12, 16);
@@ -124,29 +141,23 @@ TEST(small_files_count_as_whole_blocks)
 /* What was written is there, also if nothing can be evicted for it. */
 TEST(a_write_succeeds_if_the_directory_cannot_be_listed)
 {
-	static const struct disk_cache_kind kind = {
-		.directory = "x", .suffix = ".x", .limit = PAGE, .file_limit = PAGE};
-	char directory[] = "/var/tmp/disk-cache-XXXXXX", path[64];
-	struct disk_cache *c;
+	struct disk_cache *c = open_cache(PAGE, PAGE);
 	uid_t user = geteuid();
+	char path[128];
 	int err;
 
-	assert_non_null(mkdtemp(directory));
-	snprintf(path, sizeof(path), "%s/a.x", directory);
-	c = disk_cache__open_at(&kind, directory);
-	assert_non_null(c);
+	scratch_path("a.x", path, sizeof(path));
 	if (!user) {
-		assert_int_equal(chown(directory, 12345, 12345), 0);
+		assert_int_equal(chown(scratch, 12345, 12345), 0);
 		assert_int_equal(seteuid(12345), 0);
 	}
-	chmod(directory, 0300);
-	err = disk_cache__write(c, "a.x", directory, sizeof(directory));
+	chmod(scratch, 0300);
+	err = disk_cache__write(c, "a.x", "text", 5);
 	assert_int_equal(seteuid(user), 0);
 	assert_int_equal(err, 0);
+	assert_int_equal(chmod(scratch, 0700), 0);
 	assert_int_equal(access(path, F_OK), 0);
 	disk_cache__free(c);
-	unlink(path);
-	rmdir(directory);
 }
 
 struct large_read {
@@ -186,17 +197,16 @@ TEST(a_large_read_leaves_only_pages_that_were_resident)
 	static const struct large_read AT_ONCE = {.start = 5, .step = SIZE},
 				       HALF = {SIZE / 2, SIZE / 4, SIZE},
 				       TABLE = {.step = SIZE / 16};
-	char path[] = "/var/tmp/large-read-XXXXXX";
-	char *data = malloc(SIZE);
-	int fd = mkstemp(path);
-	struct statfs fs;
+	_cleanup_close_ int fd = open_scratch("large", O_RDWR | O_CREAT);
+	_cleanup_free_ char *data = malloc(SIZE);
+	char path[128];
 
-	assert_true(fd >= 0);
+	scratch_path("large", path, sizeof(path));
 	for (size_t i = 0; i < SIZE; i++)
 		data[i] = (char)(i / PAGE + i);
 	assert_int_equal(write_full(fd, data, SIZE), 0);
 	write_to_disk(path);
-	if (fstatfs(fd, &fs) || fs.f_type == TMPFS_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC)
+	if (is_in_memory())
 		skip();
 	io_keep_no_pages();
 	assert_int_equal(resident_pages(path), SIZE / PAGE);
@@ -204,7 +214,6 @@ TEST(a_large_read_leaves_only_pages_that_were_resident)
 	assert_in_range(pages_after(path, fd, data, &HALF), SIZE / PAGE / 2 - 1,
 			SIZE / PAGE / 2 + 1);
 	assert_true(pages_after(path, fd, data, &TABLE) < SIZE / PAGE / 4);
-	unlink(path);
-	close(fd);
-	free(data);
 }
+
+EACH_TEST_WITH(make_directory, remove_directory);

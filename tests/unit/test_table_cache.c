@@ -43,7 +43,7 @@
 #define MAKER_AT  16
 
 static char directory[64], copy[96]; /* the cache, and a file of ours */
-static int nameless;		     /* another one */
+static int library, nameless;	     /* of this process, and one without a name */
 
 /* ---- the library of this process: it is large, and was not changed just now --------------------- */
 
@@ -166,24 +166,24 @@ static int read_fresh(int fd, size_t limit, struct unwind_table_image *image)
 	return err;
 }
 
-TEST_WITH(a_stored_table_is_read_back_unchanged, setup, teardown)
+TEST(a_stored_table_is_read_back_unchanged)
 {
-	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image built, read;
 	struct stat st;
 	char path[512];
 
-	assert_int_equal(read_fresh(fd, LIMIT, &read), -ENOENT);
-	fill_cache(fd, &built, path, sizeof(path));
+	assert_int_equal(read_fresh(library, LIMIT, &read), -ENOENT);
+	fill_cache(library, &built, path, sizeof(path));
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	assert_int_equal(read_fresh(fd, LIMIT, &read), 0);
+	assert_int_equal(read_fresh(library, LIMIT, &read), 0);
 	assert_same(&built, &read);
 	unwind_table_image__fini(&read);
 	/* what would be built, but would not fit, is not read either */
-	assert_int_equal(read_fresh(fd, built.size, &read), 0);
+	assert_int_equal(read_fresh(library, built.size, &read), 0);
 	unwind_table_image__fini(&read);
-	assert_int_equal(read_fresh(fd, built.size - 1, &read), -EFBIG);
+	assert_int_equal(read_fresh(library, built.size - 1, &read), -EFBIG);
 	assert_int_equal(read_fresh(null, LIMIT, &read), -ENOENT);
 	assert_int_equal(read_fresh(-1, LIMIT, &read), -ENOENT);
 	assert_int_equal(list_directory(NULL, 0), 1);
@@ -192,22 +192,22 @@ TEST_WITH(a_stored_table_is_read_back_unchanged, setup, teardown)
 
 /* ---- what is not kept ------------------------------------------------------------------------ */
 
-TEST_WITH(small_tables_and_changing_files_are_not_stored, setup, teardown)
+TEST(small_tables_and_changing_files_are_not_stored)
 {
-	_cleanup_close_ int fd = open_library(), own = open(copy, O_RDWR | O_CLOEXEC);
+	_cleanup_close_ int own = open(copy, O_RDWR | O_CLOEXEC);
 	struct table_cache *c = open_cache();
 	struct unwind_table_image image, odd;
-	struct file_stamp stamp = stamp_of(fd);
+	struct file_stamp stamp = stamp_of(library);
 
-	build(fd, &image);
+	build(library, &image);
 	odd = image;
 	odd.rows = 2047;
-	assert_false(keep(c, fd, &odd));
+	assert_false(keep(c, library, &odd));
 	odd.rows = image.size / 64; /* sparse */
-	assert_true(odd.rows < 2048 || !keep(c, fd, &odd));
+	assert_true(odd.rows < 2048 || !keep(c, library, &odd));
 	/* changed since it was read */
 	stamp.changed_ns ^= 1;
-	table_cache__keep(c, fd, &stamp, &image);
+	table_cache__keep(c, library, &stamp, &image);
 	assert_false(table_cache__write(c));
 	/* changed just now, if this was not stopped in between */
 	for (bool kept = true, timely = false; kept || !timely;) {
@@ -218,35 +218,45 @@ TEST_WITH(small_tables_and_changing_files_are_not_stored, setup, teardown)
 		timely = monotonic_ns() - begin < 1000000000;
 		assert_false(kept && timely);
 	}
-	assert_true(keep(c, fd, &image));
+	assert_true(keep(c, library, &image));
 	table_cache__free(c);
 	unwind_table_image__fini(&image);
 }
 
-/* 64 MB at once, of which 16 MB may wait; what is not written in the end is forgotten. */
-TEST_WITH(writing_is_limited_in_bytes_and_rate, setup, teardown)
+/* 64 MB at once, of which 16 MB may wait. */
+TEST(writing_is_limited_in_bytes_and_rate)
 {
-	_cleanup_close_ int fd = open_library();
 	struct table_cache *c = open_cache();
 	struct unwind_table_image image = {.rows = 4 << 20, .size = 15 << 20};
-	struct file_stamp stamp = stamp_of(fd);
+	struct file_stamp stamp = stamp_of(library);
 	int written = 0;
 
 	image.bytes = calloc(1, image.size);
 	assert_non_null(image.bytes);
-	table_cache__keep(c, fd, &stamp, &image);
-	table_cache__keep(c, fd, &stamp, &image);
+	table_cache__keep(c, library, &stamp, &image);
+	table_cache__keep(c, library, &stamp, &image);
 	while (table_cache__write(c))
 		written++;
 	assert_int_equal(written, 1);
 	for (int i = 0; i < 8; i++)
-		written += keep(c, fd, &image);
+		written += keep(c, library, &image);
 	assert_in_range(written, 4, 7); /* a second later there is room for 1 MB more */
 	table_cache__free(c);
-	c = open_cache();
-	table_cache__keep(c, fd, &stamp, &image);
-	table_cache__free(c);
 	free(image.bytes);
+}
+
+TEST(a_table_that_was_not_written_is_forgotten)
+{
+	struct table_cache *c = open_cache();
+	struct file_stamp stamp = stamp_of(library);
+	struct unwind_table_image image, read;
+
+	build(library, &image);
+	table_cache__keep(c, library, &stamp, &image);
+	table_cache__free(c);
+	assert_int_equal(list_directory(NULL, 0), 0);
+	assert_int_equal(read_fresh(library, LIMIT, &read), -ENOENT);
+	unwind_table_image__fini(&image);
 }
 
 /* ---- bad files ------------------------------------------------------------------------------- */
@@ -260,16 +270,15 @@ static void assert_thrown_away(int fd, const char *path)
 	assert_int_equal(lstat(path, &st), -1);
 }
 
-TEST_WITH(damaged_and_foreign_files_are_deleted, setup, teardown)
+TEST(damaged_and_foreign_files_are_deleted)
 {
-	_cleanup_close_ int fd = open_library();
 	_cleanup_free_ char *good = NULL, *bad = NULL;
 	struct unwind_table_image built, read;
 	char path[512], elsewhere[600];
 	size_t size;
 	uint32_t crc;
 
-	fill_cache(fd, &built, path, sizeof(path));
+	fill_cache(library, &built, path, sizeof(path));
 	good = read_path(path, &size);
 	bad = malloc(size + 1);
 	for (size_t i = 0; i < 20; i++) { /* from its last byte to its first */
@@ -278,41 +287,41 @@ TEST_WITH(damaged_and_foreign_files_are_deleted, setup, teardown)
 		memcpy(bad, good, size);
 		bad[at] ^= 1 << i % 8;
 		replace_path(path, bad, size);
-		assert_thrown_away(fd, path);
+		assert_thrown_away(library, path);
 		replace_path(path, good, at);
-		assert_thrown_away(fd, path);
+		assert_thrown_away(library, path);
 	}
 	memcpy(bad, good, size);
 	bad[size] = 0;
 	replace_path(path, bad, size + 1);
-	assert_thrown_away(fd, path);
+	assert_thrown_away(library, path);
 	/* by other sources */
 	bad[MAKER_AT] ^= 1;
 	crc = crc32_update(0, bad + CRC_START, size - CRC_START);
 	memcpy(bad + CRC_AT, &crc, sizeof(crc));
 	replace_path(path, bad, size);
-	assert_thrown_away(fd, path);
+	assert_thrown_away(library, path);
 	/* somebody else's */
 	replace_path(path, good, size);
 	assert_int_equal(chmod(path, 0620), 0);
-	assert_thrown_away(fd, path);
+	assert_thrown_away(library, path);
 	if (geteuid() == 0) {
 		replace_path(path, good, size);
 		assert_int_equal(chown(path, 12345, 12345), 0);
-		assert_thrown_away(fd, path);
+		assert_thrown_away(library, path);
 	}
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", directory);
 	replace_path(elsewhere, good, size);
 	assert_int_equal(symlink("elsewhere", path), 0);
-	assert_thrown_away(fd, path);
+	assert_thrown_away(library, path);
 	replace_path(path, good, size);
-	assert_int_equal(read_fresh(fd, LIMIT, &read), 0);
+	assert_int_equal(read_fresh(library, LIMIT, &read), 0);
 	assert_same(&built, &read);
 	unwind_table_image__fini(&read);
 	unwind_table_image__fini(&built);
 }
 
-TEST_WITH(a_foreign_or_writable_directory_is_refused, setup, teardown)
+TEST(a_foreign_or_writable_directory_is_refused)
 {
 	assert_int_equal(chmod(directory, 0777), 0);
 	assert_null(table_cache__open(directory, TABLE_CACHE_LIMIT, true));
@@ -376,7 +385,7 @@ static struct disk_cache *open_files(uint64_t maker)
 	return c;
 }
 
-TEST_WITH(each_flipped_bit_and_each_cut_is_detected, setup, teardown)
+TEST(each_flipped_bit_and_each_cut_is_detected)
 {
 	struct disk_cache *c = open_files(7);
 	struct unwind_table_image image, read;
@@ -429,7 +438,7 @@ static void search(const struct unwind_table_image *image)
 }
 
 /* An attacker gets the checksum right. */
-TEST_WITH(forged_tables_are_refused_or_searched_safely, setup, teardown)
+TEST(forged_tables_are_refused_or_searched_safely)
 {
 	size_t size, taken = 0, refused = 0;
 	uint64_t seed = 0x9e3779b97f4a7c15;
@@ -465,12 +474,11 @@ TEST_WITH(forged_tables_are_refused_or_searched_safely, setup, teardown)
 /* ---- whose files these are --------------------------------------------------------------------- */
 
 /* The device and inode of a file without a device are another's tomorrow, or somebody's invention. */
-TEST_WITH(tables_for_files_on_unstable_devices_are_ignored, setup, teardown)
+TEST(tables_for_files_on_unstable_devices_are_ignored)
 {
 	const uint64_t disk = makedev(254, 0), none = makedev(0, 40);
 	struct unwind_table_image image, read;
 	struct file_stamp stamp = stamp_of(nameless);
-	_cleanup_close_ int library = open_library();
 	_cleanup_free_ void *data = NULL;
 	_cleanup_free_ char *other = NULL;
 	struct small_table small;
@@ -530,18 +538,17 @@ static void fill_disk(int fd, const struct unwind_table_image *image)
 	_exit(0);
 }
 
-TEST_WITH(a_full_disk_ends_writing_and_leaves_no_file, setup, teardown)
+TEST(a_full_disk_ends_writing_and_leaves_no_file)
 {
-	_cleanup_close_ int fd = open_library();
 	struct unwind_table_image image;
 	int status;
 	pid_t pid;
 
-	build(fd, &image);
+	build(library, &image);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid)
-		fill_disk(fd, &image);
+		fill_disk(library, &image);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(list_directory(NULL, 0), 0);
@@ -563,18 +570,21 @@ static int copy_file(int from, int to)
 
 static int make_copies(void **state)
 {
-	_cleanup_close_ int from = open_library(), to = -1;
+	_cleanup_close_ int to = -1;
 
 	(void)state;
+	library = open_library();
 	snprintf(copy, sizeof(copy), "%s", "/tmp/table-cache-copy-XXXXXX");
 	to = mkostemp(copy, O_CLOEXEC);
 	nameless = memfd_create("library", MFD_CLOEXEC);
-	return to < 0 || nameless < 0 || copy_file(from, to) || copy_file(from, nameless) ? -1 : 0;
+	return to < 0 || nameless < 0 || copy_file(library, to) || copy_file(library, nameless) ? -1
+												: 0;
 }
 
 static int delete_copies(void **state)
 {
 	(void)state;
+	close(library);
 	close(nameless);
 	return unlink(copy);
 }
@@ -583,7 +593,7 @@ static int delete_copies(void **state)
  * The table of what a file was is not that of what it is, whatever time it pretends to have. A file
  * without a name is not kept, however old.
  */
-TEST_WITH(the_table_of_a_changed_file_is_not_read, setup, teardown)
+TEST(the_table_of_a_changed_file_is_not_read)
 {
 	_cleanup_close_ int fd = open(copy, O_RDWR | O_CLOEXEC);
 	struct unwind_table_image built, read;
@@ -615,9 +625,9 @@ TEST_WITH(the_table_of_a_changed_file_is_not_read, setup, teardown)
 }
 
 /* A file with the build-id of another, its size and its bytes: what was built of it is not the other's table. */
-TEST_WITH(files_with_equal_build_ids_do_not_share_tables, setup, teardown)
+TEST(files_with_equal_build_ids_do_not_share_tables)
 {
-	_cleanup_close_ int library = open_library(), other = open(copy, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int other = open(copy, O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image built, read;
 	char path[512];
 
@@ -642,19 +652,19 @@ static void request(struct table_builder *b, int fd, enum table_effort effort,
 	assert_int_equal(built->id, 7);
 }
 
-TEST_WITH(builders_store_tables_and_read_them_again, setup, teardown)
+TEST(builders_store_tables_and_read_them_again)
 {
-	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct built_table first, second;
 	struct helper_pool *builders;
 	struct table_builder *b;
 
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(LIMIT, builders, open_cache(), &b), 0);
-	request(b, fd, TABLE_READ, &first);
+	request(b, library, TABLE_READ, &first);
 	assert_int_equal(first.err, -ENOENT);
 	assert_false(first.cached);
-	request(b, fd, TABLE_BUILD, &first);
+	request(b, library, TABLE_BUILD, &first);
 	assert_int_equal(first.err, 0);
 	assert_false(first.cached);
 	request(b, null, TABLE_BUILD, &second);
@@ -663,7 +673,7 @@ TEST_WITH(builders_store_tables_and_read_them_again, setup, teardown)
 	assert_int_equal(list_directory(NULL, 0), 1);
 	assert_int_equal(table_builder__new(LIMIT, builders, open_cache(), &b), 0);
 	for (int i = 0; i < 2; i++) {
-		request(b, fd, i ? TABLE_BUILD : TABLE_READ, &second);
+		request(b, library, i ? TABLE_BUILD : TABLE_READ, &second);
 		assert_int_equal(second.err, 0);
 		assert_true(second.cached);
 		assert_same(&first.image, &second.image);
@@ -673,7 +683,7 @@ TEST_WITH(builders_store_tables_and_read_them_again, setup, teardown)
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(table_builder__request(
 					 b, &(struct table_request){.id = i,
-								    .fd = fd,
+								    .fd = library,
 								    .effort = i % 2 ? TABLE_BUILD
 										    : TABLE_READ}),
 				 0);
@@ -682,9 +692,8 @@ TEST_WITH(builders_store_tables_and_read_them_again, setup, teardown)
 	unwind_table_image__fini(&first.image);
 }
 
-TEST_WITH(tables_refused_for_their_rows_are_counted, setup, teardown)
+TEST(tables_refused_for_their_rows_are_counted)
 {
-	_cleanup_close_ int fd = open_library();
 	struct table_refusals refusals;
 	struct built_table built;
 	struct helper_pool *builders;
@@ -693,7 +702,7 @@ TEST_WITH(tables_refused_for_their_rows_are_counted, setup, teardown)
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(1000, builders, NULL, &b), 0);
 	for (int i = 0; i < 3; i++) {
-		request(b, fd, TABLE_BUILD, &built);
+		request(b, library, TABLE_BUILD, &built);
 		assert_int_equal(built.err, -EFBIG);
 		assert_int_equal(built.refusal, TABLE_REFUSAL_ROWS);
 	}
@@ -704,4 +713,5 @@ TEST_WITH(tables_refused_for_their_rows_are_counted, setup, teardown)
 	helper_pool__free(builders);
 }
 
+EACH_TEST_WITH(setup, teardown);
 ALL_TESTS_WITH(make_copies, delete_copies);
