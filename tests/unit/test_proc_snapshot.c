@@ -90,6 +90,17 @@ static const struct mmap_event *reported_mapping(const struct reported *reported
 	return NULL;
 }
 
+/* One that was reported before MAPS_READ. */
+static const struct mmap_event *last_mapping(const struct reported *reported)
+{
+	size_t i = reported->events.count;
+
+	while (i-- && reported->events.data[i]->type != EVENT_MMAP)
+		;
+	assert_true(i < reported->events.count);
+	return (const void *)reported->events.data[i];
+}
+
 static struct proc_snapshot *open_snapshot(void)
 {
 	struct proc_snapshot *s = NULL;
@@ -278,8 +289,8 @@ TEST(a_snapshot_has_threads_and_mappings)
 	assert_null(reported_mapping(&reported, &reported)); /* the stack is no code */
 	assert_int_equal(reported.events.data[reported.events.count - 1]->type, EVENT_MAPS_READ);
 	for (size_t i = 0; i < reported.events.count; i++) {
-		assert_true(reported.events.data[i]->time == reported.events.data[0]->time);
 		assert_true(reported.events.data[i]->time >= before);
+		before = reported.events.data[i]->time;
 	}
 	reported_fini(&reported);
 
@@ -461,6 +472,43 @@ static size_t count_same(const struct reported *a, const struct reported *b)
 	return same;
 }
 
+/* Records that the kernel writes while a reader reads: of one mapping, at evenly spread times. */
+struct meanwhile {
+	struct proc_snapshot *s;
+	struct mmap_event record;
+	uint64_t since; /* 0: one record, of the time in it */
+	unsigned int count;
+};
+
+/* A catch_up of struct proc_readers. */
+static int map_meanwhile(void *context)
+{
+	struct meanwhile *m = context;
+	uint64_t now = monotonic_ns(), step = (now - m->since) / (m->count ? m->count : 1);
+
+	for (unsigned int i = 1; i <= m->count; i++) {
+		if (m->since)
+			m->record.header.time = m->since + i * step;
+		proc_snapshot__mapped(m->s, &m->record);
+	}
+	return 0;
+}
+
+/* What a reader reports of `pid` if these records are written meanwhile. */
+static void read_meanwhile(struct meanwhile *m, struct helper_pool *pool, pid_t pid,
+			   struct reported *reported)
+{
+	const struct proc_readers readers = {.pool = pool, .catch_up = map_meanwhile, .context = m};
+
+	proc_snapshot__use_readers(m->s, &readers);
+	assert_int_equal(proc_snapshot__process(m->s, pid, false, take, reported), 0);
+	assert_int_equal(reported->of_type[EVENT_MMAP], 0);
+	assert_true(proc_snapshot__pending_since(m->s) <= monotonic_ns());
+	assert_true(helper_pool__settle(pool, 60000000000ull));
+	assert_true(proc_snapshot__pending_since(m->s) == UINT64_MAX);
+	assert_int_equal(proc_snapshot__error(m->s), 0);
+}
+
 /* The same, whoever reads it: a process that a reader reads, one with more than fits a message, one that is gone. */
 TEST(readers_report_the_same_mappings_as_the_caller)
 {
@@ -477,13 +525,7 @@ TEST(readers_report_the_same_mappings_as_the_caller)
 
 	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
-	proc_snapshot__use_readers(s, pool, 0);
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
-	assert_int_equal(there.of_type[EVENT_MMAP], 0);
-	assert_true(proc_snapshot__pending_since(s) <= monotonic_ns());
-	assert_true(helper_pool__settle(pool, 60000000000ull));
-	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
-	assert_int_equal(proc_snapshot__error(s), 0);
+	read_meanwhile(&(struct meanwhile){.s = s}, pool, pid, &there);
 	assert_true(here.of_type[EVENT_MMAP] > MANY / 2);
 	assert_int_equal(there.of_type[EVENT_MMAP], here.of_type[EVENT_MMAP]);
 	assert_int_equal(count_same(&here, &there), here.of_type[EVENT_MMAP]);
@@ -496,6 +538,64 @@ TEST(readers_report_the_same_mappings_as_the_caller)
 	helper_pool__end(pool);
 	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
 	assert_int_equal(there.of_type[EVENT_MAPS_READ], 0);
+	reported_fini(&here);
+	reported_fini(&there);
+	proc_snapshot__free(s);
+	helper_pool__free(pool);
+}
+
+/*
+ * A mapping that is made while its process is read was not there when the reading began: what had been at
+ * its addresses is theirs until its record.
+ */
+TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
+{
+	static const helper_serve_fn services[] = {proc_maps__serve};
+	const struct helper_pool_options options = {.services = services,
+						    .service_count = 1,
+						    .class = HELPER_READER,
+						    .keeper = HELPER_READER_KEEPER};
+	struct reported here = {}, there = {};
+	struct proc_snapshot *s = open_snapshot();
+	struct meanwhile m = {.s = s, .count = 2000, .since = monotonic_ns()};
+	pid_t pid = start_child(map_much);
+	const struct mmap_event *one;
+	const struct event_header *last;
+	struct helper_pool *pool;
+	size_t all;
+
+	assert_int_equal(helper_pool__new(&options, &pool), 0);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
+	all = here.of_type[EVENT_MMAP];
+	one = last_mapping(&here);
+	m.record = (struct mmap_event){.pid = pid, .start = one->start + 1, .length = 1};
+	read_meanwhile(&m, pool, pid, &there);
+	assert_int_equal(there.of_type[EVENT_MMAP], all - 1);
+	assert_null(reported_mapping(&there, (void *)(uintptr_t)one->start));
+	last = (const void *)there.events.data[there.events.count - 1];
+	assert_int_equal(last->type, EVENT_MAPS_READ);
+	assert_in_range(last_mapping(&there)->header.time, m.since, last->time - 1);
+
+	/* of another process, and of before the reading: they say nothing */
+	reported_fini(&there);
+	m.record.pid++;
+	read_meanwhile(&m, pool, pid, &there);
+	assert_int_equal(there.of_type[EVENT_MMAP], all);
+	reported_fini(&there);
+	m.record.pid--;
+	m.record.header.time = m.since;
+	m.since = 0;
+	m.count = 1;
+	read_meanwhile(&m, pool, pid, &there);
+	assert_int_equal(there.of_type[EVENT_MMAP], all);
+
+	/* more than there is room for: all of it is left to records */
+	reported_fini(&there);
+	m.count = 5000;
+	read_meanwhile(&m, pool, pid, &there);
+	assert_int_equal(there.of_type[EVENT_MMAP], 0);
+	stop_child(pid);
+	helper_pool__end(pool);
 	reported_fini(&here);
 	reported_fini(&there);
 	proc_snapshot__free(s);

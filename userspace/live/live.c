@@ -127,6 +127,14 @@ static int release_until(struct live *live, uint64_t until, event_sink_fn sink, 
 
 static int push_from_rings(void *context, struct event_header *event);
 
+/* Passes on what the kernel has written: a catch_up of struct proc_readers. */
+int live_catch_up(void *context)
+{
+	struct live *live = context;
+
+	return bpf_session__drain(live->session, push_from_rings, live);
+}
+
 /* Reading /proc can take seconds, and the rings have no room for all that happens meanwhile. */
 int live_drain_in_time(struct live *live)
 {
@@ -135,7 +143,7 @@ int live_drain_in_time(struct live *live)
 	if (live->started || now < live->drained + LIVE_DRAIN_INTERVAL)
 		return 0;
 	live->drained = now;
-	return bpf_session__drain(live->session, push_from_rings, live);
+	return live_catch_up(live);
 }
 
 /* An event_push_fn: an event from /proc, which is of targets only, so it needs no check. */
@@ -250,6 +258,7 @@ static int push_from_rings(void *context, struct event_header *event)
 	case EVENT_SAMPLE:
 		return take_sample(live, (struct sample_event *)event);
 	case EVENT_MMAP:
+		proc_snapshot__mapped(live->proc, (const struct mmap_event *)event);
 		if (is_over_share(live, (const struct mmap_event *)event))
 			return 0;
 		return event_queue__push(live->sideband.queue, event);

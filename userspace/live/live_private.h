@@ -141,6 +141,8 @@ int live_release_task(void *live, struct task *task, enum task_end how);
 int live_push_from_proc(void *live, struct event_header *event);
 /* Takes answers of readers, until all are there or `patience` (ns) is over. 0 or negative errno. */
 int live_settle_readers(struct live *live, uint64_t patience);
+/* Takes what the rings have now, without passing it on. 0 or negative errno; `context` is the live. */
+int live_catch_up(void *context);
 /* While /proc is read, which can take seconds: reads the rings if due. 0 or negative errno. */
 int live_drain_in_time(struct live *live);
 /* Takes all that the rings have now. 0 or negative errno. */

@@ -263,7 +263,10 @@ static int init(struct live *live, const struct live_options *options)
 		err = proc_snapshot__new(&live->proc);
 	if (err)
 		return err;
-	proc_snapshot__use_readers(live->proc, live->readers, SERVICE_MAPS);
+	proc_snapshot__use_readers(live->proc, &(struct proc_readers){.pool = live->readers,
+								      .service = SERVICE_MAPS,
+								      .catch_up = live_catch_up,
+								      .context = live});
 	return add_parts(live, options);
 }
 

@@ -4,8 +4,8 @@
  *
  * The kernel reports no munmap. Instead, a new mapping replaces what lies under it, and a reading
  * of /proc drops what it did not find: readings are numbered, and each mapping has the number of
- * the last one that found it. A reading has the time of its beginning, so a mapping that appears
- * during it comes after it in the stream and is never dropped by it.
+ * the last one that found it. Mappings that a reading found are in the stream at the time when it
+ * began, and its end when it ended, so one that appears during it lies in between, and has its number.
  *
  * A process can have a hundred thousand mappings, and fork and map one more as often as it likes.
  * So the tree is a treap of counted nodes: a fork shares all of it, and a change copies the nodes
@@ -407,7 +407,7 @@ int mapping_table__add(struct mapping_table **table, const struct mapping *mappi
 		return -EINVAL;
 	found = mapping_table__find(*table, m.start);
 	known = found && says_the_same(found, &m);
-	if (known && !from_read)
+	if (known && !from_read && !(*table)->reading)
 		return MAPPING_KNOWN;
 
 	err = own_table(table);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "live/proc/exec_name.h"
@@ -113,9 +114,11 @@ int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *con
 	*result = (struct proc_maps_result){};
 	*tid = pid;
 	exec_name__read(dir, result->name);
+	result->began = monotonic_ns();
 	err = read_text(&text, "maps");
 	if (!err && !result->lines)
 		err = read_threads(&text, tid);
+	result->ended = monotonic_ns();
 	return err;
 }
 
@@ -128,6 +131,7 @@ struct maps_question {
 struct maps_answer {
 	int32_t err, tid;
 	uint64_t lines, size; /* bytes of the records */
+	uint64_t began, ended;
 	char name[PROC_COMM_SIZE];
 };
 
@@ -180,6 +184,8 @@ void proc_maps__serve(struct helper_job *job)
 		result.lines = 0;
 	}
 	answer->tid = tid;
+	answer->began = result.began;
+	answer->ended = result.ended;
 	memcpy(answer->name, result.name, sizeof(answer->name));
 	fd = bytes.count ? memory_with("sysprof-maps", bytes.data, bytes.count) : -1;
 	if (fd >= 0) {
@@ -247,6 +253,8 @@ int proc_maps__take(const struct helper_answer *from, pid_t *tid, maps_line_fn t
 		return 0;
 	memcpy(&answer, from->data, sizeof(answer));
 	snprintf(result->name, sizeof(result->name), "%.*s", PROC_COMM_SIZE - 1, answer.name);
+	result->began = answer.began;
+	result->ended = answer.ended;
 	if (!answer.err && !answer.size)
 		result->lines = answer.lines;
 	if (answer.err || !answer.size || answer.size > ANSWER_MAX || !from->fd_count)

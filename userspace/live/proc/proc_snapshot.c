@@ -39,6 +39,7 @@
 #define SUSPEND_MIN                                                                                \
 	5000000ULL /* ns; a smaller difference is caused by reading the clocks, not by a suspend */
 #define CPU_TIME_UNKNOWN UINT64_MAX
+#define MEANWHILE_MAX	 4096 /* mappings made while a process is read; each is a loop over them */
 
 _Static_assert(PROC_COMM_SIZE == EVENT_COMM_SIZE, "the names of one kernel");
 
@@ -47,9 +48,8 @@ struct proc_snapshot {
 	uint64_t tick_ns;
 	uint64_t suspended;	     /* see steady_suspended_ns */
 	VEC(pid_t) tids;	     /* of the process being read */
-	struct helper_pool *readers; /* of mappings, or NULL */
-	unsigned int service;
-	struct maps_source *pending; /* mappings that they are reading */
+	struct proc_readers readers; /* of mappings; without a pool: none */
+	struct maps_source *pending; /* what they are reading */
 	int err;		     /* of an answer */
 	/* the event being made */
 	union {
@@ -222,6 +222,11 @@ static int push_threads(struct proc_snapshot *s, int dir, pid_t pid, uint64_t ti
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
+/* What a process has mapped while its mappings were being read. */
+struct mapped_meanwhile {
+	uint64_t start, end, time;
+};
+
 /* The process whose mappings are being read. */
 struct maps_source {
 	struct maps_source *next; /* of those that readers read */
@@ -230,7 +235,26 @@ struct maps_source {
 	uint64_t time;
 	event_push_fn push;
 	void *context;
+	VEC(struct mapped_meanwhile) meanwhile;
+	bool meanwhile_left_out;	/* there was no room for all */
+	struct proc_maps_result result; /* of the reading, with its times */
 };
+
+/*
+ * Was something mapped there before the reading ended? Then the record says since when that has been
+ * there, and what was read may be it: it was not there at the beginning.
+ */
+static bool is_newer(const struct maps_source *source, const struct proc_mapping *mapping)
+{
+	for (size_t i = 0; i < source->meanwhile.count; i++) {
+		const struct mapped_meanwhile *later = &source->meanwhile.data[i];
+
+		if (later->time > source->result.began && later->time <= source->result.ended &&
+		    later->start < mapping->end && mapping->start < later->end)
+			return true;
+	}
+	return source->meanwhile_left_out;
+}
 
 /* A maps_line_fn. */
 static int push_mapping(void *context, const struct proc_mapping *mapping)
@@ -239,10 +263,12 @@ static int push_mapping(void *context, const struct proc_mapping *mapping)
 	struct mmap_event *e = &source->snapshot->event.mmap;
 	size_t path_size = mapping->path_size, size;
 
+	if (is_newer(source, mapping))
+		return 0;
 	if (path_size > EVENT_PATH_MAX - 1)
 		path_size = EVENT_PATH_MAX - 1;
 	size = offsetof(struct mmap_event, path) + path_size + 1;
-	begin_event(source->snapshot, EVENT_MMAP, event_aligned(size), source->time);
+	begin_event(source->snapshot, EVENT_MMAP, event_aligned(size), source->result.began);
 	e->pid = source->pid;
 	e->tid = source->tid;
 	e->start = mapping->start;
@@ -262,39 +288,40 @@ static int push_maps_read(const struct maps_source *source)
 {
 	struct maps_read_event *e = &source->snapshot->event.maps_read;
 
-	begin_event(source->snapshot, EVENT_MAPS_READ, sizeof(*e), source->time);
+	begin_event(source->snapshot, EVENT_MAPS_READ, sizeof(*e), source->result.ended);
 	e->pid = source->pid;
 	return source->push(source->context, &e->header);
 }
 
-static int push_program_name(const struct maps_source *source, const char *name)
+static int push_program_name(const struct maps_source *source)
 {
+	const char *name = source->result.name;
 	struct comm_event *e = &source->snapshot->event.comm;
 
 	if (!*name)
 		return 0;
-	begin_event(source->snapshot, EVENT_COMM, sizeof(*e), source->time);
+	begin_event(source->snapshot, EVENT_COMM, sizeof(*e), source->result.began);
 	e->pid = e->tid = source->pid;
 	snprintf(e->comm, sizeof(e->comm), "%s", name);
 	return source->push(source->context, &e->header);
 }
 
 /* What follows the mappings. */
-static int finish_maps(const struct maps_source *source, const struct proc_maps_result *result)
+static int finish_maps(const struct maps_source *source)
 {
-	int err = push_program_name(source, result->name);
+	int err = push_program_name(source);
 
-	return err || !result->lines ? err : push_maps_read(source);
+	return err || !source->result.lines ? err : push_maps_read(source);
 }
 
 static int push_maps_in_place(struct maps_source *source, int dir)
 {
-	struct proc_maps_result result;
-	int err = proc_maps__read(dir, source->pid, &source->tid, push_mapping, source, &result);
+	int err = proc_maps__read(dir, source->pid, &source->tid, push_mapping, source,
+				  &source->result);
 
 	if (err)
-		return is_fatal(err) || result.sink_failed ? err : 0;
-	return finish_maps(source, &result);
+		return is_fatal(err) || source->result.sink_failed ? err : 0;
+	return finish_maps(source);
 }
 
 /* ---- mappings that a reader reads ------------------------------------------------------------ */
@@ -308,19 +335,43 @@ static void unlink_source(struct maps_source *source)
 	*link = source->next;
 }
 
+static void maps_source__free(struct maps_source *source)
+{
+	vec_free(&source->meanwhile);
+	free(source);
+}
+
 /* A helper_answer_fn. Mappings that cannot be read cause no events. */
 static void take_maps(void *context, const struct helper_answer *answer)
 {
-	_cleanup_free_ struct maps_source *source = context;
-	struct proc_maps_result result;
-	int err;
+	struct maps_source *source = context;
+	struct proc_snapshot *s = source->snapshot;
+	/* without an answer perhaps at the end, when there are no more records */
+	int err = answer->refusal ? 0 : s->readers.catch_up(s->readers.context);
+	bool is_final = err != 0;
 
 	unlink_source(source);
-	err = proc_maps__take(answer, &source->tid, push_mapping, source, &result);
-	if (!err)
-		err = finish_maps(source, &result);
-	if (err && (is_fatal(err) || result.sink_failed) && !source->snapshot->err)
-		source->snapshot->err = err;
+	if (!err) {
+		err = proc_maps__take(answer, &source->tid, push_mapping, source, &source->result)
+			      ?: finish_maps(source);
+		is_final = is_fatal(err) || source->result.sink_failed;
+	}
+	if (err && is_final && !s->err)
+		s->err = err;
+	maps_source__free(source);
+}
+
+void proc_snapshot__mapped(struct proc_snapshot *s, const struct mmap_event *record)
+{
+	const struct mapped_meanwhile mapped = {.start = record->start,
+						.end = record->start + record->length,
+						.time = record->header.time};
+
+	for (struct maps_source *source = s->pending; source; source = source->next) {
+		if ((uint32_t)source->pid == record->pid && !source->meanwhile_left_out)
+			source->meanwhile_left_out = source->meanwhile.count == MEANWHILE_MAX ||
+						     vec_push(&source->meanwhile, mapped);
+	}
 }
 
 static int request_maps(const struct maps_source *source, int dir)
@@ -334,7 +385,8 @@ static int request_maps(const struct maps_source *source, int dir)
 	*pending = *source;
 	pending->next = s->pending;
 	s->pending = pending;
-	err = proc_maps__request(s->readers, s->service, source->pid, dir, take_maps, pending);
+	err = proc_maps__request(s->readers.pool, s->readers.service, source->pid, dir, take_maps,
+				 pending);
 	if (!err)
 		return 0;
 	s->pending = pending->next;
@@ -359,11 +411,9 @@ int proc_snapshot__error(struct proc_snapshot *s)
 	return err;
 }
 
-void proc_snapshot__use_readers(struct proc_snapshot *s, struct helper_pool *readers,
-				unsigned int service)
+void proc_snapshot__use_readers(struct proc_snapshot *s, const struct proc_readers *readers)
 {
-	s->readers = readers;
-	s->service = service;
+	s->readers = *readers;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -373,7 +423,12 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 {
 	uint64_t time = monotonic_ns();
 	_cleanup_close_ int dir = proc_open_process(s->proc_fd, pid);
-	struct maps_source source = {NULL, s, pid, pid, time, push, context};
+	struct maps_source source = {.snapshot = s,
+				     .pid = pid,
+				     .tid = pid,
+				     .time = time,
+				     .push = push,
+				     .context = context};
 	struct proc_stat stat;
 	int err;
 
@@ -391,7 +446,7 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 		err = push_threads(s, dir, pid, time, push, context);
 	if (err || (stat.flags & PROC_FLAG_KTHREAD))
 		return err;
-	return s->readers ? request_maps(&source, dir) : push_maps_in_place(&source, dir);
+	return s->readers.pool ? request_maps(&source, dir) : push_maps_in_place(&source, dir);
 }
 
 int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context)

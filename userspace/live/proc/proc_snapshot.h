@@ -4,7 +4,8 @@
  *
  * Everything may vanish at any time. A process that is gone causes no events, or those of the part
  * that was read. Errors are -ENOMEM, what `push` returned, and a missing /proc. Events carry
- * EVENT_FROM_PROC and the CLOCK_MONOTONIC time of just before their process was read.
+ * EVENT_FROM_PROC and the CLOCK_MONOTONIC time of just before they were read; EVENT_MAPS_READ that of
+ * just after.
  */
 #ifndef LIVE_PROC_PROC_SNAPSHOT_H
 #define LIVE_PROC_PROC_SNAPSHOT_H
@@ -23,16 +24,31 @@ struct helper_pool;
 int proc_snapshot__new(struct proc_snapshot **snapshot);
 void proc_snapshot__free(struct proc_snapshot *s);
 
+/* What reads mappings in the place of the caller. */
+struct proc_readers {
+	struct helper_pool *pool; /* ends (helper_pool__end()) before the snapshot is freed */
+	unsigned int service;	  /* proc_maps__serve is this service of the pool */
+	/*
+	 * Passes all records that the kernel has written until now to proc_snapshot__mapped(), if
+	 * they are of mappings. 0, or an error of proc_snapshot__error().
+	 */
+	int (*catch_up)(void *context);
+	void *context;
+};
+
 /*
- * From now on these processes read mappings, with proc_maps__serve as this service of theirs: a
- * process can block its reader. Events come later, when the pool's owner takes its answers. The
- * pool must end (helper_pool__end()) before the snapshot is freed.
+ * From now on these processes read mappings: a process can block its reader. Events come later, when
+ * the pool's owner takes its answers.
  */
-void proc_snapshot__use_readers(struct proc_snapshot *s, struct helper_pool *readers,
-				unsigned int service);
+void proc_snapshot__use_readers(struct proc_snapshot *s, const struct proc_readers *readers);
+/*
+ * A record of the kernel. If the process is being read, it decides since when what was found at these
+ * addresses has been there.
+ */
+void proc_snapshot__mapped(struct proc_snapshot *s, const struct mmap_event *record);
 /* The time of the oldest mappings being read, or UINT64_MAX. Later events must wait for them. */
 uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s);
-/* The error of `push`, or -ENOMEM, since the last call. */
+/* The error of `push` or `catch_up`, or -ENOMEM, since the last call. */
 int proc_snapshot__error(struct proc_snapshot *s);
 
 /*
