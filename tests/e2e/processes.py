@@ -17,6 +17,7 @@ from librecorded import recorded
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHAIN = ("outer", "middle", "inner", "leaf")
 SLACK_NS = 2_000_000
+CLOCKS_NS = 100_000  # by which the times of a sample and of the program may differ
 PERIOD_NS = 1e9 / 999
 
 
@@ -74,7 +75,7 @@ def test_libraries_in_turns_at_one_address():
     path = scratch("dl.json.gz")
     reported = Facts(record("-g", "fp", "-o", path, "--", fixture("dl"), "50", "1.5").out)
     turns = [(row[0], *map(int, row[1:4])) for row in reported.all("turn")]
-    assert len(turns) >= 20 and reported.number("addresses") < len(turns), "no address was reused"
+    assert len(turns) >= 6 and reported.number("addresses") < len(turns), "no address was reused"
     thread = max(firefox_threads(path), key=lambda t: t.count)  # not what it was before exec
     seen = {"libdl_one": 0, "libdl_two": 0}
     for when, frames in thread.samples():
@@ -84,7 +85,7 @@ def test_libraries_in_turns_at_one_address():
                      "libdl_two_spin": "libdl_two", "two_inner": "libdl_two"}.get(name)
             assert not owner or os.path.basename(library) == owner + ".so", (name, library)
             if owner:
-                assert any(t[0] == owner and t[1] - SLACK_NS <= when <= t[2] + SLACK_NS
+                assert any(t[0] == owner and t[1] - CLOCKS_NS <= when <= t[2] + CLOCKS_NS
                            for t in turns), f"{name} at {when}: {turns}"
         if turn and turn[1] + SLACK_NS <= when <= turn[2] - SLACK_NS:
             names = [name for name, _ in frames]
