@@ -4,15 +4,11 @@
  * deadline, not more. A stopped process stands for one that waits for a file system.
  */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -67,14 +63,13 @@ static int request_finder(struct file_finder *f, struct question *q)
 	return file_finder__find(f, &q->request, &q->counts, &q->found);
 }
 
-static void a_finder_finds_debug_files_and_packages(void **state)
+TEST(a_finder_finds_debug_files_and_packages)
 {
 	struct file_finder *f = finder(PATIENT);
 	struct question q;
 	struct stat st;
 	char name[512];
 
-	(void)state;
 	place_for("root", "id1", "id1.debug");
 	run("cp plain1.debug root/opt/app/; printf 12345 >root/opt/app/prog.dwp");
 	open_question(&q, "id1.stripped", 0);
@@ -104,14 +99,13 @@ static void a_finder_finds_debug_files_and_packages(void **state)
 }
 
 /* A module is sought once, while it stays the same; its process is that of the next run, whose counts are its own. */
-static void a_search_is_recalled_only_if_nothing_has_changed(void **state)
+TEST(a_search_is_recalled_only_if_nothing_has_changed)
 {
 	struct file_finder *f = finder(PATIENT);
 	struct found_files found;
 	struct question q;
 	pid_t child;
 
-	(void)state;
 	place_for("root", "id1", "id1.debug");
 	open_question(&q, "id1.stripped", 0);
 	assert_int_equal(file_finder__start(f), 0);
@@ -156,7 +150,7 @@ static void a_search_is_recalled_only_if_nothing_has_changed(void **state)
 	file_finder__free(f);
 }
 
-static void only_regular_files_within_a_limit_are_opened(void **state)
+TEST(only_regular_files_within_a_limit_are_opened)
 {
 	struct file_finder *f = finder(PATIENT);
 	_cleanup_close_ int root = open_scratch("root", O_PATH | O_DIRECTORY);
@@ -164,7 +158,6 @@ static void only_regular_files_within_a_limit_are_opened(void **state)
 	struct debug_file_request r = {.elf_fd = module, .root_fd = root, .path = "/opt/app/x.dwo"};
 	char name[512];
 
-	(void)state;
 	run("echo >root/opt/app/x.dwo; mkfifo root/opt/app/y.dwo");
 	fd = file_finder__open(f, &r, 100);
 	assert_true(fd >= 0);
@@ -196,14 +189,13 @@ static uint64_t status_of(pid_t pid, const char *name)
 }
 
 /* It may read what it likes, and nothing else. */
-static void reading_is_the_only_privilege_of_the_process(void **state)
+TEST(reading_is_the_only_privilege_of_the_process)
 {
 	const uint64_t reads = UINT64_C(1) << 2; /* CAP_DAC_READ_SEARCH */
 	struct file_finder *f = finder(PATIENT);
 	struct question q;
 	pid_t child;
 
-	(void)state;
 	open_question(&q, "id1.stripped", 0);
 	assert_int_equal(request_finder(f, &q), 0);
 	close_question(&q);
@@ -239,14 +231,13 @@ static void stop_child(struct file_finder *f)
 	assert_int_equal(kill(file_finder__child(f), SIGSTOP), 0);
 }
 
-static void files_of_a_user_stay_closed_after_a_hang(void **state)
+TEST(files_of_a_user_stay_closed_after_a_hang)
 {
 	struct file_finder *f = finder(HASTY);
 	uint64_t begin, abandoned;
 	struct question q;
 	pid_t child;
 
-	(void)state;
 	stop_child(f);
 	child = file_finder__child(f);
 	open_question(&q, "id1.stripped", TENANT);
@@ -278,7 +269,7 @@ static void files_of_a_user_stay_closed_after_a_hang(void **state)
 }
 
 /* A copy in memory is of the user whose file it is a copy of. */
-static void a_hang_with_a_copy_counts_against_its_user(void **state)
+TEST(a_hang_with_a_copy_counts_against_its_user)
 {
 	struct file_finder *f = finder(HASTY);
 	_cleanup_close_ int root = open_scratch("root", O_PATH | O_DIRECTORY);
@@ -287,7 +278,6 @@ static void a_hang_with_a_copy_counts_against_its_user(void **state)
 		.elf_fd = copy, .user = TENANT, .root_fd = root, .path = "/opt/app/x.dwo"};
 	uint64_t abandoned;
 
-	(void)state;
 	run("echo >root/opt/app/x.dwo");
 	stop_child(f);
 	abandoned = file_finder__abandoned(f);
@@ -303,12 +293,11 @@ static void a_hang_with_a_copy_counts_against_its_user(void **state)
 	file_finder__free(f);
 }
 
-static void a_killed_process_is_replaced_by_the_next_request(void **state)
+TEST(a_killed_process_is_replaced_by_the_next_request)
 {
 	struct file_finder *f = finder(PATIENT);
 	struct question q;
 
-	(void)state;
 	stop_child(f);
 	assert_int_equal(kill(file_finder__child(f), SIGKILL), 0);
 	open_question(&q, "id1.stripped", 0);
@@ -329,13 +318,12 @@ static int give_up(void *context, const char *what, uint64_t done, uint64_t tota
 }
 
 /* While it hangs the user cancels. */
-static void a_request_can_be_cancelled_during_a_hang(void **state)
+TEST(a_request_can_be_cancelled_during_a_hang)
 {
 	struct file_finder *f = finder(PATIENT);
 	struct question q;
 	int calls = 0;
 
-	(void)state;
 	stop_child(f);
 	open_question(&q, "id1.stripped", 0);
 	q.request.progress = give_up;
@@ -347,14 +335,13 @@ static void a_request_can_be_cancelled_during_a_hang(void **state)
 	file_finder__free(f);
 }
 
-static void requests_beyond_the_budget_of_a_user_are_refused(void **state)
+TEST(requests_beyond_the_budget_of_a_user_are_refused)
 {
 	const struct finder_limits limits = {
 		.silence_ns = PATIENT, .user_ns = 1, .others_ns = PATIENT};
 	struct file_finder *f = file_finder__new(&limits);
 	struct question q;
 
-	(void)state;
 	open_question(&q, "id1.stripped", TENANT);
 	assert_int_equal(request_finder(f, &q), 0);
 	assert_int_equal(request_finder(f, &q), -EDQUOT);
@@ -376,14 +363,13 @@ static bool is_stuck_until(struct liveness *l, pid_t pid, uint64_t from, uint64_
 }
 
 /* A child that runs, then one that is stopped, and one that sleeps. */
-static void only_a_sleeping_process_counts_as_stuck(void **state)
+TEST(only_a_sleeping_process_counts_as_stuck)
 {
 	struct liveness l = {}, other = {};
 	struct rusage usage;
 	int status;
 	pid_t pid = fork(), sleeper;
 
-	(void)state;
 	assert_true(pid >= 0);
 	if (!pid)
 		for (;;)
@@ -415,20 +401,5 @@ static void only_a_sleeping_process_counts_as_stuck(void **state)
 	assert_int_equal(end_process(sleeper, 60 * SECOND, &status, &usage), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_finder_finds_debug_files_and_packages),
-		TEST(a_search_is_recalled_only_if_nothing_has_changed),
-		TEST(only_regular_files_within_a_limit_are_opened),
-		TEST(reading_is_the_only_privilege_of_the_process),
-		TEST(files_of_a_user_stay_closed_after_a_hang),
-		TEST(a_hang_with_a_copy_counts_against_its_user),
-		TEST(a_killed_process_is_replaced_by_the_next_request),
-		TEST(a_request_can_be_cancelled_during_a_hang),
-		TEST(requests_beyond_the_budget_of_a_user_are_refused),
-		TEST(only_a_sleeping_process_counts_as_stuck),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+ALL_TESTS_WITH(setup, teardown);
+EACH_TEST_WITH(empty_root, NULL);
