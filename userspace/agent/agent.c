@@ -16,7 +16,6 @@
 #include "agent/window_clock.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "base/minmax.h"
 #include "session/session.h"
 
 #define SECOND	      UINT64_C(1000000000)

@@ -77,10 +77,8 @@ struct child {
 	pid_t pid;
 	int socket, listener; /* listener -1: none, or not yet */
 	bool greeted;
-	bool indexes; /* it makes an index when it has answered */
 	uint64_t deadline;
-	unsigned int seconds; /* of CPU that it may take … */
-	uint64_t cost;	      /* … ns that its job had taken before */
+	unsigned int seconds; /* of CPU that it may take */
 	struct liveness liveness;
 };
 
@@ -189,13 +187,10 @@ static void leave(struct task *task, bool by_all)
 	task->job->report.state = SYMBOL_STATE_LEFT;
 }
 
-static void add_costs(struct sealed_job *job, const struct rusage *usage)
+static uint64_t cpu_time_of(const struct rusage *usage)
 {
-	uint64_t peak = (uint64_t)usage->ru_maxrss << 10;
-
-	job->cpu_time += (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * SECOND_NS +
-			 (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
-	job->peak_memory = max_u64(job->peak_memory, peak);
+	return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * SECOND_NS +
+	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
 }
 
 /* Returns what was set aside, except for `used` ns. */
@@ -228,33 +223,27 @@ static void count_large(struct run *r, struct child *child)
 	r->large_since = monotonic_ns();
 }
 
-/* Removes the child from the run. */
-static void release_child(struct run *r, struct child *child)
-{
-	const struct sealed_job *job = child->task->job;
-
-	give_back(r, job->user, child->seconds, job->cpu_time - child->cost);
-	if (child->is_large)
-		quota__give(r->large, QUOTA_NOBODY, 1);
-	*child = r->children[--r->child_count];
-}
-
-/* Ends the child, however far it is; its wait status. */
+/* Ends the child, however far it is, and removes it from the run; its wait status. */
 static int end_child(struct run *r, struct child *child)
 {
+	struct sealed_job *job = child->task->job;
 	struct rusage usage = {};
 	int status = 0;
 
 	if (end_process(child->pid, REAP_NS, &status, &usage)) {
-		child->task->job->abandoned++;
+		job->abandoned++;
 		log_debug(LOG_SYMBOLS, "%s: sealed child %d does not end: left behind",
 			  name_of(child->task), child->pid);
 	}
 	close(child->socket);
 	if (child->listener >= 0)
 		close(child->listener);
-	add_costs(child->task->job, &usage);
-	release_child(r, child);
+	job->cpu_time += cpu_time_of(&usage);
+	job->peak_memory = max_u64(job->peak_memory, (uint64_t)usage.ru_maxrss << 10);
+	give_back(r, job->user, child->seconds, cpu_time_of(&usage));
+	if (child->is_large)
+		quota__give(r->large, QUOTA_NOBODY, 1);
+	*child = r->children[--r->child_count];
 	return status;
 }
 
@@ -303,9 +292,7 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 				.pid = pid,
 				.socket = socket,
 				.listener = -1,
-				.indexes = request.wants_index,
 				.seconds = seconds,
-				.cost = task->job->cpu_time,
 				.deadline = deadline_of(r, seconds)};
 	count_large(r, child);
 	r->child_count++;
@@ -453,8 +440,8 @@ static void take_index(struct task *task)
 static void finish_child(struct run *r, struct child *child, int error, enum child_end end)
 {
 	struct task *task = child->task;
-	bool good = (!error || child->indexes) && task->answers.finished && !task->answers.error;
-	bool indexes = child->indexes;
+	bool indexes = task->answers.takes_index;
+	bool good = (!error || indexes) && task->answers.finished && !task->answers.error;
 	int status = end_child(r, child);
 
 	if (good) {
