@@ -70,6 +70,9 @@ static inline struct sealed_window seal(const char *format, const struct agent_w
 	return sealed;
 }
 
+#define _cleanup_made_	 _cleanup_(made_window__fini)
+#define _cleanup_sealed_ _cleanup_(sealed_window__fini)
+
 static inline uint8_t *unzip(const void *bytes, size_t size, size_t *out_size)
 {
 	uint64_t offset;

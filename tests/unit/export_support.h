@@ -8,8 +8,21 @@
 #include <cjson/cJSON.h>
 
 #include "unit.h"
+#include "base/cleanup.h"
 #include "formats/out/exporters.h"
 #include "golden/profiles.h"
+
+static inline void cleanup_fixture(struct fixture *f)
+{
+	profile_builder__free(f->b);
+}
+#define _cleanup_fixture_ _cleanup_(cleanup_fixture)
+
+static inline void cleanup_cjson(cJSON **json)
+{
+	cJSON_Delete(*json);
+}
+#define _cleanup_cjson_ _cleanup_(cleanup_cjson)
 
 static inline const struct profile *finish(struct fixture *f)
 {

@@ -52,6 +52,7 @@ static inline void import_done(struct imported *i)
 {
 	profile_builder__free(i->b);
 }
+#define _cleanup_imported_ _cleanup_(import_done)
 
 /* To compare profiles whose tables differ: each frame has its definition, and no address. */
 static bool put_definitions;

@@ -74,7 +74,7 @@ static struct totals totals_of_push(const struct sealed_window *sealed)
 
 static void check_sums(const struct profile *p, size_t services)
 {
-	struct made_window m;
+	_cleanup_made_ struct made_window m;
 	struct sealed_window sealed;
 	struct totals t;
 	uint64_t ticks, cpu;
@@ -102,13 +102,12 @@ static void check_sums(const struct profile *p, size_t services)
 		assert_int_equal(ticks, t.samples);
 		sealed_window__fini(&sealed);
 	}
-	made_window__fini(&m);
 }
 
 /* All ticks and all CPU time, [not sampled] and last moments included, however bad the names are. */
 TEST(requests_add_up_to_the_profile)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 
 	for (size_t i = 0; i < NAMED_PROFILES; i++) {
 		const struct profile *p = build_profile(&f, named_profiles[i].name);
@@ -118,14 +117,13 @@ TEST(requests_add_up_to_the_profile)
 		profile_builder__free(f.b);
 	}
 	check_sums(build_random(&f, 3, 40, 4000), 7);
-	profile_builder__free(f.b);
 }
 
 TEST(one_window_gives_the_same_bytes_twice)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp", "dir"};
-	struct made_window m;
-	struct fixture f;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
 
 	made_window__init(&m, build_random(&f, 5, 12, 900), 4);
 	for (size_t i = 0; i < 4; i++) {
@@ -142,15 +140,13 @@ TEST(one_window_gives_the_same_bytes_twice)
 		sealed_window__fini(&a);
 		sealed_window__fini(&b);
 	}
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 TEST(an_empty_window_is_not_pushed)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
-	struct made_window m;
-	struct fixture f;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
 
 	made_window__init(&m, build_profile(&f, "empty"), 1);
 	for (size_t i = 0; i < 3; i++) {
@@ -159,8 +155,6 @@ TEST(an_empty_window_is_not_pushed)
 		assert_int_equal(sealed.request_count, 0);
 		sealed_window__fini(&sealed);
 	}
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* ---- splitting ------------------------------------------------------------------------------- */
@@ -203,9 +197,9 @@ static void check_times(const struct totals *t)
 /* 20,000 samples are more than Pyroscope takes in a profile; 12,000 long names are more than it takes at once. */
 static void check_split(size_t stacks, size_t name_size, size_t parts, size_t requests)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	struct totals t;
 	uint64_t ticks = 0;
 
@@ -230,9 +224,6 @@ static void check_split(size_t stacks, size_t name_size, size_t parts, size_t re
 	for (size_t i = 0; i < sealed.request_count; i++)
 		ticks += sealed.requests[i].samples;
 	assert_int_equal(ticks, stacks);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 TEST(a_profile_with_too_many_samples_is_split)
@@ -248,9 +239,9 @@ TEST(a_window_with_too_many_bytes_takes_several_requests)
 /* A stack that is too deep keeps its leaf; of one that is too big alone something stays. */
 static void check_deep(size_t depth, size_t name_size, uint64_t wanted_depth)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	struct thread_id thread;
 	struct stack_id stack = {0};
 	char name[4096];
@@ -285,9 +276,6 @@ static void check_deep(size_t depth, size_t name_size, uint64_t wanted_depth)
 	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
 	assert_true(contains(plain, size, "the_leaf"));
 	free(plain);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 TEST(a_stack_that_is_too_deep_keeps_its_leaf)
@@ -302,9 +290,9 @@ TEST(a_stack_that_is_too_deep_keeps_its_leaf)
 
 TEST(many_services_share_one_request)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	struct totals t;
 
 	made_window__init(&m, build_random(&f, 9, 200, 2000), 50);
@@ -312,9 +300,6 @@ TEST(many_services_share_one_request)
 	assert_int_equal(sealed.request_count, 1);
 	t = totals_of_push(&sealed);
 	assert_int_equal(t.series, 50);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* The profile of series number `number` of a request. */
@@ -340,7 +325,7 @@ static uint8_t *profile_of_series(const struct sink_request *request, size_t num
 TEST(profiles_of_services_do_not_depend_on_others)
 {
 	struct made_window m, alone;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 9, 40, 800);
 	struct sealed_window all, one;
 
@@ -367,15 +352,14 @@ TEST(profiles_of_services_do_not_depend_on_others)
 	}
 	sealed_window__fini(&all);
 	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* Addresses of one line are one frame; another line is another. */
 TEST(addresses_of_one_line_are_one_frame)
 {
-	struct fixture f;
-	struct made_window m;
-	struct sealed_window sealed;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_made_ struct made_window m;
+	_cleanup_sealed_ struct sealed_window sealed;
 	struct thread_id thread;
 	struct location_id first, second, other;
 	struct totals t;
@@ -399,9 +383,6 @@ TEST(addresses_of_one_line_are_one_frame)
 	t = totals_of_push(&sealed);
 	assert_int_equal(t.rows, 3); /* line 10 calling line 11, line 10, line 11 */
 	assert_int_equal(t.samples, 5);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* A varint field of a message; 0: it has none. */
@@ -415,9 +396,9 @@ static uint64_t number_in(const struct wire *message, uint32_t field)
 /* Rows of one file stand together, and so do the names of functions: that is what makes the request small. */
 TEST(rows_of_one_file_and_function_names_stand_together)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	uint64_t last_mapping = 0, names = 0, last_name = 0, first_file = UINT64_MAX;
 	struct wire row;
 	uint8_t *profile;
@@ -446,17 +427,14 @@ TEST(rows_of_one_file_and_function_names_stand_together)
 	assert_true(names > 20);
 	assert_true(last_name < first_file);
 	free(profile);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* Of the same labels and the same time one of two would be dropped. */
 TEST(services_with_the_same_labels_have_different_times)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	struct totals t;
 
 	made_window__init(&m, build_random(&f, 9, 20, 200), 4);
@@ -466,9 +444,6 @@ TEST(services_with_the_same_labels_have_different_times)
 	t = totals_of_push(&sealed);
 	assert_int_equal(t.parts_of_first, 4);
 	check_times(&t);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* One bad label makes backends refuse what they refuse of a request: it is left out, the rest goes. */
@@ -479,7 +454,7 @@ TEST(only_services_with_a_bad_label_are_left_out)
 						   {"name", "\xff"},   {"service_name", "twice"}};
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	struct made_window m;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 9, 20, 200);
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -498,7 +473,6 @@ TEST(only_services_with_a_bad_label_are_left_out)
 		}
 		made_window__fini(&m);
 	}
-	profile_builder__free(f.b);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -523,9 +497,9 @@ static const struct profile *build_half_named(struct fixture *f)
 
 TEST(unnamed_frames_get_synthetic_names_only_on_request)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	uint8_t *plain;
 	size_t size;
 
@@ -544,20 +518,17 @@ TEST(unnamed_frames_get_synthetic_names_only_on_request)
 	assert_false(contains(plain, size, "+0x"));
 	assert_true(contains(plain, size, "main"));
 	free(plain);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* ---- the other formats ----------------------------------------------------------------------- */
 
 TEST(a_parca_request_is_json_with_gzipped_profiles)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	const cJSON *series, *labels;
-	cJSON *json;
+	_cleanup_cjson_ cJSON *json;
 
 	made_window__init(&m, build_profile(&f, "processes"), 2);
 	sealed = seal("parca", &m.window, true);
@@ -579,18 +550,14 @@ TEST(a_parca_request_is_json_with_gzipped_profiles)
 		string(cJSON_GetArrayItem(get(cJSON_GetArrayItem(series, 0), "samples"), 0),
 		       "rawProfile"),
 		"H4sI", 4);
-	cJSON_Delete(json);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* Element 0 of each table is there and is the zero value; an empty link, or Parca refuses it. */
 TEST(otlp_tables_begin_with_the_zero_value)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	struct wire dictionary, row;
 	uint8_t *plain;
 	size_t size;
@@ -613,9 +580,6 @@ TEST(otlp_tables_begin_with_the_zero_value)
 	assert_true(contains(plain, size, "host.name"));
 	assert_true(contains(plain, size, "process.executable.build_id.gnu"));
 	free(plain);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /*
@@ -624,9 +588,9 @@ TEST(otlp_tables_begin_with_the_zero_value)
  */
 TEST(otlp_and_files_give_the_interrupt_context_of_samples)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	struct wire dictionary, resource, scope, profile, sample;
 	unsigned int samples = 0, with = 0;
 	uint8_t *plain;
@@ -664,19 +628,16 @@ TEST(otlp_and_files_give_the_interrupt_context_of_samples)
 	sealed = seal("pyroscope", &m.window, true);
 	assert_int_equal(sealed.series_invalid, 0);
 	assert_int_equal(totals_of_push(&sealed).samples, 4);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 /* Names are made of times alone, whatever services are called. */
 TEST(names_of_files_are_made_of_times_alone)
 {
-	struct made_window m;
-	struct fixture f;
-	struct sealed_window sealed;
+	_cleanup_made_ struct made_window m;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_sealed_ struct sealed_window sealed;
 	uint8_t *plain;
-	cJSON *json;
+	_cleanup_cjson_ cJSON *json;
 	size_t size;
 
 	made_window__init(&m, build_profile(&f, "processes"), 2);
@@ -696,10 +657,6 @@ TEST(names_of_files_are_made_of_times_alone)
 	assert_int_equal(((char *)sealed.requests[1].body)[sealed.requests[1].size - 1], '\n');
 	assert_ptr_equal(memchr(sealed.requests[1].body, '\n', sealed.requests[1].size),
 			 (char *)sealed.requests[1].body + sealed.requests[1].size - 1);
-	cJSON_Delete(json);
-	sealed_window__fini(&sealed);
-	made_window__fini(&m);
-	profile_builder__free(f.b);
 }
 
 TEST(sink_formats_are_found_by_their_names)

@@ -315,29 +315,28 @@ TEST(base64_that_is_written_is_read_back_at_any_size)
 	}
 }
 
+static void write_base64(FILE *out, char *input)
+{
+	FILE *base64 = base64_writer(out);
+
+	fputs(input, base64);
+	assert_int_equal(fclose(base64), 0);
+}
+
 static void is_library(FILE *out, char *input)
 {
 	fputs(is_library_path(input) ? "yes" : "no", out);
 }
 
-static const struct text_verb verbs[] = {{"sequence", show_sequence},
-					 {"sanitize", sanitize},
-					 {"string", write_string},
-					 {"times", write_times},
-					 {"decimals", write_decimals},
-					 {"integers", write_integers},
-					 {"nested", write_nested},
-					 {"number", read_number},
-					 {"seconds", read_seconds},
-					 {"size", read_size},
-					 {"share", read_share},
-					 {"list", read_list},
-					 {"cpus", read_cpus},
-					 {"hex", read_hex},
-					 {"bytes", read_bytes},
-					 {"span", read_span},
-					 {"base64", read_base64},
-					 {"library", is_library},
-					 {}};
+static const struct text_verb verbs[] = {{"sequence", show_sequence},  {"sanitize", sanitize},
+					 {"string", write_string},     {"times", write_times},
+					 {"decimals", write_decimals}, {"integers", write_integers},
+					 {"nested", write_nested},     {"number", read_number},
+					 {"seconds", read_seconds},    {"size", read_size},
+					 {"share", read_share},	       {"list", read_list},
+					 {"cpus", read_cpus},	       {"hex", read_hex},
+					 {"bytes", read_bytes},	       {"span", read_span},
+					 {"base64", read_base64},      {"to base64", write_base64},
+					 {"library", is_library},      {}};
 
 TEXT_TABLE("base_text", verbs, NULL, NULL);

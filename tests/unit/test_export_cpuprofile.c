@@ -64,7 +64,7 @@ static void check_thread(const struct profile *p, uint32_t id)
 {
 	const struct profile_thread *thread = &p->threads[id];
 	const struct export_request options = {.thread = {id}};
-	cJSON *file = export_json(&cpuprofile_exporter, p, &options);
+	_cleanup_cjson_ cJSON *file = export_json(&cpuprofile_exporter, p, &options);
 	const cJSON *own = get(file, "$sysprof");
 	size_t node_count, count, delta_count, cpu_count, real = 0;
 	struct node *nodes = read_nodes(file, &node_count);
@@ -104,12 +104,11 @@ static void check_thread(const struct profile *p, uint32_t id)
 	free(samples);
 	free(deltas);
 	free(cpu);
-	cJSON_Delete(file);
 }
 
 TEST(every_thread_has_its_stacks_times_and_cpu_time)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p;
 
 	for (size_t i = 0; i < NAMED_PROFILES; i++) {
@@ -123,14 +122,14 @@ TEST(every_thread_has_its_stacks_times_and_cpu_time)
 	p = build_random(&f, 11, 6, 1200);
 	for (uint32_t t = 1; t < p->thread_count; t++)
 		check_thread(p, t);
-	profile_builder__free(f.b);
 }
 
 /* 101 samples in a second are 101 ms of work, and idleness stands for the rest of it. */
 TEST(idle_time_fills_the_gaps_between_samples)
 {
-	struct fixture f;
-	cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "gaps"), NULL);
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_cjson_ cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "gaps"),
+						  NULL);
 	size_t count;
 	struct node *nodes = read_nodes(file, &count);
 	double duration = number(file, "endTime") - number(file, "startTime"), hits = 0, work = 0;
@@ -142,19 +141,15 @@ TEST(idle_time_fills_the_gaps_between_samples)
 	}
 	assert_float_equal(work * duration / hits / 1000, 101, 1.5);
 	free(nodes);
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
 }
 
 /* A path of any bytes is a URL of plain ones; a relative one is none. */
 TEST(only_absolute_paths_become_percent_encoded_urls)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
-	char *text = export_text(&cpuprofile_exporter, p, NULL);
+	_cleanup_free_ char *text = export_text(&cpuprofile_exporter, p, NULL);
 
 	assert_non_null(strstr(text, "\"file:///src/%FF%20%22%23%3F%25.c\""));
 	assert_null(strstr(text, "relative"));
-	free(text);
-	profile_builder__free(f.b);
 }

@@ -141,7 +141,7 @@ static const struct profile_thread *find_thread(const struct profile *p, const c
 
 static void check_file(const struct profile *p)
 {
-	cJSON *file = export_json(&firefox_exporter, p, NULL);
+	_cleanup_cjson_ cJSON *file = export_json(&firefox_exporter, p, NULL);
 	const cJSON *json;
 	struct columns c;
 	size_t threads = 0, wanted = 0;
@@ -158,7 +158,6 @@ static void check_file(const struct profile *p)
 		wanted += p->threads[i].samples[SAMPLE_CPU].count > 0;
 	assert_int_equal(threads, wanted);
 	columns__fini(&c);
-	cJSON_Delete(file);
 }
 
 TEST(every_sample_leads_back_to_its_stack)
@@ -194,8 +193,9 @@ static double item(const cJSON *array, int i)
 /* [F2] The unit is declared, the first delta is 0, and so are those over idle times. */
 TEST(cpu_deltas_are_zero_initially_and_over_idle_times)
 {
-	struct fixture f;
-	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "gaps"), NULL);
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_cjson_ cJSON *file = export_json(&firefox_exporter, build_profile(&f, "gaps"),
+						  NULL);
 	const cJSON *samples = get(element(get(file, "threads"), 0), "samples");
 	const cJSON *time = get(samples, "time"), *delta = get(samples, "threadCPUDelta");
 	int idle = 0;
@@ -209,8 +209,6 @@ TEST(cpu_deltas_are_zero_initially_and_over_idle_times)
 		idle++;
 	}
 	assert_int_equal(idle, 3);
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
 }
 
 /* ---- a crowd --------------------------------------------------------------------------------- */
@@ -245,8 +243,8 @@ static void expect_threads(const cJSON *file, const char *key, const int *wanted
 TEST(a_crowd_shows_its_main_thread_and_the_busiest)
 {
 	static const int few[] = {0, 400, 401, 402, 450}, busiest[] = {450};
-	struct fixture f;
-	cJSON *file = export_crowd(&f, 3, 50, 49);
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_cjson_ cJSON *file = export_crowd(&f, 3, 50, 49);
 
 	expect_threads(file, "initialVisibleThreads", few, 5);
 	expect_threads(file, "initialSelectedThreads", busiest, 1);
@@ -256,8 +254,6 @@ TEST(a_crowd_shows_its_main_thread_and_the_busiest)
 	assert_int_equal(cJSON_GetArraySize(get(get(file, "meta"), "initialVisibleThreads")),
 			 1 + 15);
 	expect_threads(file, "initialSelectedThreads", busiest, 1);
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
 }
 
 /* ---- markers and counters -------------------------------------------------------------------- */
@@ -265,12 +261,12 @@ TEST(a_crowd_shows_its_main_thread_and_the_busiest)
 /* A million flaws are few markers, which count all of them. */
 TEST(flaws_become_few_markers_that_count_them_all)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	struct location_id code;
 	struct thread_id thread;
 	const cJSON *marker, *markers, *section, *entry;
 	uint64_t reported = 0, cut = 0, spans = 0;
-	cJSON *file;
+	_cleanup_cjson_ cJSON *file;
 
 	fixture__init(&f, 400000);
 	f.process = add_process(&f, 42, "fixture", 0, 0);
@@ -297,17 +293,15 @@ TEST(flaws_become_few_markers_that_count_them_all)
 		cJSON_ArrayForEach (entry, get(section, "entries"))
 			spans += !strcmp(string(entry, "label"), "Something was lost in");
 	assert_in_range(spans, 1000, 2048);
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
 }
 
 /* A long path of a control group is cut between two characters. */
 TEST(a_long_cgroup_path_is_cut_between_characters)
 {
 	static char path[(5 << 20) + 2];
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const char *cut;
-	cJSON *file;
+	_cleanup_cjson_ cJSON *file;
 
 	path[0] = '/';
 	for (size_t i = 1; i + 2 < sizeof(path); i += 2)
@@ -322,8 +316,6 @@ TEST(a_long_cgroup_path_is_cut_between_characters)
 		     "cgroup");
 	assert_int_equal(strlen(cut), 1 + 125 * 2 + strlen("…"));
 	assert_string_equal(cut + 249, "ä…");
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
 }
 
 /* The parts of a process's CPU time add up, however its threads' samples lie. */

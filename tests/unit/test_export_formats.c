@@ -38,7 +38,7 @@ TEST(exporters_are_found_by_their_exact_names)
 TEST(a_full_disk_is_an_export_error)
 {
 	struct export_request request = {0};
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 
 	request.profile = build_random(&f, 1, 4, 4000); /* more than a FILE's buffer */
 	for (const struct exporter *const *e = exporters(); *e; e++) {
@@ -55,7 +55,6 @@ TEST(a_full_disk_is_an_export_error)
 		assert_true(err < 0);
 		fclose(full);
 	}
-	profile_builder__free(f.b);
 }
 
 /* [C11] For all formats. */
@@ -83,7 +82,7 @@ TEST(equal_profiles_are_exported_as_equal_bytes)
 
 TEST(an_unknown_thread_is_an_invalid_request)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct export_request request = {
 		.profile = build_profile(&f, "gaps"),
 		.out = fopen("/dev/null", "we"),
@@ -93,12 +92,11 @@ TEST(an_unknown_thread_is_an_invalid_request)
 	assert_non_null(request.out);
 	assert_int_equal(cpuprofile_exporter.write(&request), -EINVAL);
 	fclose(request.out);
-	profile_builder__free(f.b);
 }
 
 TEST(the_busiest_thread_is_that_with_the_most_events)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
 
 	assert_string_equal(profile__string(p, p->threads[export_busiest_thread(p).v].name),
@@ -106,7 +104,6 @@ TEST(the_busiest_thread_is_that_with_the_most_events)
 	profile_builder__free(f.b);
 	p = build_profile(&f, "empty");
 	assert_int_equal(export_busiest_thread(p).v, 0);
-	profile_builder__free(f.b);
 }
 
 /* Text of a size, which may have zeros before its end. */
@@ -141,14 +138,13 @@ static int write_dump(const struct profile *p, FILE *out)
 static void assert_writes(int (*write)(const struct profile *p, FILE *out), const struct profile *p,
 			  const char *wanted)
 {
-	char *data = NULL;
+	_cleanup_free_ char *data = NULL;
 	size_t size;
 	FILE *out = open_memstream(&data, &size);
 
 	assert_int_equal(write(p, out), 0);
 	fclose(out);
 	assert_has(data, size, wanted);
-	free(data);
 }
 
 static int write_page(const struct profile *p, FILE *out)
@@ -169,7 +165,7 @@ TEST(a_figure_is_in_every_format)
 		{&trace_exporter, "\"inlinedLeftOut\":98765,"},
 		{&text_exporter, "# stacks     98765 inlined functions left out\n"},
 	};
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	struct profile p = *build_profile(&f, "recursion");
 
 	p.inlined_left_out = 98765;
@@ -183,18 +179,16 @@ TEST(a_figure_is_in_every_format)
 	assert_writes(write_page, &p, "{\"count\":98765,\"text\":\"inlined functions left out\"}");
 	assert_writes(write_comments, &p, "left out: 98765 inlined functions");
 	assert_writes(write_dump, &p, "\ninlined-left-out 98765\n");
-	profile_builder__free(f.b);
 }
 
 /* Files are in the goldens. */
 TEST(page_and_comments_show_the_counts_of_visits)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, "waits");
 
 	assert_writes(write_page, p, "\"visits\":{\"hz\":200,\"cpu_ns\":12345,\"due\":20,");
 	assert_writes(write_comments, p, "visits: 19 of 20 due at 200 a second, 0.000 s of CPU;");
-	profile_builder__free(f.b);
 }
 
 /* Each has a key and a text: a row of an X-macro of event.h that is not in the table has neither. */

@@ -3,7 +3,6 @@
 #include "export_support.h"
 #include "formats/out/html_data.h"
 
-#include "base/base64.h"
 #include "formats/out/exporters.h"
 
 static char *data_of(const struct profile *p, size_t *size)
@@ -147,12 +146,12 @@ static void check_samples(const struct profile *p, const cJSON *words, const cha
 
 static void check_data(const char *name)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, name);
 	size_t size, text_size;
-	char *data = data_of(p, &size);
+	_cleanup_free_ char *data = data_of(p, &size);
 	const char *at = data;
-	cJSON *words = read_words(&at);
+	_cleanup_cjson_ cJSON *words = read_words(&at);
 
 	assert_int_equal(counted(words, "threads") + 1, p->thread_count ? p->thread_count : 1);
 	for (uint64_t i = 0; i < counted(words, "strings"); i++) {
@@ -163,9 +162,6 @@ static void check_data(const char *name)
 	skip_numbers(&at, 2 * counted(words, "nodes"));
 	skip_numbers(&at, 3 * counted(words, "processes") + 6 * counted(words, "threads"));
 	check_samples(p, words, at, data + size);
-	cJSON_Delete(words);
-	free(data);
-	profile_builder__free(f.b);
 }
 
 TEST(times_and_weights_of_samples_survive_the_encoding)
@@ -176,20 +172,17 @@ TEST(times_and_weights_of_samples_survive_the_encoding)
 
 TEST(equal_frames_are_merged)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, "recursion");
 	size_t size;
-	char *data = data_of(p, &size);
+	_cleanup_free_ char *data = data_of(p, &size);
 	const char *at = data;
-	cJSON *words = read_words(&at);
+	_cleanup_cjson_ cJSON *words = read_words(&at);
 
 	/* fib, main, min, clamp, schedule, do_syscall_64, __libc_start_call_main */
 	assert_int_equal(counted(words, "functions"), 7);
 	/* fib has three lines of its own, and one below what was inlined */
 	assert_int_equal(counted(words, "frames"), 7 + 3);
-	cJSON_Delete(words);
-	free(data);
-	profile_builder__free(f.b);
 }
 
 static const char base64_digits[] =
@@ -204,7 +197,7 @@ static __attribute__((noinline)) char *page_of(const struct profile *p)
 /* Nothing of a profile is in the page but as base64. */
 TEST(no_name_is_in_the_markup)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
 	char *page = page_of(p), *again;
 	const char *mark = strstr(page, "id=\"profile\">");
@@ -223,39 +216,11 @@ TEST(no_name_is_in_the_markup)
 	assert_string_equal(page, again);
 	free(page);
 	free(again);
-	profile_builder__free(f.b);
-}
-
-TEST(base64_is_padded_to_whole_groups)
-{
-	static const struct {
-		const char *in, *out;
-	} cases[] = {
-		{"", ""},
-		{"f", "Zg=="},
-		{"fo", "Zm8="},
-		{"foo", "Zm9v"},
-		{"foob", "Zm9vYg=="},
-		{"fooba", "Zm9vYmE="},
-		{"foobar", "Zm9vYmFy"},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *data = NULL;
-		size_t size = 0;
-		FILE *memory = open_memstream(&data, &size), *out = base64_writer(memory);
-
-		fputs(cases[i].in, out);
-		assert_int_equal(fclose(out), 0);
-		assert_int_equal(fclose(memory), 0);
-		assert_string_equal(data, cases[i].out);
-		free(data);
-	}
 }
 
 TEST(a_full_disk_is_an_error)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	struct export_request request = {.profile = build_profile(&f, "processes")};
 
 	request.out = fopen("/dev/full", "we");
@@ -263,5 +228,4 @@ TEST(a_full_disk_is_an_error)
 	setvbuf(request.out, NULL, _IONBF, 0);
 	assert_true(html_exporter.write(&request) < 0);
 	fclose(request.out);
-	profile_builder__free(f.b);
 }

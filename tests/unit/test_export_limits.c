@@ -92,7 +92,7 @@ static void assert_utf8(const char *bytes)
 /* 4,000 bytes a thousand times are 4 MB, and less than 4 MiB and a KiB each: nothing is cut. */
 TEST(names_that_fit_are_whole)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 1, NAME_SIZE);
 	size_t size;
 
@@ -101,14 +101,13 @@ TEST(names_that_fit_are_whole)
 	free(export_bytes(&folded_exporter, p, requesting(), &size));
 	assert_true(size > DEPTH * NAME_SIZE);
 	assert_int_equal(left_out.names, 0);
-	profile_builder__free(f.b);
 }
 
 TEST(folded_names_are_cut)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 3, NAME_SIZE);
-	char *out = export_text(&folded_exporter, p, requesting());
+	_cleanup_free_ char *out = export_text(&folded_exporter, p, requesting());
 
 	assert_int_equal(left_out.names, 3);
 	assert_int_equal(left_out.name_size, 1024);
@@ -116,19 +115,17 @@ TEST(folded_names_are_cut)
 	assert_true(strlen(out) > 3 * 1000 * DEPTH);
 	assert_non_null(strstr(out, "…;"));
 	assert_utf8(out);
-	free(out);
-	profile_builder__free(f.b);
 }
 
 /* Chains in a hundred frames of forty samples: as short as names get. */
 TEST(folded_names_are_cut_as_short_as_is_needed)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	struct location_id location;
 	struct stack_id stack = {};
 	struct thread_id thread;
 	const struct profile *p;
-	char *out;
+	_cleanup_free_ char *out;
 
 	fixture__init(&f, 100000);
 	thread = one_thread(&f);
@@ -146,14 +143,12 @@ TEST(folded_names_are_cut_as_short_as_is_needed)
 	out = export_text(&folded_exporter, p, requesting());
 	assert_int_equal(left_out.name_size, 64);
 	assert_int_equal(left_out.names, 64);
-	free(out);
-	profile_builder__free(f.b);
 }
 
 TEST(names_of_trees_are_cut)
 {
 	static const struct exporter *const trees[] = {&cpuprofile_exporter, &trace_exporter};
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 3, NAME_SIZE);
 
 	for (size_t i = 0; i < 2; i++) {
@@ -164,7 +159,6 @@ TEST(names_of_trees_are_cut)
 		assert_int_equal(left_out.names, 3);
 		cJSON_Delete(json);
 	}
-	profile_builder__free(f.b);
 }
 
 static size_t report_size(const struct profile *p, bool callers, bool json)
@@ -186,7 +180,7 @@ static size_t report_size(const struct profile *p, bool callers, bool json)
 
 TEST(names_of_reports_are_cut)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 3, NAME_SIZE);
 
 	for (int i = 0; i < 4; i++) {
@@ -194,20 +188,19 @@ TEST(names_of_reports_are_cut)
 		assert_int_equal(left_out.name_size, 1024);
 		assert_int_equal(left_out.names, 3);
 	}
-	profile_builder__free(f.b);
 }
 
 /* A gap of 10 million periods: the hits are all of them. */
 TEST(idle_samples_stand_for_several_periods)
 {
 	const uint64_t periods = 10000000;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	struct location_id location;
 	const struct profile *p;
 	struct thread_id thread;
 	const cJSON *node;
 	double hits = 0;
-	cJSON *json;
+	_cleanup_cjson_ cJSON *json;
 	size_t count;
 
 	fixture__init(&f, 100);
@@ -228,15 +221,13 @@ TEST(idle_samples_stand_for_several_periods)
 			hits += number(node, "hitCount");
 	}
 	assert_true(hits >= periods && hits <= periods + 100);
-	cJSON_Delete(json);
-	profile_builder__free(f.b);
 }
 
 /* One stack under many names of its thread is as many samples of a pprof file, in their order. */
 TEST(many_names_of_one_stack)
 {
 	enum { NAMES = 20000 };
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p;
 	struct stack_id stack;
 	struct thread_id thread;
@@ -253,5 +244,4 @@ TEST(many_names_of_one_stack)
 	p = finish(&f);
 	free(export_bytes(&pprof_exporter, p, requesting(), &size));
 	assert_true(size > 0);
-	profile_builder__free(f.b);
 }

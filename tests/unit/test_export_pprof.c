@@ -48,12 +48,11 @@ static void check_sums(const struct profile *p)
 
 TEST(all_ticks_and_cpu_time_are_exported)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 
 	for (size_t i = 0; i < NAMED_PROFILES; i++) {
 		check_sums(build_profile(&f, named_profiles[i].name));
 		profile_builder__free(f.b);
 	}
 	check_sums(build_random(&f, 3, 6, 1200));
-	profile_builder__free(f.b);
 }

@@ -46,8 +46,9 @@ static void assert_valid_utf8(const char *text)
 
 TEST(control_characters_are_escaped_in_folded_stacks)
 {
-	struct fixture f;
-	char *text = export_text(&folded_exporter, build_profile(&f, "hostile"), NULL);
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_free_ char *text = export_text(&folded_exporter, build_profile(&f, "hostile"),
+						NULL);
 	size_t lines = 0;
 
 	assert_valid_utf8(text);
@@ -61,14 +62,12 @@ TEST(control_characters_are_escaped_in_folded_stacks)
 	assert_non_null(strstr(text, "\n__proto__;new line  and \\xff\\xfe\\xc0\\xaf;LLLL"));
 	assert_non_null(strstr(text, "[unknown];operator\"\" _x: \\ \\x09\\x1b[31m;[unknown] 1\n"));
 	assert_non_null(strstr(text, "\ntrailing;operator"));
-	free(text);
-	profile_builder__free(f.b);
 }
 
 /* Byte order, no line twice, and no sample lost. */
 TEST(folded_lines_are_sorted_and_keep_all_samples)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 5, 20, 8000);
 	char *text = export_text(&folded_exporter, p, NULL), *rest = text, *line, *last = NULL;
 	unsigned long samples = 0;
@@ -80,7 +79,6 @@ TEST(folded_lines_are_sorted_and_keep_all_samples)
 	}
 	assert_int_equal(samples, p->sample_count);
 	free(text);
-	profile_builder__free(f.b);
 }
 
 /* Names that begin as others do: their order is that of whole lines, counts included. */
@@ -90,7 +88,7 @@ TEST(names_that_are_prefixes_sort_by_whole_lines)
 					    "a:b", "a1",     "ab",  "a 1 "};
 	struct location_id places[9];
 	struct thread_id thread;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	unsigned int time = 1;
 	char *text, *rest, *line, *last = NULL;
 	size_t lines = 0;
@@ -117,7 +115,6 @@ TEST(names_that_are_prefixes_sort_by_whole_lines)
 	}
 	assert_int_equal(lines, 8 * 8 + 8); /* the space at the end of one is cut off */
 	free(text);
-	profile_builder__free(f.b);
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
@@ -125,7 +122,7 @@ TEST(names_that_are_prefixes_sort_by_whole_lines)
 /* Self samples add up to all samples, and no total is above them, whatever the grouping. */
 TEST(self_samples_add_up_in_every_grouping)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 9, 15, 3000);
 
 	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
@@ -146,15 +143,14 @@ TEST(self_samples_add_up_in_every_grouping)
 		assert_true(self == (double)p->sample_count);
 		cJSON_Delete(report);
 	}
-	profile_builder__free(f.b);
 }
 
 TEST(rows_beyond_the_top_are_counted)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 9, 15, 3000);
-	cJSON *report = report_json(p, REPORT_FUNCTION, 3);
-	char *text = report_text(p, REPORT_FUNCTION, 3, false);
+	_cleanup_cjson_ cJSON *report = report_json(p, REPORT_FUNCTION, 3);
+	_cleanup_free_ char *text = report_text(p, REPORT_FUNCTION, 3, false);
 	const char *more;
 
 	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 3);
@@ -162,14 +158,11 @@ TEST(rows_beyond_the_top_are_counted)
 	more = strstr(text, " more\n");
 	assert_non_null(more);
 	assert_int_equal(strlen(more), strlen(" more\n"));
-	free(text);
-	cJSON_Delete(report);
-	profile_builder__free(f.b);
 }
 
 TEST(every_report_is_printable_utf8)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, "hostile");
 
 	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
@@ -180,5 +173,4 @@ TEST(every_report_is_printable_utf8)
 			assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
 		free(text);
 	}
-	profile_builder__free(f.b);
 }

@@ -17,9 +17,9 @@ TEST(ids_and_times_continue_from_chunk_to_chunk)
 	struct location_id places[3];
 	double time = 0, next_id = 1;
 	size_t chunks = 0;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const cJSON *event;
-	cJSON *file;
+	_cleanup_cjson_ cJSON *file;
 
 	fixture__init(&f, 130000);
 	f.process = add_process(&f, 1, "a", 0, 0);
@@ -57,6 +57,4 @@ TEST(ids_and_times_continue_from_chunk_to_chunk)
 	}
 	assert_int_equal(chunks, 3);
 	assert_true(time == (double)(AT(120000) / 1000));
-	cJSON_Delete(file);
-	profile_builder__free(f.b);
 }

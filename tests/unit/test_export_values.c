@@ -297,10 +297,9 @@ static void cpuprofile(FILE *out, char *input)
 
 static void convert_url(FILE *out, char *input)
 {
-	char *path = file_url_path(input);
+	_cleanup_free_ char *path = file_url_path(input);
 
 	fputs(path ?: "no file", out);
-	free(path);
 }
 
 /* ---- pprof ----------------------------------------------------------------------------------- */

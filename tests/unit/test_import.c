@@ -125,7 +125,7 @@ static void assert_every_cut_is_refused(const char *text, size_t size)
 static void import_input(FILE *out, char *input)
 {
 	size_t size;
-	char *text = expanded(input, &size);
+	_cleanup_free_ char *text = expanded(input, &size);
 
 	forget_profile();
 	current = import_bytes(text, size);
@@ -135,7 +135,6 @@ static void import_input(FILE *out, char *input)
 		put_profile(out, current.p);
 	if (!current.err && *text == '{')
 		assert_every_cut_is_refused(text, size);
-	free(text);
 }
 
 /* A file that a tracer that was killed left. */
@@ -144,7 +143,7 @@ static void import_input_without_its_end(FILE *out, char *input)
 	static const char *const ends[] = {"]", " ] \n", "", ",\n"};
 	char *whole = NULL, *part = NULL;
 	size_t size, text_length;
-	char *text = expanded(input, &text_length);
+	_cleanup_free_ char *text = expanded(input, &text_length);
 
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		char *longer = malloc(text_length + 8);
@@ -166,7 +165,6 @@ static void import_input_without_its_end(FILE *out, char *input)
 	forget_profile();
 	current = import_bytes(text, text_length - 1);
 	put_failure(out, &current, text, text_length - 1);
-	free(text);
 }
 
 /* The profile of the case as folded stacks, with lines. */
@@ -209,7 +207,7 @@ static void export_place(FILE *out, char *input)
 	const cJSON *frame;
 	size_t size;
 	char *text = expanded(input, &size);
-	cJSON *json;
+	_cleanup_cjson_ cJSON *json;
 
 	forget_profile();
 	current = import_good(text);
@@ -218,7 +216,6 @@ static void export_place(FILE *out, char *input)
 	frame = get(cJSON_GetArrayItem(get(json, "nodes"), 1), "callFrame");
 	fprintf(out, "%s %s:%.0f:%.0f", string(frame, "functionName"), string(frame, "url"),
 		number(frame, "lineNumber"), number(frame, "columnNumber"));
-	cJSON_Delete(json);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -280,8 +277,8 @@ static void walk_json(FILE *out, char *input)
 
 TEST(json_nested_too_deep_is_refused)
 {
-	struct imported i;
-	char *text = malloc(200001);
+	_cleanup_imported_ struct imported i;
+	_cleanup_free_ char *text = malloc(200001);
 
 	memset(text, '[', 100000);
 	memset(text + 100000, ']', 100000);
@@ -290,8 +287,6 @@ TEST(json_nested_too_deep_is_refused)
 	i = import_text(text);
 	assert_int_equal(i.err, -E2BIG);
 	assert_non_null(strstr(i.failure.what, "nested deeper"));
-	import_done(&i);
-	free(text);
 }
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
@@ -382,7 +377,7 @@ static struct packed pack_hard(const void *bytes, size_t size)
 TEST(data_that_unpack_beyond_the_limit_are_refused)
 {
 	size_t size = 200 << 20;
-	char *zeros = calloc(size, 1);
+	_cleanup_free_ char *zeros = calloc(size, 1);
 	struct packed packed = pack_hard(zeros, size);
 	struct imported i = import_bytes(packed.data, packed.size);
 	uint8_t *out = NULL;
@@ -401,7 +396,6 @@ TEST(data_that_unpack_beyond_the_limit_are_refused)
 				      &out_size, &offset),
 			 -EFBIG);
 	free(packed.data);
-	free(zeros);
 }
 
 /* ---- too deep --------------------------------------------------------------------------------- */
@@ -409,8 +403,8 @@ TEST(data_that_unpack_beyond_the_limit_are_refused)
 TEST(folded_stacks_that_are_too_deep_or_have_a_nul_are_refused)
 {
 	size_t size = 400000;
-	char *deep = malloc(size + 8);
-	struct imported i;
+	_cleanup_free_ char *deep = malloc(size + 8);
+	_cleanup_imported_ struct imported i;
 
 	for (size_t n = 0; n < size; n += 6)
 		memcpy(deep + n, "a;b 1\n", 6);
@@ -430,8 +424,6 @@ TEST(folded_stacks_that_are_too_deep_or_have_a_nul_are_refused)
 	i = import_text(deep);
 	assert_int_equal(i.err, 0);
 	assert_int_equal(i.p->stacks[i.p->threads[1].samples[SAMPLE_CPU].stack[0].v].depth, 100000);
-	import_done(&i);
-	free(deep);
 }
 
 static char *chain_of_nodes(unsigned int depth)
@@ -457,8 +449,8 @@ static char *chain_of_nodes(unsigned int depth)
 
 TEST(stacks_beyond_the_depth_limit_are_refused)
 {
-	char *text = chain_of_nodes(100000);
-	struct imported i = import_good(text);
+	_cleanup_free_ char *text = chain_of_nodes(100000);
+	_cleanup_imported_ struct imported i = import_good(text);
 
 	assert_int_equal(i.p->stacks[i.p->threads[1].samples[SAMPLE_CPU].stack[0].v].depth, 100000);
 	import_done(&i);
@@ -466,8 +458,6 @@ TEST(stacks_beyond_the_depth_limit_are_refused)
 	text = chain_of_nodes(200000);
 	i = import_text(text);
 	assert_int_equal(i.err, -E2BIG);
-	import_done(&i);
-	free(text);
 }
 
 /* ---- ours, read back -------------------------------------------------------------------------- */
@@ -482,9 +472,9 @@ static void read_back(FILE *out, char *input)
 		       {"cpuprofile", &cpuprofile_exporter},
 		       {"pprof", &pprof_exporter}};
 	const char *profile = strsep(&input, " ");
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	size_t size, n = 0;
-	char *bytes;
+	_cleanup_free_ char *bytes;
 
 	!strcmp(profile, "events") ? events_profile(&f) : interrupted_profile(&f);
 	while (strcmp(formats[n].name, input))
@@ -494,8 +484,6 @@ static void read_back(FILE *out, char *input)
 	current = import_bytes(bytes, size);
 	assert_int_equal(current.err, 0);
 	put_profile(out, current.p);
-	free(bytes);
-	profile_builder__free(f.b);
 }
 
 static bool __attribute__((noinline)) same_but_recording(const char *a, const char *b)
@@ -650,7 +638,7 @@ TEST(samples_and_cpu_time_survive_a_round_trip)
 
 TEST(a_profile_is_read_back_with_the_same_stacks)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, "recursion");
 	char *text = export_text(&firefox_exporter, p, NULL), *again, *read, *written;
 
@@ -662,7 +650,6 @@ TEST(a_profile_is_read_back_with_the_same_stacks)
 	free(again);
 	free(read);
 	free(written);
-	profile_builder__free(f.b);
 }
 
 static const struct text_verb verbs[] = {

@@ -115,7 +115,7 @@ static void assert_adds_up(const struct report_tree *tree, uint64_t samples, uin
 
 TEST(totals_are_self_plus_children_plus_cut_nodes)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 4, 12, 4000);
 
 	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
@@ -130,14 +130,13 @@ TEST(totals_are_self_plus_children_plus_cut_nodes)
 			}
 		}
 	}
-	profile_builder__free(f.b);
 }
 
 /* The tables say the same: self is what the roots of the callers have, total the tops of all that is below. */
 TEST(roots_of_callers_have_self_values_of_the_table)
 {
 	static const enum report_by groupings[] = {REPORT_FUNCTION, REPORT_LINE, REPORT_DSO};
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 8, 6, 3000);
 
 	for (size_t g = 0; g < sizeof(groupings) / sizeof(groupings[0]); g++) {
@@ -159,13 +158,12 @@ TEST(roots_of_callers_have_self_values_of_the_table)
 		report_tree__fini(&tree);
 		free(rows);
 	}
-	profile_builder__free(f.b);
 }
 
 /* A file does not call itself, in neither direction. */
 TEST(a_dso_does_not_call_itself)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 2, 4, 2000);
 
 	for (int callers = 0; callers <= 1; callers++) {
@@ -180,7 +178,6 @@ TEST(a_dso_does_not_call_itself)
 		}
 		report_tree__fini(&tree);
 	}
-	profile_builder__free(f.b);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -229,8 +226,8 @@ TEST(branch_lines_that_do_not_fit_are_counted)
 	struct location_id locations[41];
 	struct thread_id thread;
 	struct stack_id stack = {0};
-	struct fixture f;
-	char *text;
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_free_ char *text;
 
 	fixture__init(&f, 100);
 	thread = add_thread(&f, add_process(&f, 7, "deep", 0, 0), 7, true, "deep", 0);
@@ -250,8 +247,6 @@ TEST(branch_lines_that_do_not_fit_are_counted)
 	text = report(finish(&f), &options, 0);
 	assert_non_null(strstr(text, " f39\n"));
 	assert_non_null(strstr(text, "+31 "));
-	free(text);
-	profile_builder__free(f.b);
 }
 
 /* A stack that is as deep as one may be takes neither recursion nor squared time. */
@@ -260,7 +255,7 @@ TEST(a_stack_of_the_greatest_depth_becomes_a_tree)
 	struct stack_id stack = {0};
 	struct report_tree tree;
 	struct thread_id thread;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f;
 	const struct profile *p;
 	struct location_id locations[2];
 
@@ -280,5 +275,4 @@ TEST(a_stack_of_the_greatest_depth_becomes_a_tree)
 		assert_adds_up(&tree, 1, 0);
 		report_tree__fini(&tree);
 	}
-	profile_builder__free(f.b);
 }
