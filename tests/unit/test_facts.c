@@ -54,7 +54,7 @@ static const char *reported(void)
 	return text;
 }
 
-TEST(the_list_of_facts)
+TEST(facts_are_kept_once_and_within_their_room)
 {
 	begin(32);
 	assert_true(fact_text__add(&facts, "a:", "b", "value", 5));
@@ -85,7 +85,7 @@ static void pick(const void *text, size_t size, const char *names, size_t names_
 
 #define PICK(text, names) pick(text, sizeof(text) - 1, names, sizeof(names))
 
-TEST(only_what_is_on_the_list)
+TEST(only_requested_variables_are_picked)
 {
 	PICK("PATH=/bin\0AWS_SECRET=x\0DD_SERVICE=shop\0DD_SERVICE_X=1\0XDD_SERVICE=2\0",
 	     "DD_SERVICE\0DD_VERSION");
@@ -106,7 +106,7 @@ TEST(only_what_is_on_the_list)
 	assert_string_equal(reported(), "env:A=\xff\xfe\n\x1b[31m|");
 }
 
-TEST(environments_that_are_large)
+TEST(large_environments_are_picked_from)
 {
 	size_t size = 1 << 20;
 	char *text = malloc(size);
@@ -126,7 +126,7 @@ TEST(environments_that_are_large)
 	free(text);
 }
 
-TEST(names_that_may_be_requested)
+TEST(only_valid_variable_names_may_be_requested)
 {
 	char name[ENVIRONMENT_NAME_MAX + 1];
 
@@ -146,7 +146,7 @@ TEST(names_that_may_be_requested)
 
 /* ---- command lines --------------------------------------------------------------------------- */
 
-TEST(command_lines_that_are_forged)
+TEST(malformed_command_lines_have_no_subject)
 {
 	char subject[COMMAND_SUBJECT_SIZE], long_name[512];
 
@@ -203,8 +203,10 @@ static size_t make_resource(uint8_t *at)
 	return size + put_attribute(at + size, 1, "service.version", "1.2");
 }
 
-TEST(contexts)
+TEST(contexts_are_read_as_far_as_they_are_sound)
 {
+	static const char WHOLE[] = "otel:service.name=shop|otel:service.version=1.2|"
+				    "otel:k8s.pod.name=shop-0|";
 	uint8_t resource[128], message[256];
 	size_t size = make_resource(resource), whole;
 
@@ -213,19 +215,20 @@ TEST(contexts)
 	whole = put_field(message, 1, resource, size);
 	whole += put_attribute(message + whole, 2, "k8s.pod.name", "shop-0");
 	decode(message, whole);
-	assert_string_equal(
-		reported(),
-		"otel:service.name=shop|otel:service.version=1.2|otel:k8s.pod.name=shop-0|");
+	assert_string_equal(reported(), WHOLE);
 	/* cut anywhere, it is read as far as it goes */
-	for (size_t i = 0; i < whole; i++)
+	for (size_t i = 0; i < whole; i++) {
 		decode(message, i);
-	/* any byte changed */
+		assert_int_equal(strncmp(WHOLE, reported(), strlen(reported())), 0);
+	}
+	/* any byte changed: nothing but what may be reported is */
 	for (size_t i = 0; i < whole; i++)
 		for (unsigned int value = 0; value < 256; value += 15) {
 			uint8_t kept = message[i];
 
 			message[i] = (uint8_t)value;
 			decode(message, whole);
+			assert_true(facts.count <= 3 && !strstr(reported(), "hidden"));
 			message[i] = kept;
 		}
 	/* messages in messages in messages */
@@ -239,42 +242,36 @@ TEST(contexts)
 
 /* ---- real processes -------------------------------------------------------------------------- */
 
-struct received {
+/* Of the running test. */
+static struct {
 	VEC(struct facts_event *) events;
 	unsigned int cgroups;
-};
+} received;
 
 /* An event_push_fn. */
 static int receive(void *context, struct event_header *event)
 {
-	struct received *received = context;
 	struct facts_event *copy;
 
+	(void)context;
 	assert_int_equal(event_check(event, event->size), 0);
 	if (event->type == EVENT_CGROUP) {
-		received->cgroups++;
+		received.cgroups++;
 		return 0;
 	}
 	assert_int_equal(event->type, EVENT_FACTS);
 	copy = malloc(event->size);
 	memcpy(copy, event, event->size);
-	return vec_push(&received->events, copy);
-}
-
-static void unhear(struct received *received)
-{
-	for (size_t i = 0; i < received->events.count; i++)
-		free(received->events.data[i]);
-	vec_free(&received->events);
+	return vec_push(&received.events, copy);
 }
 
 /* Requests that were answered or refused. */
-static uint64_t count_answers(const struct received *received)
+static uint64_t count_answers(void)
 {
 	uint64_t count = 0;
 
-	for (size_t i = 0; i < received->events.count; i++)
-		count += received->events.data[i]->state != FACTS_STATE_FIRST;
+	for (size_t i = 0; i < received.events.count; i++)
+		count += received.events.data[i]->state != FACTS_STATE_FIRST;
 	return count;
 }
 
@@ -344,13 +341,11 @@ static void end_child(pid_t pid)
 }
 
 /* The part, with a table and readers of its own. */
-struct requester {
-	struct tasks *tasks;
-	struct helper_pool *pool;
-	struct live_part part;
-};
+static struct tasks *tasks;
+static struct helper_pool *pool;
+static struct live_part part;
 
-static void new_requester(struct requester *a, struct received *received)
+static void given_part(void)
 {
 	const struct helper_pool_options options = {.services = services,
 						    .service_count = 1,
@@ -358,59 +353,70 @@ static void new_requester(struct requester *a, struct received *received)
 						    .keeper = HELPER_READER_KEEPER};
 	static const char *const names[] = {"TEAM"};
 
-	a->tasks = tasks__new(&(struct tasks_options){});
-	assert_non_null(a->tasks);
-	assert_int_equal(helper_pool__new(&options, &a->pool), 0);
-	assert_int_equal(facts_part__new(&(struct facts_options){.tasks = a->tasks,
-								 .readers = a->pool,
+	tasks = tasks__new(&(struct tasks_options){});
+	assert_non_null(tasks);
+	assert_int_equal(helper_pool__new(&options, &pool), 0);
+	assert_int_equal(facts_part__new(&(struct facts_options){.tasks = tasks,
+								 .readers = pool,
 								 .names = names,
 								 .name_count = 1,
-								 .push = receive,
-								 .context = received},
-					 &a->part),
+								 .push = receive},
+					 &part),
 			 0);
 }
 
-static void end_requester(struct requester *a, struct received *received)
+static int tear_down(void **state)
 {
-	helper_pool__free(a->pool);
-	a->part.free(a->part.object);
-	tasks__free(a->tasks);
-	unhear(received);
+	(void)state;
+	if (!pool)
+		return 0;
+	helper_pool__free(pool);
+	part.free(part.object);
+	tasks__free(tasks);
+	pool = NULL;
+	for (size_t i = 0; i < received.events.count; i++)
+		free(received.events.data[i]);
+	vec_free(&received.events);
+	received.cgroups = 0;
+	return 0;
 }
 
-static void sampled(struct requester *a, pid_t pid, uint64_t time)
+static void sampled(pid_t pid, uint64_t time)
 {
 	struct sample_event sample = {.header.time = time};
-	struct task *task = tasks__need(a->tasks, pid);
+	struct task *task = tasks__need(tasks, pid);
 
 	assert_non_null(task);
-	assert_int_equal(a->part.sampled(a->part.object, task, &sample), 0);
+	assert_int_equal(part.sampled(part.object, task, &sample), 0);
 }
 
-static void request(struct requester *a, pid_t pid, uint64_t time)
+static void request(pid_t pid, uint64_t time)
 {
-	sampled(a, pid, time);
-	assert_int_equal(a->part.tick(a->part.object, time), 0);
-	assert_true(helper_pool__settle(a->pool, 20 * S));
-	assert_int_equal(a->part.tick(a->part.object, time), 0);
+	sampled(pid, time);
+	assert_int_equal(part.tick(part.object, time), 0);
+	assert_true(helper_pool__settle(pool, 20 * S));
+	assert_int_equal(part.tick(part.object, time), 0);
 }
 
-TEST(a_process_gets_one_request)
+/* Another program in the same process. */
+static void exec_in(pid_t pid)
+{
+	assert_int_equal(tasks__exec(tasks, pid), 0);
+}
+
+TEST(a_process_gets_one_request_per_life)
 {
 	char *arguments[] = {"/bin/sh", "-c", "kill -STOP $$; :", NULL};
 	char *environment[] = {"DD_SERVICE=shop", "TEAM=red", "PASSWORD=secret", NULL};
-	struct received received = {};
-	struct requester requester;
 	pid_t pid = start_child(arguments, environment);
 	uint64_t began = monotonic_ns();
 
-	new_requester(&requester, &received);
-	request(&requester, pid, S);
+	given_part();
+	request(pid, S);
 	assert_int_equal(received.events.count, 2);
 	assert_int_equal(received.cgroups, 1);
 	/* the part for memory does not read it once more */
-	assert_true(tasks__find(requester.tasks, pid)->slots.program.cgroup_next > began + 15 * S);
+	assert_true(tasks__find(tasks, pid)->slots.program.cgroup_next > began + 15 * S);
 	assert_int_equal(received.events.data[0]->state, FACTS_STATE_FIRST);
 	assert_int_equal(received.events.data[0]->count, 1);
 	assert_int_equal(received.events.data[1]->state, FACTS_STATE_WHOLE);
@@ -421,34 +427,31 @@ TEST(a_process_gets_one_request)
 	assert_null(
 		memmem(received.events.data[1]->text, received.events.data[1]->size, "script", 6));
 	/* not again, until a second later: then without the first one */
-	request(&requester, pid, S + 1);
+	request(pid, S + 1);
 	assert_int_equal(received.events.count, 2);
-	request(&requester, pid, 2 * S);
+	request(pid, 2 * S);
 	assert_int_equal(received.events.count, 3);
 	for (uint64_t i = 0; i < 100; i++)
-		request(&requester, pid, (3 + 10 * i) * S);
+		request(pid, (3 + 10 * i) * S);
 	assert_int_equal(received.events.count, 5);
 	/* another life gets a new request */
-	assert_int_equal(tasks__exec(requester.tasks, pid), 0);
-	request(&requester, pid, 2000 * S);
+	exec_in(pid);
+	request(pid, 2000 * S);
 	assert_int_equal(received.events.count, 7);
-	assert_int_equal(tasks__exec(requester.tasks, pid), 0);
+	exec_in(pid);
 	end_child(pid);
-	request(&requester, pid, 3000 * S); /* it is gone */
+	request(pid, 3000 * S); /* it is gone */
 	assert_int_equal(received.events.count, 7);
-	assert_int_equal(count_answers(&received), 5);
-	end_requester(&requester, &received);
+	assert_int_equal(count_answers(), 5);
 }
 
-TEST(a_context_is_found)
+TEST(a_context_is_read_by_the_second_request)
 {
-	struct received received = {};
-	struct requester requester;
 	int ends[2];
 	char byte;
 	pid_t pid;
 
-	new_requester(&requester, &received);
+	given_part();
 	assert_int_equal(pipe(ends), 0);
 	pid = fork();
 	if (!pid) {
@@ -459,64 +462,60 @@ TEST(a_context_is_found)
 			pause();
 	}
 	assert_int_equal(read(ends[0], &byte, 1), 1);
-	request(&requester, pid, S);
+	request(pid, S);
 	assert_false(says(received.events.data[1], "otel:service.name", "shop")); /* not at first */
-	request(&requester, pid, 2 * S);
+	request(pid, 2 * S);
 	assert_int_equal(received.events.count, 3);
 	assert_true(says(received.events.data[2], "otel:service.name", "shop"));
 	assert_true(says(received.events.data[2], "otel:service.version", "1.2"));
 	end_child(pid);
 	close(ends[0]);
 	close(ends[1]);
-	end_requester(&requester, &received);
 }
 
 /* 10,000 pids that are gone, and the process sampled last is read all the same. */
-TEST(a_storm_gets_no_requests)
+TEST(ended_processes_of_a_storm_get_no_requests)
 {
-	struct received received = {};
-	struct requester requester;
 	unsigned int waiting = 0;
 
-	new_requester(&requester, &received);
+	given_part();
 	for (pid_t pid = 5000000; pid < 5010000; pid++)
-		sampled(&requester, pid, S);
+		sampled(pid, S);
 	for (pid_t pid = 5000000; pid < 5010000; pid++) {
-		waiting += tasks__find(requester.tasks, pid)->slots.program.facts_waits;
-		assert_int_equal(tasks__exec(requester.tasks, pid), 0);
+		waiting += tasks__find(tasks, pid)->slots.program.facts_waits;
+		exec_in(pid);
 	}
 	assert_int_equal(waiting, FACT_WAITING_MAX);
-	assert_int_equal(requester.part.tick(requester.part.object, S), 0);
-	request(&requester, getpid(), S);
+	assert_int_equal(part.tick(part.object, S), 0);
+	request(getpid(), S);
 	assert_int_equal(received.events.count, 2);
 	/* living ones get requests, so many at once and so many a second */
 	for (uint64_t i = 0; i < 2 * quota_row(QUOTA_FACT_READINGS)->all.limit; i++) {
-		assert_int_equal(tasks__exec(requester.tasks, getpid()), 0);
-		request(&requester, getpid(), S + i);
+		exec_in(getpid());
+		request(getpid(), S + i);
 	}
-	assert_in_range(count_answers(&received), quota_row(QUOTA_FACT_LOOKS)->all.limit,
+	assert_in_range(count_answers(), quota_row(QUOTA_FACT_LOOKS)->all.limit,
 			quota_row(QUOTA_FACT_READINGS)->all.limit);
-	assert_int_equal(tasks__exec(requester.tasks, getpid()), 0);
-	request(&requester, getpid(), 3 * S);
+	exec_in(getpid());
+	request(getpid(), 3 * S);
 	for (uint64_t i = 0; i < 100; i++) {
-		assert_int_equal(tasks__exec(requester.tasks, getpid()), 0);
-		request(&requester, getpid(), 3 * S);
+		exec_in(getpid());
+		request(getpid(), 3 * S);
 	}
-	assert_true(count_answers(&received) <= quota_row(QUOTA_FACT_READINGS)->all.limit + 80);
-	end_requester(&requester, &received);
+	assert_true(count_answers() <= quota_row(QUOTA_FACT_READINGS)->all.limit + 80);
 }
 
-TEST(bad_names_are_refused)
+TEST(invalid_variable_names_are_refused)
 {
 	static const char *const names[] = {"A=B"};
-	struct live_part part = {};
+	struct live_part refused = {};
 	struct facts_options options = {.names = names, .name_count = 1, .push = receive};
 
-	assert_int_equal(facts_part__new(&options, &part), -EINVAL);
-	assert_null(part.object);
+	assert_int_equal(facts_part__new(&options, &refused), -EINVAL);
+	assert_null(refused.object);
 }
 
-TEST(answers_that_are_not_sound)
+TEST(malformed_answers_are_refused)
 {
 	static uint8_t bytes[MESSAGE_SIZE_MAX];
 	struct helper_answer answer = {.data = bytes, .size = PROCESS_FACTS_SIZE};
@@ -549,3 +548,5 @@ TEST(answers_that_are_not_sound)
 	answer.refusal = HELPER_HUNG;
 	assert_false(fact_reader__take(&answer, &facts));
 }
+
+EACH_TEST_WITH(NULL, tear_down);
