@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+#include "elf/elf_file.h"
+#include "elf/gopclntab.h"
+#include "elf/gopclntab_open.h"
 #include "unit/tools.h"
 
 /* In front of a command for run(), whose first `go build` takes the scratch directory's program. */
@@ -22,6 +25,27 @@ static inline int make_go_module(const char *source)
 	write_scratch("main.go", source, strlen(source));
 	write_scratch("go.mod", MODULE, strlen(MODULE));
 	return 0;
+}
+
+struct go_file {
+	int fd;
+	struct elf_file *file;
+	struct gopclntab *table;
+};
+
+/* A file of the scratch directory; what opening its table says. */
+static inline int open_go_file(const char *name, struct go_file *o)
+{
+	*o = (struct go_file){.fd = open_scratch(name, O_RDONLY)};
+	assert_int_equal(elf_file__open(o->fd, &o->file), 0);
+	return gopclntab__open(o->file, &o->table);
+}
+
+static inline void close_go_file(struct go_file *o)
+{
+	gopclntab__free(o->table);
+	elf_file__free(o->file);
+	close(o->fd);
 }
 
 #endif

@@ -425,16 +425,4 @@ TEST(malformed_urls_and_bad_options_are_refused)
 	assert_int_equal(http_client__new(&options, &client, NULL), -EINVAL);
 }
 
-static int make_place(void **state)
-{
-	(void)state;
-	return make_scratch();
-}
-
-static int remove_place(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
-ALL_TESTS_WITH(make_place, remove_place);
+ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);

@@ -30,12 +30,6 @@ static int make_directory(void **state)
 	return mkdtemp(scratch) ? 0 : -1;
 }
 
-static int remove_directory(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
 static bool is_in_memory(void)
 {
 	struct statfs fs;
@@ -216,4 +210,4 @@ TEST(a_large_read_leaves_only_pages_that_were_resident)
 	assert_true(pages_after(path, fd, data, &TABLE) < SIZE / PAGE / 4);
 }
 
-EACH_TEST_WITH(make_directory, remove_directory);
+EACH_TEST_WITH(make_directory, tear_down_scratch);

@@ -33,12 +33,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
 struct opened {
 	int fd;
 	struct elf_file *file;
@@ -230,4 +224,4 @@ TEST(damaged_files_give_bounded_data_or_an_error)
 	}
 }
 
-ALL_TESTS_WITH(setup, teardown);
+ALL_TESTS_WITH(setup, tear_down_scratch);

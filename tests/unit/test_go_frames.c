@@ -77,16 +77,8 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
 struct opened {
-	int fd;
-	struct elf_file *file;
-	struct gopclntab *table;
+	struct go_file go;
 	uint64_t start, end; /* of the text */
 };
 
@@ -94,20 +86,17 @@ static void open_table(const char *name, struct opened *o)
 {
 	struct go_function first, last;
 
-	*o = (struct opened){.fd = open_scratch(name, O_RDONLY)};
-	assert_int_equal(elf_file__open(o->fd, &o->file), 0);
-	assert_int_equal(gopclntab__open(o->file, &o->table), 0);
-	assert_int_equal(gopclntab__function(o->table, 0, &first), 0);
-	assert_int_equal(gopclntab__function(o->table, gopclntab__count(o->table) - 1, &last), 0);
+	assert_int_equal(open_go_file(name, &o->go), 0);
+	assert_int_equal(gopclntab__function(o->go.table, 0, &first), 0);
+	assert_int_equal(gopclntab__function(o->go.table, gopclntab__count(o->go.table) - 1, &last),
+			 0);
 	o->start = first.start;
 	o->end = last.end;
 }
 
 static void close_table(struct opened *o)
 {
-	gopclntab__free(o->table);
-	elf_file__free(o->file);
-	close(o->fd);
+	close_go_file(&o->go);
 }
 
 /* The runtime prints type arguments as "[...]". */
@@ -159,9 +148,9 @@ TEST(names_and_lines_are_those_of_the_go_runtime)
 		name_end = strrchr(line, ' ') - line;
 		file_at = name_end + 1;
 		line[name_end] = '\0';
-		if (begins_function(o.table, address + 1))
+		if (begins_function(o.go.table, address + 1))
 			continue; /* the request is for that function: it is a return address */
-		count = go_frames(o.table, address, frames, &until);
+		count = go_frames(o.go.table, address, frames, &until);
 		assert_true(count > 0);
 		if (!is_printed_as(frames[0].function, line + name_at) ||
 		    frames[0].line != number ||
@@ -206,7 +195,7 @@ static void compare(struct opened *o, struct dwarf_reader *reader, uint64_t addr
 	struct symbol_frame frames[GO_MAX_FRAMES];
 	const struct dwarf_frame *dwarf;
 	uint64_t until = UINT64_MAX;
-	size_t count = go_frames(o->table, address, frames, &until);
+	size_t count = go_frames(o->go.table, address, frames, &until);
 	struct dwarf_chain chain;
 	bool same;
 
@@ -239,7 +228,7 @@ TEST(inline_chains_agree_with_the_dwarf)
 		struct opened o;
 
 		open_table(programs[i], &o);
-		assert_int_equal(dwarf_reader__open(o.fd, &options, &reader), 0);
+		assert_int_equal(dwarf_reader__open(o.go.fd, &options, &reader), 0);
 		for (uint64_t address = o.start; address < o.end; address += STEP)
 			compare(&o, reader, address, &a);
 		assert_true(a.all > 20000 && a.inlined > a.all / 20);
@@ -280,11 +269,11 @@ static struct reported resolve(const char *name, bool symbols_only, struct modul
 	struct opened o;
 
 	open_table(name, &o);
-	files.elf_fd = o.fd;
+	files.elf_fd = o.go.fd;
 	for (uint64_t address = o.start; address < o.end; address += 40 * STEP) {
 		uint64_t offset;
 
-		assert_int_equal(elf_file__offset_of_address(o.file, address, &offset), 0);
+		assert_int_equal(elf_file__offset_of_address(o.go.file, address, &offset), 0);
 		assert_int_equal(vec_push(&offsets, offset), 0);
 	}
 	assert_int_equal(
@@ -326,4 +315,4 @@ TEST(stripped_modules_have_the_frames_of_whole_ones)
 	assert_same("pie", "pie-stripped");
 }
 
-ALL_TESTS_WITH(setup, teardown);
+ALL_TESTS_WITH(setup, tear_down_scratch);

@@ -31,33 +31,21 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
 struct opened {
-	int fd;
-	struct elf_file *file;
-	struct gopclntab *table;
+	struct go_file go;
 	struct unwind_table_image image;
 };
 
 static void open_all(const char *name, struct opened *o)
 {
-	*o = (struct opened){.fd = open_scratch(name, O_RDONLY)};
-	assert_int_equal(elf_file__open(o->fd, &o->file), 0);
-	assert_int_equal(gopclntab__open(o->file, &o->table), 0);
-	assert_int_equal(unwind_table__build(o->file, LIMIT, &o->image), 0);
+	assert_int_equal(open_go_file(name, &o->go), 0);
+	assert_int_equal(unwind_table__build(o->go.file, LIMIT, &o->image), 0);
 }
 
 static void close_all(struct opened *o)
 {
 	unwind_table_image__fini(&o->image);
-	gopclntab__free(o->table);
-	elf_file__free(o->file);
-	close(o->fd);
+	close_go_file(&o->go);
 }
 
 static const struct unwind_rule *rule_at(const struct opened *o, uint64_t address)
@@ -69,8 +57,8 @@ static struct go_function find(const struct opened *o, const char *name)
 {
 	struct go_function f;
 
-	for (size_t i = 0; i < gopclntab__count(o->table); i++) {
-		if (!gopclntab__function(o->table, i, &f) && !strcmp(f.name, name))
+	for (size_t i = 0; i < gopclntab__count(o->go.table); i++) {
+		if (!gopclntab__function(o->go.table, i, &f) && !strcmp(f.name, name))
 			return f;
 	}
 	fail_msg("there is no %s", name);
@@ -106,7 +94,7 @@ static int check_stretch(void *context, uint64_t start, uint64_t end, int32_t de
 
 static bool is_special(const struct opened *o, const struct go_function *f)
 {
-	return f->writes_sp || f->is_top || f->start == elf_file__entry(o->file) ||
+	return f->writes_sp || f->is_top || f->start == elf_file__entry(o->go.file) ||
 	       !strcmp(f->name, "_rt0_amd64") || strstr(f->name, "sigreturn");
 }
 
@@ -121,14 +109,14 @@ TEST(go_rules_have_the_depths_of_the_function_table)
 
 		open_all(NAMES[i], &o);
 		check.o = &o;
-		for (size_t n = 0; n < gopclntab__count(o.table); n++) {
+		for (size_t n = 0; n < gopclntab__count(o.go.table); n++) {
 			struct go_function f;
 
-			assert_int_equal(gopclntab__function(o.table, n, &f), 0);
+			assert_int_equal(gopclntab__function(o.go.table, n, &f), 0);
 			if (is_special(&o, &f))
 				continue;
-			assert_int_equal(gopclntab__each_depth(o.table, n, check_stretch, &check),
-					 0);
+			assert_int_equal(
+				gopclntab__each_depth(o.go.table, n, check_stretch, &check), 0);
 			functions++;
 		}
 		assert_true(functions > 500 && check.stretches > 2 * functions);
@@ -210,8 +198,8 @@ TEST(a_table_beyond_the_limit_is_too_big)
 	struct opened o;
 
 	open_all("exe", &o);
-	assert_int_equal(unwind_table__build(o.file, o.image.size - 1, &image), -EFBIG);
-	assert_int_equal(unwind_table__build(o.file, 1000, &image), -EFBIG);
+	assert_int_equal(unwind_table__build(o.go.file, o.image.size - 1, &image), -EFBIG);
+	assert_int_equal(unwind_table__build(o.go.file, 1000, &image), -EFBIG);
 	close_all(&o);
 }
 
@@ -224,8 +212,8 @@ TEST(tables_of_damaged_programs_can_be_searched)
 	size_t size, built = 0;
 
 	open_all("exe", &o);
-	assert_int_equal(elf_file__find_section(o.file, ".gopclntab", &tables), 0);
-	assert_int_equal(elf_file__find_section(o.file, ".text", &text), 0);
+	assert_int_equal(elf_file__find_section(o.go.file, ".gopclntab", &tables), 0);
+	assert_int_equal(elf_file__find_section(o.go.file, ".text", &text), 0);
 	close_all(&o);
 	data = read_scratch("exe", &size);
 	srandom(1);
@@ -257,4 +245,4 @@ TEST(tables_of_damaged_programs_can_be_searched)
 	assert_true(built > 5);
 }
 
-ALL_TESTS_WITH(setup, teardown);
+ALL_TESTS_WITH(setup, tear_down_scratch);

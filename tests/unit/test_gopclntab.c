@@ -63,32 +63,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
-struct opened {
-	int fd;
-	struct elf_file *file;
-	struct gopclntab *table;
-};
-
-static int try_open(const char *name, struct opened *o)
-{
-	*o = (struct opened){.fd = open_scratch(name, O_RDONLY)};
-	assert_int_equal(elf_file__open(o->fd, &o->file), 0);
-	return gopclntab__open(o->file, &o->table);
-}
-
-static void close_all(struct opened *o)
-{
-	gopclntab__free(o->table);
-	elf_file__free(o->file);
-	close(o->fd);
-}
-
 /* A program's own symbols, sorted by address. */
 struct symbol {
 	uint64_t address;
@@ -230,19 +204,19 @@ static size_t check_functions(const struct gopclntab *t, const struct symbols *s
 static void check_forms(const char *whole, const char *const *forms)
 {
 	struct symbols symbols = {};
-	struct opened o;
+	struct go_file o;
 	size_t count;
 
-	assert_int_equal(try_open(whole, &o), 0);
+	assert_int_equal(open_go_file(whole, &o), 0);
 	assert_int_equal(elf_file__each_symbol(o.file, take_symbol, &symbols), 0);
 	qsort(symbols.data, symbols.count, sizeof(*symbols.data), compare_symbols);
 	count = check_functions(o.table, &symbols);
 	assert_true(count > 1000);
-	close_all(&o);
+	close_go_file(&o);
 	for (; *forms; forms++) {
-		assert_int_equal(try_open(*forms, &o), 0);
+		assert_int_equal(open_go_file(*forms, &o), 0);
 		assert_int_equal(check_functions(o.table, &symbols), count);
-		close_all(&o);
+		close_go_file(&o);
 	}
 	free_symbols(&symbols);
 }
@@ -276,9 +250,9 @@ static size_t number_of(const struct gopclntab *t, const char *name, struct go_f
 TEST(functions_that_switch_or_start_stacks_are_flagged)
 {
 	struct go_function function;
-	struct opened o;
+	struct go_file o;
 
-	assert_int_equal(try_open("exe-stripped", &o), 0);
+	assert_int_equal(open_go_file("exe-stripped", &o), 0);
 	number_of(o.table, "main.main", &function);
 	assert_false(function.writes_sp || function.is_top);
 	number_of(o.table, "main.(*T[go.shape.string]).Do", &function);
@@ -289,7 +263,7 @@ TEST(functions_that_switch_or_start_stacks_are_flagged)
 	assert_true(function.is_top);
 	number_of(o.table, "runtime.mcall", &function);
 	assert_true(function.writes_sp);
-	close_all(&o);
+	close_go_file(&o);
 }
 
 static int stop_at_second(void *context, uint64_t start, uint64_t end, int32_t depth)
@@ -305,28 +279,28 @@ static int stop_at_second(void *context, uint64_t start, uint64_t end, int32_t d
 TEST(a_callback_that_returns_nonzero_ends_the_iteration)
 {
 	struct go_function function;
-	struct opened o;
+	struct go_file o;
 	int calls = 0;
 	size_t number;
 
-	assert_int_equal(try_open("exe", &o), 0);
+	assert_int_equal(open_go_file("exe", &o), 0);
 	number = number_of(o.table, "main.main", &function);
 	assert_int_equal(gopclntab__each_depth(o.table, number, stop_at_second, &calls), 17);
 	assert_int_equal(calls, 2);
 	number = gopclntab__count(o.table);
 	assert_int_equal(gopclntab__each_depth(o.table, number, stop_at_second, &calls), -EBADMSG);
 	assert_int_equal(gopclntab__function(o.table, number, &function), -EBADMSG);
-	close_all(&o);
+	close_go_file(&o);
 }
 
 TEST(a_c_program_has_no_gopclntab)
 {
-	struct opened o;
+	struct go_file o;
 
-	assert_int_equal(try_open("c", &o), -ENOENT);
-	close_all(&o);
-	assert_int_equal(try_open("c-bare", &o), -ENOENT);
-	close_all(&o);
+	assert_int_equal(open_go_file("c", &o), -ENOENT);
+	close_go_file(&o);
+	assert_int_equal(open_go_file("c-bare", &o), -ENOENT);
+	close_go_file(&o);
 }
 
-ALL_TESTS_WITH(setup, teardown);
+ALL_TESTS_WITH(setup, tear_down_scratch);

@@ -38,12 +38,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
 /* ---- a changed copy -------------------------------------------------------------------------- */
 
 struct copy {
@@ -661,4 +655,4 @@ TEST(tables_of_other_machines_are_not_supported)
 	free_copy(&c);
 }
 
-ALL_TESTS_WITH(setup, teardown);
+ALL_TESTS_WITH(setup, tear_down_scratch);

@@ -54,12 +54,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
 static uint64_t address_of(const char *symbol)
 {
 	char command[256];
@@ -326,4 +320,4 @@ TEST(damaged_or_truncated_debugdata_is_an_error)
 		assert_true(inflate_bytes(good, cut) < 0);
 }
 
-ALL_TESTS_WITH(setup, teardown);
+ALL_TESTS_WITH(setup, tear_down_scratch);

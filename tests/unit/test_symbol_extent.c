@@ -80,12 +80,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	return remove_scratch();
-}
-
 static uint64_t address_of(const char *label)
 {
 	char command[256];
@@ -250,4 +244,4 @@ TEST(no_frame_reaches_into_the_next_even_if_damaged)
 	}
 }
 
-ALL_TESTS_WITH(setup, teardown);
+ALL_TESTS_WITH(setup, tear_down_scratch);

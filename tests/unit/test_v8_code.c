@@ -10,19 +10,7 @@
 #include "runtimes/v8/v8.h"
 #include "unit/v8_support.h"
 
-static struct v8_heap *heap;
 static struct managed_function function;
-
-static struct v8_heap *fresh(enum v8_version version)
-{
-	if (heap)
-		v8_heap__fini(heap);
-	else
-		heap = malloc(sizeof(*heap));
-	assert_non_null(heap);
-	v8_heap__init(heap, version);
-	return heap;
-}
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
@@ -166,7 +154,7 @@ static struct table some_table(const struct v8_heap *h)
 TEST(bytecode_offsets_have_lines_and_columns)
 {
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		struct table t = some_table(h);
 		uint64_t array = bytecode_array(h, &t), script = some_script(h), found;
 		uint64_t data = v8_heap_object(h, h->layout.type_interpreter_data, 32), sfi;
@@ -191,7 +179,7 @@ TEST(bytecode_offsets_have_lines_and_columns)
 
 TEST(functions_without_readable_positions_have_no_rows)
 {
-	struct v8_heap *h = fresh(V8_NODE_20);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
 	struct table t = some_table(h);
 	uint64_t array = bytecode_array(h, &t), script = some_script(h), found;
 	uint64_t sfi = some_sfi(h, array, script, "f"), ring;
@@ -234,7 +222,7 @@ TEST(functions_without_readable_positions_have_no_rows)
 TEST(rows_beyond_the_limit_are_left_out)
 {
 	static unsigned char bytes[40000];
-	struct v8_heap *h = fresh(V8_NODE_20);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
 	uint64_t array = v8_heap_object(h, h->layout.type_bytecode_array, 128);
 
 	for (size_t i = 0; i < sizeof(bytes); i += 2)
@@ -330,7 +318,7 @@ static struct made make_optimized(struct v8_heap *h, unsigned int above_baseline
 TEST(an_address_within_code_finds_it_and_its_owner)
 {
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		struct v8_code code;
 		struct made first = make_code(h, 0, 100, NULL),
 			    second = make_code(h, 9, 100000, NULL);
@@ -373,7 +361,7 @@ TEST(an_address_within_code_finds_it_and_its_owner)
 
 TEST(code_is_searched_only_up_to_its_largest_size)
 {
-	struct v8_heap *h = fresh(V8_NODE_24);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_24);
 	struct made m = make_code(h, 2, 600000, NULL);
 	struct v8_code code;
 
@@ -385,7 +373,7 @@ TEST(code_is_searched_only_up_to_its_largest_size)
 TEST(inlined_functions_are_a_chain_from_inner_to_outer)
 {
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		uint64_t middle, inner;
 		struct made m = make_optimized(h, 2, &middle, &inner);
 		struct v8_chain chain;
@@ -441,7 +429,7 @@ TEST(inlined_functions_are_a_chain_from_inner_to_outer)
 
 TEST(the_chain_of_maglev_code_is_blind_without_positions)
 {
-	struct v8_heap *h = fresh(V8_NODE_26);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_26);
 	uint64_t middle, inner;
 	struct made m = make_optimized(h, 1, &middle, &inner);
 	struct v8_chain chain;
@@ -468,7 +456,7 @@ TEST(the_chain_of_maglev_code_is_blind_without_positions)
 /* Functions that are inlined at several addresses are sent once in an answer. */
 TEST(an_inlined_function_is_sent_once_in_an_answer)
 {
-	struct v8_heap *h = fresh(V8_NODE_24);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_24);
 	uint64_t middle, inner;
 	struct made m = make_optimized(h, 2, &middle, &inner);
 	const struct code_question q = {
@@ -496,7 +484,7 @@ TEST(an_inlined_function_is_sent_once_in_an_answer)
 TEST(a_cut_chain_keeps_its_outermost_function)
 {
 	static uint64_t zeros[2 * 100];
-	struct v8_heap *h = fresh(V8_NODE_20);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
 	struct table t = table_of(h->layout.encoding);
 	uint64_t middle, inner, array;
 	struct made m = make_optimized(h, 2, &middle, &inner);
@@ -522,7 +510,7 @@ TEST(reading_a_damaged_heap_stays_within_limits)
 	static const uint64_t words[] = {0, 1, ~0ull, SMI(INT32_MAX), SMI(-1), HEAP_BASE + 1};
 
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		uint64_t middle, inner;
 		struct made m = make_optimized(h, 2, &middle, &inner);
 
@@ -634,7 +622,7 @@ TEST(baseline_addresses_have_positions_of_their_bytecodes)
 	put_sizes(bytes);
 	assert_true(v8_bytecodes__find(bytes, sizeof(bytes), &table));
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		struct v8_chain chain;
 		uint64_t sfi;
 		struct made m = make_baseline(h, &sfi);
@@ -668,7 +656,7 @@ TEST(the_chain_of_a_leaf_address_is_blind)
 	const struct v8_bytecodes none = {};
 
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		uint64_t middle, inner, other;
 		struct made m = make_optimized(h, 2, &middle, &inner);
 		struct v8_chain chain;
@@ -697,14 +685,11 @@ TEST(the_chain_of_a_leaf_address_is_blind)
 	}
 }
 
-static int free_all(void **state)
+static int free_function(void **state)
 {
 	(void)state;
-	if (heap)
-		v8_heap__fini(heap);
-	free(heap);
 	managed_function__fini(&function);
 	return 0;
 }
 
-ALL_TESTS_WITH(NULL, free_all);
+ALL_TESTS_WITH(NULL, free_function);

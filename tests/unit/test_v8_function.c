@@ -9,20 +9,7 @@
 #include "runtimes/v8/v8.h"
 #include "unit/v8_support.h"
 
-static struct v8_heap *heap;
 static struct managed_function function;
-
-static struct v8_heap *fresh(enum v8_version version)
-{
-	if (heap)
-		v8_heap__fini(heap);
-	else
-		heap = malloc(sizeof(*heap));
-	assert_non_null(heap);
-	v8_heap__init(heap, version);
-	assert_non_null(heap->scripts);
-	return heap;
-}
 
 static void assert_text(struct v8_heap *h, uint64_t string, const char *expected)
 {
@@ -46,7 +33,7 @@ static int text_error(struct v8_heap *h, uint64_t string)
 TEST(text_of_every_kind_of_string_is_read)
 {
 	static const uint16_t units[] = {'a', 0xe4, 0x20ac, 0xd83d, 0xde00, 0xdc00, 0xd800};
-	struct v8_heap *h = fresh(V8_NODE_20);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
 	uint64_t hello = v8_heap_string(h, "hello, "), world = v8_heap_string(h, "world"), both,
 		 outside;
 
@@ -73,7 +60,7 @@ TEST(text_of_every_kind_of_string_is_read)
 
 TEST(long_strings_are_cut_to_the_requested_size)
 {
-	struct v8_heap *h = fresh(V8_NODE_24);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_24);
 	uint64_t s = v8_heap_object(h, ONE_BYTE, 40016);
 	char text[64];
 
@@ -89,7 +76,7 @@ TEST(long_strings_are_cut_to_the_requested_size)
 
 TEST(inconsistent_and_circular_strings_are_errors)
 {
-	struct v8_heap *h = fresh(V8_NODE_20);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
 	uint64_t word = v8_heap_string(h, "word"), ring, deep;
 
 	assert_int_equal(text_error(h, 0), -EAGAIN);
@@ -125,7 +112,7 @@ TEST(inconsistent_and_circular_strings_are_errors)
 
 TEST(a_function_beyond_the_read_budget_is_not_reported)
 {
-	struct v8_heap *h = fresh(V8_NODE_20);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
 	uint64_t word = v8_heap_string(h, "word");
 	uint64_t both = v8_heap_linked(h, CONS_ONE, 8, word, word);
 	uint64_t source = v8_heap_string(h, "function f() {}");
@@ -166,7 +153,7 @@ static void read_function(struct v8_heap *h, uint64_t sfi, const char *name, con
 TEST(an_unnamed_function_has_its_inferred_name)
 {
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		uint64_t name = v8_heap_string(h, "work"), inferred = v8_heap_string(h, "a.work");
 		uint64_t source = v8_heap_string(h, "one\ntwo\r\nthree\rfour");
 		uint64_t script = v8_heap_script(h, source, v8_heap_string(h, "/a.js"), 7), sfi;
@@ -211,7 +198,7 @@ TEST(line_ends_across_pieces_count_as_in_one)
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		for (uint32_t at = 16380; at < 16390; at++) {
-			struct v8_heap *h = fresh(V8_NODE_24);
+			struct v8_heap *h = v8_heap_fresh(V8_NODE_24);
 			uint64_t script;
 			struct v8_function about;
 
@@ -261,7 +248,7 @@ TEST(each_source_position_has_its_line_and_column)
 	static uint32_t lines[UNITS], columns[UNITS];
 
 	for (size_t kind = 0; kind < 3; kind++) {
-		struct v8_heap *h = fresh(V8_NODE_24);
+		struct v8_heap *h = v8_heap_fresh(V8_NODE_24);
 		struct v8_script *script;
 		uint32_t random = 1;
 
@@ -298,7 +285,7 @@ TEST(the_name_is_found_behind_any_number_of_locals)
 
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		for (size_t i = 0; i < 4; i++) {
-			struct v8_heap *h = fresh(v);
+			struct v8_heap *h = v8_heap_fresh(v);
 			const struct v8_layout *l = &h->layout;
 			uint64_t name = v8_heap_string(h, "many");
 			uint64_t scope = v8_heap_object(h, l->type_scope_info, 8192);
@@ -331,7 +318,7 @@ TEST(the_name_is_found_behind_any_number_of_locals)
 TEST(line_ends_of_scripts_are_used_if_valid)
 {
 	static const uint64_t ends[] = {SMI(3), SMI(7), SMI(11)}, lies[] = {SMI(3), SMI(2)};
-	struct v8_heap *h = fresh(V8_NODE_20);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
 	uint64_t name = v8_heap_string(h, "f"), url = v8_heap_string(h, "eval.js");
 	uint64_t source = v8_heap_wide(h, u"a\u2028b\u2029c", 5);
 	uint64_t script = v8_heap_script(h, source, 0, 9), scope = v8_heap_scope(h, name, 0, 4);
@@ -370,7 +357,7 @@ TEST(line_ends_of_scripts_are_used_if_valid)
 
 TEST(each_of_thousands_of_scripts_has_its_own_number)
 {
-	struct v8_heap *h = fresh(V8_NODE_20);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
 	uint64_t name = v8_heap_string(h, "f"), source = v8_heap_string(h, "\n\n\n\n\n\n\n\n\n\n");
 	uint64_t scope = v8_heap_scope(h, name, 0, 4);
 	uint64_t script = v8_heap_script(h, source, name, 1),
@@ -386,7 +373,7 @@ TEST(each_of_thousands_of_scripts_has_its_own_number)
 
 TEST(a_word_that_is_no_function_is_an_error)
 {
-	struct v8_heap *h = fresh(V8_NODE_24);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_24);
 	uint64_t name = v8_heap_string(h, "f"), sfi = v8_heap_sfi(h, 0, name, 0, 1);
 	const uint64_t words[] = {
 		0, 1, 3, SMI(4), ~0ull, ~2ull, h->meta_map, name, HEAP_BASE + HEAP_SIZE - 7};
@@ -413,7 +400,7 @@ static bool is_another(struct v8_heap *h, uint64_t sfi, const struct v8_function
 TEST(a_moved_function_keeps_its_number)
 {
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		const struct v8_layout *l = &h->layout;
 		uint64_t name = v8_heap_string(h, "f"), source = v8_heap_string(h, "f\n");
 		uint64_t script = v8_heap_script(h, source, name, 7), moved, number;
@@ -449,7 +436,7 @@ TEST(a_moved_function_keeps_its_number)
 
 TEST(a_heap_is_refused_after_too_many_bad_functions)
 {
-	struct v8_heap *h = fresh(V8_NODE_24);
+	struct v8_heap *h = v8_heap_fresh(V8_NODE_24);
 	uint64_t name = v8_heap_string(h, "f"), script = v8_heap_script(h, name, name, 1);
 	uint64_t sfi = v8_heap_sfi(h, 0, name, script, 1);
 	uint64_t builtin = v8_heap_sfi(h, 0, name, v8_heap_object(h, ODDBALL, 48), 1);
@@ -486,7 +473,7 @@ TEST(a_corrupt_heap_is_read_within_the_budget)
 		0, 1, 3, ~0ull, 1ull << 63, HEAP_BASE + 1, HEAP_BASE + HEAP_SIZE - 7};
 
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
-		struct v8_heap *h = fresh(v);
+		struct v8_heap *h = v8_heap_fresh(v);
 		uint64_t name = v8_heap_string(h, "f"), script = v8_heap_script(h, name, name, 1);
 		uint64_t scope = v8_heap_scope(h, name, name, 0),
 			 sfi = v8_heap_sfi(h, 0, scope, script, 1);
@@ -511,14 +498,3 @@ TEST(a_corrupt_heap_is_read_within_the_budget)
 		}
 	}
 }
-
-static int free_heap(void **state)
-{
-	(void)state;
-	if (heap)
-		v8_heap__fini(heap);
-	free(heap);
-	return 0;
-}
-
-ALL_TESTS_WITH(NULL, free_heap);

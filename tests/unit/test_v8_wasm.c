@@ -16,12 +16,7 @@ static bool is_leaf;
 
 static void fresh(enum v8_version version)
 {
-	if (heap)
-		v8_heap__fini(heap);
-	else
-		heap = malloc(sizeof(*heap));
-	assert_non_null(heap);
-	v8_heap__init(heap, version);
+	heap = v8_heap_fresh(version);
 	forge_wasm(heap, &forged, WASM_NAMES);
 	v8_wasm__free(wasm);
 	wasm = v8_wasm__new();
@@ -227,9 +222,6 @@ static int end(void **state)
 {
 	(void)state;
 	v8_wasm__free(wasm);
-	if (heap)
-		v8_heap__fini(heap);
-	free(heap);
 	return 0;
 }
 

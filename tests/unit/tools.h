@@ -38,6 +38,19 @@ static inline int remove_scratch(void)
 	return nftw(scratch, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
+/* For ALL_TESTS_WITH() and the like. */
+static inline int set_up_scratch(void **state)
+{
+	(void)state;
+	return make_scratch();
+}
+
+static inline int tear_down_scratch(void **state)
+{
+	(void)state;
+	return remove_scratch();
+}
+
 /* Run a shell command in the scratch directory; what it prints shows if it fails. */
 __attribute__((format(printf, 1, 2))) static inline void run(const char *format, ...)
 {

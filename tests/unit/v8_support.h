@@ -248,6 +248,16 @@ static inline void v8_heap__fini(struct v8_heap *h)
 	v8_scripts__free(h->scripts);
 }
 
+/* An empty heap. The one before is gone. */
+static inline struct v8_heap *v8_heap_fresh(enum v8_version version)
+{
+	static struct v8_heap h;
+
+	v8_heap__fini(&h);
+	v8_heap__init(&h, version);
+	return &h;
+}
+
 static inline uint64_t v8_heap_string(struct v8_heap *h, const char *text)
 {
 	size_t length = strlen(text);
