@@ -74,6 +74,34 @@ static inline void report(uint8_t kind, uint64_t function, uint64_t check, enum 
 	ev.now += MS;
 }
 
+#define CALLS_MAX 4
+
+/* Calls at an address of a function's code, innermost first; those behind the last are without a function. */
+static inline void report_chain(uint8_t kind, enum code_state state, uint64_t function,
+				uint64_t address, const struct code_call calls[CALLS_MAX])
+{
+	struct {
+		struct code_chain_event e;
+		struct code_call calls[CALLS_MAX];
+	} chain = {.e = {.header = header(0),
+			 .pid = who,
+			 .kind = kind,
+			 .state = state,
+			 .function = function,
+			 .address = address}};
+
+	while (chain.e.call_count < CALLS_MAX && calls[chain.e.call_count].function) {
+		chain.calls[chain.e.call_count] = calls[chain.e.call_count];
+		chain.e.call_count++;
+	}
+	chain.e.header.type = EVENT_CODE_CHAIN;
+	chain.e.header.size = sizeof(chain.e) + chain.e.call_count * sizeof(chain.calls[0]);
+	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+#define CHAIN(...) ((const struct code_call[CALLS_MAX]){__VA_ARGS__})
+
 /* From now on "prog" is gone, and its addresses are code that was made. */
 static inline void unmap_and_map_made(void)
 {

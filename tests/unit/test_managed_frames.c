@@ -11,7 +11,7 @@ static const struct frame_note v8[] = {
 	{.frame = 2, .kind = FRAME_NOTE_V8, .place = 101, .function = 0x601}, /* not a place */
 };
 
-TEST_WITH(runtime_frames_replace_the_native_ones, set_up, tear_down)
+TEST(runtime_frames_replace_the_native_ones)
 {
 	begin();
 	noted_sample(4, v8, COUNT(v8));
@@ -25,41 +25,22 @@ TEST_WITH(runtime_frames_replace_the_native_ones, set_up, tear_down)
 	assert_string_equal(counted(), "V8 4 0 0 0");
 }
 
-TEST_WITH(compiled_code_shows_its_inlined_calls, set_up, tear_down)
+TEST(compiled_code_shows_its_inlined_calls)
 {
-	struct {
-		struct code_chain_event e;
-		struct code_call calls[2];
-	} chain = {};
-
 	begin();
 	noted_sample(4, v8, COUNT(v8));
 	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
 	report(FRAME_NOTE_V8, 0x701, 0, CODE_STATE_CONFIRMED, "inlined", 40);
-	chain.e.header = header(0);
-	chain.e.header.type = EVENT_CODE_CHAIN;
-	chain.e.header.size = sizeof(chain);
-	chain.e.pid = 10;
-	chain.e.kind = FRAME_NOTE_V8;
-	chain.e.state = CODE_STATE_CONFIRMED;
-	chain.e.call_count = 2;
-	chain.e.function = 0x601;
-	chain.e.address = MADE + 0x30;
-	chain.calls[0] = (struct code_call){.function = 0x701, .line = 44};
-	chain.calls[1] = (struct code_call){.function = 0x601, .line = 33};
-	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	report_chain(FRAME_NOTE_V8, CODE_STATE_CONFIRMED, 0x601, MADE + 0x30,
+		     CHAIN({.function = 0x701, .line = 44}, {.function = 0x601, .line = 33}));
 	finish();
 	assert_string_equal(lines_of(0), "[prog] outer:33 inlined:44 [prog] [V8]");
 }
 
 /* Where the thread was in optimized code, which has something inlined; and a builtin without a frame, called by such code. */
-TEST_WITH(the_innermost_note_names_the_code_or_its_caller, set_up, tear_down)
+TEST(the_innermost_note_names_the_code_or_its_caller)
 {
 	const struct frame_note leaf = {.kind = FRAME_NOTE_V8, .function = 0x601};
-	struct {
-		struct code_chain_event e;
-		struct code_call call;
-	} chain = {.call.function = 0x601};
 
 	begin();
 	noted_sample(2, &leaf, 1);
@@ -67,16 +48,8 @@ TEST_WITH(the_innermost_note_names_the_code_or_its_caller, set_up, tear_down)
 	noted_sample(2, &leaf, 1);
 	unmap_and_map_made();
 	noted_sample(2, &leaf, 1);
-	chain.e.header = header(0);
-	chain.e.header.type = EVENT_CODE_CHAIN;
-	chain.e.header.size = sizeof(chain);
-	chain.e.pid = 10;
-	chain.e.kind = FRAME_NOTE_V8;
-	chain.e.state = CODE_STATE_INFERRED;
-	chain.e.call_count = 1;
-	chain.e.function = 0x601;
-	chain.e.address = 0x10010;
-	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	report_chain(FRAME_NOTE_V8, CODE_STATE_INFERRED, 0x601, 0x10010,
+		     CHAIN({.function = 0x601}));
 	finish();
 	assert_string_equal(lines_of(0), "[prog] outer [prog]");
 	assert_string_equal(lines_of(1), "[prog] outer [prog]");
@@ -99,7 +72,7 @@ static void report_python(void)
 	report(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_CONFIRMED, "main", 30);
 }
 
-TEST_WITH(python_frames_stand_where_their_loops_are, set_up, tear_down)
+TEST(python_frames_stand_where_their_loops_are)
 {
 	begin();
 	noted_sample(5, python, COUNT(python));
@@ -109,7 +82,7 @@ TEST_WITH(python_frames_stand_where_their_loops_are, set_up, tear_down)
 }
 
 /* Which a function has, and where it runs. */
-TEST_WITH(python_functions_belong_to_their_source_files, set_up, tear_down)
+TEST(python_functions_belong_to_their_source_files)
 {
 	unsigned int found = 0;
 
@@ -132,7 +105,7 @@ TEST_WITH(python_functions_belong_to_their_source_files, set_up, tear_down)
 	assert_int_equal(found, 3);
 }
 
-TEST_WITH(python_frames_without_loops_are_kept, set_up, tear_down)
+TEST(python_frames_without_loops_are_kept)
 {
 	begin();
 	/* the native walk ended early: nothing, or the inner loop alone, was met */
@@ -145,7 +118,7 @@ TEST_WITH(python_frames_without_loops_are_kept, set_up, tear_down)
 }
 
 /* The outermost frames of the inner loop, and what is behind it, had no room. */
-TEST_WITH(truncated_python_chains_are_marked, set_up, tear_down)
+TEST(truncated_python_chains_are_marked)
 {
 	const struct frame_note cut[] = {
 		python[0],
@@ -162,7 +135,7 @@ TEST_WITH(truncated_python_chains_are_marked, set_up, tear_down)
 	assert_string_equal(lines_of(1), "[truncated] [prog] [prog] 0x50030 [prog] [prog]");
 }
 
-TEST_WITH(python_frames_without_a_function_are_left_out, set_up, tear_down)
+TEST(python_frames_without_a_function_are_left_out)
 {
 	const struct frame_note shim[] = {
 		python[0],
@@ -184,7 +157,7 @@ static void fork_to(uint32_t child)
 	ev.now += MS;
 }
 
-TEST_WITH(children_begin_with_the_names_of_their_parents, set_up, tear_down)
+TEST(children_begin_with_the_names_of_their_parents)
 {
 	begin();
 	noted_sample(1, python, 1);
@@ -214,7 +187,7 @@ TEST_WITH(children_begin_with_the_names_of_their_parents, set_up, tear_down)
 }
 
 /* The functions of a parent that is gone are kept for its children, and for no longer; of ancestors, some generations back. */
-TEST_WITH(names_of_dead_parents_are_kept_for_living_children, set_up, tear_down)
+TEST(names_of_dead_parents_are_kept_for_living_children)
 {
 	const uint64_t later = LIFE_GRACE_NS + S;
 
@@ -253,7 +226,7 @@ TEST_WITH(names_of_dead_parents_are_kept_for_living_children, set_up, tear_down)
 }
 
 /* What the notes say of the GIL is added up by thread, with the CPU time of the samples that held it. */
-TEST_WITH(gil_states_of_samples_are_summed_by_thread, set_up, tear_down)
+TEST(gil_states_of_samples_are_summed_by_thread)
 {
 	static const enum gil_state states[] = {GIL_UNKNOWN, GIL_RELEASED, GIL_WAITING,
 						GIL_HELD,    GIL_HELD,	   GIL_UNKNOWN};
@@ -283,9 +256,11 @@ TEST_WITH(gil_states_of_samples_are_summed_by_thread, set_up, tear_down)
 }
 
 /* A process whose Python is not read is reported, with what helps, until it is read after all. */
-TEST_WITH(unread_python_is_reported_with_the_reason, set_up, tear_down)
+TEST(unread_python_is_reported_with_the_reason)
 {
 	struct code_runtime_event e = {.pid = 10, .kind = FRAME_NOTE_PYTHON};
+	const struct jit_process *process;
+	size_t count;
 
 	begin();
 	noted_sample(1, NULL, 0);
@@ -298,18 +273,14 @@ TEST_WITH(unread_python_is_reported_with_the_reason, set_up, tear_down)
 	assert_int_equal(event_check(&e.header, sizeof(e)), 0);
 	assert_int_equal(event_decode(&e.header, &ev.h), 0);
 	assert_int_equal(recorder__close(ev.recorder, 0), 0);
-	{
-		size_t count;
-		const struct jit_process *process = recorder__jit_processes(ev.recorder, &count);
-
-		assert_int_equal(count, 1);
-		assert_int_equal(process->refused, CODE_RUNTIME_FREE_THREADED);
-		assert_non_null(process->runtime);
-	}
+	process = recorder__jit_processes(ev.recorder, &count);
+	assert_int_equal(count, 1);
+	assert_int_equal(process->refused, CODE_RUNTIME_FREE_THREADED);
+	assert_non_null(process->runtime);
 	finish();
 }
 
-TEST_WITH(functions_that_could_not_be_read_have_no_name, set_up, tear_down)
+TEST(functions_that_could_not_be_read_have_no_name)
 {
 	begin();
 	noted_sample(5, python, COUNT(python));
@@ -320,7 +291,7 @@ TEST_WITH(functions_that_could_not_be_read_have_no_name, set_up, tear_down)
 	assert_string_equal(counted(), "CPython 3 0 1 2");
 }
 
-TEST_WITH(samples_between_two_functions_are_doubtful, set_up, tear_down)
+TEST(samples_between_two_functions_are_doubtful)
 {
 	begin();
 	noted_sample(4, v8, 1);
@@ -342,7 +313,7 @@ static const struct frame_note numbered[] = {
 	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 9},
 };
 
-TEST_WITH(numbers_distinguish_functions_at_one_address, set_up, tear_down)
+TEST(numbers_distinguish_functions_at_one_address)
 {
 	begin();
 	for (size_t i = 0; i < 3; i++)
@@ -362,7 +333,7 @@ TEST_WITH(numbers_distinguish_functions_at_one_address, set_up, tear_down)
 }
 
 /* One function, read again and again: what is said of it changes, but not which one it is. */
-TEST_WITH(a_number_reported_again_updates_the_same_function, set_up, tear_down)
+TEST(a_number_reported_again_updates_the_same_function)
 {
 	begin();
 	noted_sample(2, numbered, 1);
@@ -381,7 +352,7 @@ TEST_WITH(a_number_reported_again_updates_the_same_function, set_up, tear_down)
 }
 
 /* Two isolates count for themselves; or the process lies. */
-TEST_WITH(a_number_of_two_functions_is_doubtful, set_up, tear_down)
+TEST(a_number_of_two_functions_is_doubtful)
 {
 	begin();
 	noted_sample(2, numbered, 1);
@@ -395,16 +366,12 @@ TEST_WITH(a_number_of_two_functions_is_doubtful, set_up, tear_down)
 }
 
 /* Of code that has been at one address, of functions that have been at one: inlined are functions with numbers, too. */
-TEST_WITH(chains_have_the_functions_with_their_numbers, set_up, tear_down)
+TEST(chains_have_the_functions_with_their_numbers)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8, .function = 0x501, .check = 7},
 		{.frame = 2, .kind = FRAME_NOTE_V8, .function = 0x501, .check = 8},
 	};
-	struct {
-		struct code_chain_event e;
-		struct code_call calls[2];
-	} chain = {};
 
 	begin();
 	noted_sample(4, &notes[0], 1);
@@ -413,27 +380,16 @@ TEST_WITH(chains_have_the_functions_with_their_numbers, set_up, tear_down)
 	report(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
 	report(FRAME_NOTE_V8, 0x701, 5, CODE_STATE_CONFIRMED, "inlined", 40);
 	report(FRAME_NOTE_V8, 0x701, 6, CODE_STATE_CONFIRMED, "another", 60);
-	for (uint64_t check = 7; check < 9; check++) {
-		chain.e.header = header(0);
-		chain.e.header.type = EVENT_CODE_CHAIN;
-		chain.e.header.size = sizeof(chain);
-		chain.e.pid = 10;
-		chain.e.kind = FRAME_NOTE_V8;
-		chain.e.state = CODE_STATE_CONFIRMED;
-		chain.e.call_count = 2;
-		chain.e.function = 0x501;
-		chain.e.address = MADE + 0x30;
-		chain.calls[0] = (struct code_call){0x701, check - 2, .line = 44};
-		chain.calls[1] = (struct code_call){0x501, check, .line = 33};
-		assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
-	}
+	for (uint64_t check = 7; check < 9; check++)
+		report_chain(FRAME_NOTE_V8, CODE_STATE_CONFIRMED, 0x501, MADE + 0x30,
+			     CHAIN({0x701, check - 2, .line = 44}, {0x501, check, .line = 33}));
 	finish();
 	assert_string_equal(lines_of(0), "[prog] first:33 inlined:44 [prog] [prog]");
 	assert_string_equal(lines_of(1), "[prog] second:33 another:44 [prog] [prog]");
 	assert_string_equal(counted(), "V8 2 0 0 0");
 }
 
-TEST_WITH(names_outlive_a_window, set_up, tear_down)
+TEST(names_outlive_a_window)
 {
 	begin();
 	noted_sample(4, v8, 1);
@@ -485,25 +441,11 @@ TEST(events_with_invalid_frame_notes_are_refused)
 /* The function number `number` of the module of instance 0x901 is at the address. */
 static void report_wasm(uint64_t address, uint32_t number, enum code_state state)
 {
-	struct {
-		struct code_chain_event e;
-		struct code_call calls[2];
-	} chain = {.calls = {{.function = 0x901, .check = number + 1u}, {.function = 0x901}}};
-
-	chain.e.header = header(0);
-	chain.e.header.type = EVENT_CODE_CHAIN;
-	chain.e.header.size = sizeof(chain);
-	chain.e.pid = 10;
-	chain.e.kind = FRAME_NOTE_V8_WASM;
-	chain.e.state = state;
-	chain.e.call_count = 2;
-	chain.e.function = 0x901;
-	chain.e.address = address;
-	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
-	ev.now += MS;
+	report_chain(FRAME_NOTE_V8_WASM, state, 0x901, address,
+		     CHAIN({.function = 0x901, .check = number + 1u}, {.function = 0x901}));
 }
 
-TEST_WITH(wasm_frames_have_the_name_of_their_code, set_up, tear_down)
+TEST(wasm_frames_have_the_name_of_their_code)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
@@ -524,7 +466,7 @@ TEST_WITH(wasm_frames_have_the_name_of_their_code, set_up, tear_down)
 }
 
 /* Without an event it is WebAssembly all the same; in a file's code the note says nothing, but for the innermost frame. */
-TEST_WITH(wasm_frames_without_a_report_show_the_runtime, set_up, tear_down)
+TEST(wasm_frames_without_a_report_show_the_runtime)
 {
 	const struct frame_note notes[] = {
 		{.frame = 0, .kind = FRAME_NOTE_V8_WASM, .function = 0x901},
@@ -539,7 +481,7 @@ TEST_WITH(wasm_frames_without_a_report_show_the_runtime, set_up, tear_down)
 }
 
 /* The innermost frame is not made yet: whatever its words are, it is another function of the module that has called it. */
-TEST_WITH(a_frame_just_entered_from_wasm_is_wasm_too, set_up, tear_down)
+TEST(a_frame_just_entered_from_wasm_is_wasm_too)
 {
 	const struct frame_note notes[] = {
 		{.frame = 0, .kind = FRAME_NOTE_V8, .function = 0x501},
@@ -561,26 +503,11 @@ TEST_WITH(a_frame_just_entered_from_wasm_is_wasm_too, set_up, tear_down)
 
 static void report_type(uint64_t address)
 {
-	struct {
-		struct code_chain_event e;
-		struct code_call call;
-	} c = {.call.function = 5};
-
-	c.e.header = header(0);
-	c.e.header.type = EVENT_CODE_CHAIN;
-	c.e.header.size = sizeof(c);
-	c.e.pid = who;
-	c.e.kind = FRAME_NOTE_V8_FRAME;
-	c.e.state = CODE_STATE_CONFIRMED;
-	c.e.call_count = 1;
-	c.e.function = 5;
-	c.e.address = address;
-	assert_int_equal(event_decode(&c.e.header, &ev.h), 0);
-	ev.now += MS;
+	report_chain(FRAME_NOTE_V8_FRAME, CODE_STATE_CONFIRMED, 5, address, CHAIN({.function = 5}));
 }
 
 /* The words of a frame in memory without a file are those of a type, but its code is not V8's. */
-TEST_WITH(a_frame_type_outside_v8_code_is_ignored, set_up, tear_down)
+TEST(a_frame_type_outside_v8_code_is_ignored)
 {
 	const struct frame_note notes[] = {
 		{.frame = 2, .kind = FRAME_NOTE_V8_FRAME, .function = 5}};
@@ -595,7 +522,7 @@ TEST_WITH(a_frame_type_outside_v8_code_is_ignored, set_up, tear_down)
 }
 
 /* Other frames of V8's: by their type in its code, by their symbol in a file's. */
-TEST_WITH(typed_frames_in_v8_code_have_their_types_name, set_up, tear_down)
+TEST(typed_frames_in_v8_code_have_their_types_name)
 {
 	const struct frame_note notes[] = {
 		{.frame = 1, .kind = FRAME_NOTE_V8_FRAME, .function = 5},
@@ -608,3 +535,5 @@ TEST_WITH(typed_frames_in_v8_code_have_their_types_name, set_up, tear_down)
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [calls out] [prog] [prog]");
 }
+
+EACH_TEST_WITH(set_up, tear_down);

@@ -23,26 +23,12 @@ static const struct frame_note java[] = {
 static void report_code(uint64_t blob, uint64_t check, uint64_t address, enum code_state state,
 			const struct code_call *calls, size_t count)
 {
-	struct {
-		struct code_chain_event e;
-		struct code_call calls[4];
-	} chain = {};
+	struct code_call all[CALLS_MAX] = {};
 
-	chain.e.header = header(0);
-	chain.e.header.type = EVENT_CODE_CHAIN;
-	chain.e.pid = 10;
-	chain.e.kind = FRAME_NOTE_HOTSPOT_CODE;
-	chain.e.state = state;
-	chain.e.function = blob;
-	chain.e.address = address;
 	for (size_t i = 0; i < count; i++)
-		chain.calls[i] = calls[i];
-	chain.calls[count] =
-		(struct code_call){.function = blob, .check = check, .line = reported_sure};
-	chain.e.call_count = count + 1;
-	chain.e.header.size = sizeof(chain.e) + (count + 1) * sizeof(chain.calls[0]);
-	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
-	ev.now += MS;
+		all[i] = calls[i];
+	all[count] = (struct code_call){.function = blob, .check = check, .line = reported_sure};
+	report_chain(FRAME_NOTE_HOTSPOT_CODE, state, blob, address, all);
 }
 
 static const struct code_call java_calls[] = {
