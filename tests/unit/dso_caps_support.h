@@ -168,10 +168,10 @@ static inline void close_opener(struct dso_opener *o)
 /* Is its file known without a search? */
 static inline bool is_sighted(struct dso_opener *o, const struct mapping *m)
 {
-	struct wanted w = wanted_by_event(&m->event, 0);
 	uint64_t generation;
 
-	return dso_files__of_mapping(&o->files, &w, dso_roots__of_event(&o->roots, &m->event),
+	return dso_files__of_mapping(&o->files, &m->event,
+				     dso_roots__of_event(&o->roots, &m->event),
 				     &generation) != HASHMAP_NONE;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/clocks.h"
+#include "files/dso_search.h"
 #include "tenants/outside_books.h"
 
 #define MB (1ull << 20)
@@ -28,15 +29,14 @@ static void close_all(struct dso_opener *o)
 static uint32_t adopt(struct dso_opener *o, uint32_t number, uint32_t user, uint64_t bytes,
 		      uint64_t time)
 {
-	struct found found = {
-		.fd = memfd_create("copy", MFD_CLOEXEC),
-		.owner = user,
-		.path = "/copy",
-		.path_length = 5,
-		.facts = {.device = 1, .inode = number, .copied = bytes},
-	};
+	const struct file_finding facts = {.device = 1, .inode = number, .copied = bytes};
+	struct dso_search found = {
+		.fd = memfd_create("copy", MFD_CLOEXEC), .owner = user, .facts = &facts};
+	struct mapping m;
 	uint32_t file;
 
+	make_event(&m, 0, "/copy");
+	found.mapping = &m.event;
 	o->clock.now = time;
 	assert_int_equal(dso_files__adopt(&o->files, &found, &file), 0);
 	return file;

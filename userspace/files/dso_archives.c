@@ -80,7 +80,7 @@ static int find_entry(struct dso_archives *a, const struct open_archive *archive
 
 /* Add the library at this offset: *member, or LRU_NONE if there is none. 0 or negative errno. */
 static int add_member(struct dso_archives *a, const struct open_archive *archive,
-		      const struct wanted *w, uint64_t offset, uint32_t *member)
+		      const char *archive_path, uint64_t offset, uint32_t *member)
 {
 	_cleanup_free_ char *path = NULL;
 	struct dso_member m = {.archive = archive->file};
@@ -96,8 +96,8 @@ static int add_member(struct dso_archives *a, const struct open_archive *archive
 		return err;
 	m.offset = entry.offset;
 	m.size = entry.size;
-	if (asprintf(&path, "%.*s" ARCHIVE_MARK "%s", (int)w->path_length, w->path, entry.name) <
-	    0) {
+	if (asprintf(&path, "%.*s" ARCHIVE_MARK "%s", (int)mapping_path_length(archive_path),
+		     archive_path, entry.name) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
@@ -148,8 +148,7 @@ int dso_archives__enter(struct dso_archives *a, const struct open_archive *archi
 	uint32_t member = member_at(a, archive->file, event->page_offset);
 
 	if (member == LRU_NONE) {
-		struct wanted w = wanted_by_event(event, 0);
-		int err = add_member(a, archive, &w, event->page_offset, &member);
+		int err = add_member(a, archive, event->path, event->page_offset, &member);
 
 		note_left(a, event, err, member);
 		if (err == -ENOMEM || member == LRU_NONE)
@@ -174,12 +173,12 @@ const struct dso_member *dso_archives__numbered(struct dso_archives *a, uint64_t
 }
 
 int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive *archive,
-			      const struct wanted *w, const char *name, uint64_t *number)
+			      const char *archive_path, const char *name, uint64_t *number)
 {
 	struct zip_entry entry;
 	uint32_t member = LRU_NONE;
 	int err = zip_find_name(archive->fd, name, &entry)
-			  ?: add_member(a, archive, w, entry.offset, &member);
+			  ?: add_member(a, archive, archive_path, entry.offset, &member);
 
 	if (!err && member == LRU_NONE)
 		err = -ENOENT;

@@ -54,7 +54,7 @@ int dso_archives__enter(struct dso_archives *a, const struct open_archive *archi
 			const struct mmap_event *event, struct mmap_event_space *inner);
 /* The library of this name becomes a member if there is room; its number. 0 or negative errno. */
 int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive *archive,
-			      const struct wanted *w, const char *name, uint64_t *number);
+			      const char *archive_path, const char *name, uint64_t *number);
 /* The member of a number, which is a use. NULL: there is none. */
 const struct dso_member *dso_archives__numbered(struct dso_archives *a, uint64_t number);
 void dso_archives__forget_file(struct dso_archives *a, uint32_t archive);

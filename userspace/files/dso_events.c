@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/proc_task.h"
 #include "files/dso_files.h"
+#include "files/dso_search.h"
 #include "files/vdso.h"
 #include "tenants/outside_books.h"
 
@@ -58,7 +59,8 @@ static void keep_apart(struct mmap_event *event)
 uint32_t dso_files__vdso(struct dso_files *f)
 {
 	const struct lru_clock *clock = f->order.clock;
-	struct found found = {};
+	struct file_finding facts = {.root = SEARCH_MAPPED, .shared = true}; /* by the kernel */
+	struct dso_search found = {.facts = &facts};
 
 	if (f->vdso != HASHMAP_NONE || clock->now < f->vdso_retry)
 		return f->vdso;
@@ -66,8 +68,7 @@ uint32_t dso_files__vdso(struct dso_files *f)
 	found.fd = vdso_copy(&f->vdso_length);
 	if (found.fd < 0)
 		return HASHMAP_NONE;
-	found.facts.elf = file_search__read_build_id(found.fd, 0, &found.facts.build_id);
-	found.facts.shared = true; /* from our own memory, where the kernel has put it */
+	facts.elf = file_search__read_build_id(found.fd, 0, &facts.build_id);
 	if (dso_files__adopt(f, &found, &f->vdso))
 		f->vdso = HASHMAP_NONE;
 	else
@@ -94,78 +95,80 @@ static bool may_be_memory(const char *path)
 }
 
 /* A memfd with JIT code is not searched for again for a while: its inode may be reused. */
-static bool is_plain_memory(const struct dso_files *f, const struct wanted *w)
+static bool is_plain_memory(const struct dso_files *f, const struct mmap_event *event)
 {
-	for (size_t i = 0; i < PLAIN_KEPT && w->numbers.inode; i++)
-		if (same_inode(&f->plain[i].numbers, &w->numbers) &&
+	const struct file_numbers numbers = mapping_numbers(event);
+
+	for (size_t i = 0; i < PLAIN_KEPT && numbers.inode; i++)
+		if (same_inode(&f->plain[i].numbers, &numbers) &&
 		    f->order.clock->now - f->plain[i].time <= f->order.clock->idle)
-			return may_be_memory(w->path) && w->build_id.size == 0;
+			return may_be_memory(event->path) && mapping_build_id(event).size == 0;
 	return false;
 }
 
-static void add_plain_memory(struct dso_files *f, const struct wanted *w)
+static void add_plain_memory(struct dso_files *f, const struct mmap_event *event)
 {
-	f->plain[f->next_plain++ % PLAIN_KEPT] = (struct plain_memory){w->numbers,
+	f->plain[f->next_plain++ % PLAIN_KEPT] = (struct plain_memory){mapping_numbers(event),
 								       f->order.clock->now};
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-bool dso_files__complete_memory(struct dso_files *f, struct mmap_event *event,
-				const struct wanted *w)
+bool dso_files__complete_memory(struct dso_files *f, struct mmap_event *event)
 {
 	if (!strcmp(event->path, VDSO_NAME)) {
 		complete_vdso(f, event);
 		return true;
 	}
 	event->file_state = FILE_STATE_NONE;
-	if (file_search__is_hopeless(w->path) || is_plain_memory(f, w))
+	if (file_search__is_hopeless(event->path) || is_plain_memory(f, event))
 		return true;
 	event->file_state = FILE_STATE_UNOPENED;
-	return w->build_id.size == 0 && w->numbers.inode == 0; /* nothing to recognize it by */
+	return !mapping_build_id(event).size && !event->inode; /* nothing to recognize it by */
 }
 
-bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event,
-			       const struct wanted *w, struct root_id root, uint32_t *file)
+bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event, struct root_id root,
+			       uint32_t *file)
 {
-	uint64_t generation = w->numbers.generation;
+	uint64_t generation = event->inode_generation;
 
-	*file = dso_files__of_mapping(f, w, root, &generation);
+	*file = dso_files__of_mapping(f, event, root, &generation);
 	if (*file == HASHMAP_NONE)
 		return false;
 	if (root.v && dso_roots__fd(f->roots, f->files.data[*file].root) < 0) /* it was evicted */
-		dso_files__set_path(f, *file, root, w->path, w->path_length);
+		dso_files__set_path(f, *file, root, event->path, mapping_path_length(event->path));
 	event->inode_generation = generation;
 	set_file(f, event, *file);
 	return true;
 }
 
 /* Memory for code is no file. 0, -ENOSPC, -ENOMEM. */
-static int adopt_found(struct dso_files *f, const struct wanted *w, struct root_id root,
-		       const struct found *found, uint32_t *file)
+static int adopt_found(struct dso_files *f, const struct mmap_event *event,
+		       const struct dso_search *found, uint32_t *file)
 {
+	const struct root_id root = found->roots[SEARCH_PROCESS];
 	int err;
 
 	*file = HASHMAP_NONE;
-	if (may_be_memory(w->path) && !found->facts.elf && !found->facts.archive) {
+	if (may_be_memory(event->path) && !found->facts->elf && !found->facts->archive) {
 		close(found->fd);
-		add_plain_memory(f, w);
+		add_plain_memory(f, event);
 		return 0;
 	}
 	err = dso_files__adopt(f, found, file);
 	/* without a root the name may be of any file */
-	if (!err && (root.v || w->build_id.size == 0 || f->files.data[*file].shared))
-		err = dso_sightings__add(&f->sightings, w, root, *file);
+	if (!err && (root.v || !mapping_build_id(event).size || f->files.data[*file].shared))
+		err = dso_sightings__add(&f->sightings, event, root, *file);
 	return err;
 }
 
-int dso_files__complete_found(struct dso_files *f, struct mmap_event *event, const struct wanted *w,
-			      struct root_id root, const struct found *found, uint32_t *file)
+int dso_files__complete_found(struct dso_files *f, struct mmap_event *event,
+			      const struct dso_search *found, uint32_t *file)
 {
-	int err = adopt_found(f, w, root, found, file);
+	int err = adopt_found(f, event, found, file);
 
 	if (err == -ENOSPC) {
-		build_id_report(&found->facts.build_id, event);
+		build_id_report(&found->facts->build_id, event);
 		note_no_descriptor(f, event);
 		keep_apart(event);
 		return 0;

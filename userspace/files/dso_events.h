@@ -12,21 +12,19 @@
 #include "files/dso_roots.h"
 
 struct dso_files;
-struct found;
-struct wanted;
+struct dso_search;
 
 /* Our own vDSO, which is that of all 64-bit processes and always kept. */
 uint32_t dso_files__vdso(struct dso_files *f);
 
 /* Completes the event if it is of the vDSO or of memory. */
-bool dso_files__complete_memory(struct dso_files *f, struct mmap_event *event,
-				const struct wanted *w);
+bool dso_files__complete_memory(struct dso_files *f, struct mmap_event *event);
 /* Completes the event if its file is known and needs no search. */
-bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event,
-			       const struct wanted *w, struct root_id root, uint32_t *file);
-/* By a finding, whose descriptor is taken. 0 or -ENOMEM. *file may be HASHMAP_NONE. */
-int dso_files__complete_found(struct dso_files *f, struct mmap_event *event, const struct wanted *w,
-			      struct root_id root, const struct found *found, uint32_t *file);
+bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event, struct root_id root,
+			       uint32_t *file);
+/* By a search that has found it. 0 or -ENOMEM. *file may be HASHMAP_NONE. */
+int dso_files__complete_found(struct dso_files *f, struct mmap_event *event,
+			      const struct dso_search *found, uint32_t *file);
 /* By another event of the same file. */
 void dso_files__complete_like(struct dso_files *f, struct mmap_event *event,
 			      const struct mmap_event *like, uint32_t file);

@@ -12,6 +12,8 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/proc_task.h"
+#include "files/dso_search.h"
 #include "tenants/owner.h"
 
 #define UNCHANGED_FOR 1000000000ull /* ns */
@@ -96,10 +98,10 @@ static void discount_copy(struct dso_files *f, struct dso_file *file)
 	file->copied = 0;
 }
 
-static void count_copy(struct dso_files *f, struct dso_file *file, const struct found *found)
+static void count_copy(struct dso_files *f, struct dso_file *file, const struct dso_search *found)
 {
 	discount_copy(f, file);
-	file->copied = found->facts.copied;
+	file->copied = found->facts->copied;
 	file->copied_for = helper_owner_user(found->owner);
 	quota__take(&f->copies, file->copied_for, file->copied, 0);
 }
@@ -227,7 +229,7 @@ static bool was_unchanged(const struct dso_files *f, struct dso_file *file)
 }
 
 /* The found file is this one, which owns the descriptor from now on and drops an earlier one. */
-static void set_fd(struct dso_files *f, uint32_t i, const struct found *found)
+static void set_fd(struct dso_files *f, uint32_t i, const struct dso_search *found)
 {
 	struct dso_file *file = &f->files.data[i];
 	struct stat st;
@@ -254,7 +256,7 @@ static void set_fd(struct dso_files *f, uint32_t i, const struct found *found)
 }
 
 /* Keeps the found file, or closes it if there is no room. */
-static void keep_fd(struct dso_files *f, uint32_t i, const struct found *found)
+static void keep_fd(struct dso_files *f, uint32_t i, const struct dso_search *found)
 {
 	if (f->files.data[i].fd >= 0 || dso_files__make_fd_room(f, lru__owner(&f->order, i)))
 		set_fd(f, i, found);
@@ -357,11 +359,15 @@ void dso_files__set_path(struct dso_files *f, uint32_t i, struct root_id root, c
 	dso_roots__refer(f->roots, &file->root, root);
 }
 
-/* Sets its current path, if it has one. */
-static void set_found_path(struct dso_files *f, uint32_t i, const struct found *found)
+/* Sets the path that led to it, if one did: else its name leads elsewhere, or nowhere. */
+static void set_found_path(struct dso_files *f, uint32_t i, const struct dso_search *found)
 {
-	if (found->path)
-		dso_files__set_path(f, i, found->root, found->path, found->path_length);
+	const char *path = found->mapping ? found->mapping->path : NULL;
+
+	if (path && found->facts->root < SEARCH_ROOTS)
+		dso_files__set_path(f, i, found->roots[found->facts->root], path,
+				    found->facts->shortened ? mapping_path_length(path)
+							    : strlen(path));
 }
 
 static void forget_file(void *files, uint32_t i)
@@ -384,9 +390,9 @@ static void forget_file(void *files, uint32_t i)
 }
 
 /* A slot for the file; does not take its descriptor. */
-static int make_file(struct dso_files *f, const struct found *found, uint32_t *i)
+static int make_file(struct dso_files *f, const struct dso_search *found, uint32_t *i)
 {
-	const struct file_finding *facts = &found->facts;
+	const struct file_finding *facts = found->facts;
 	const bool shared = stands_for_build_id(facts);
 	const uint64_t owner = shared ? 0 : found->owner;
 	int err;
@@ -416,7 +422,7 @@ static int make_file(struct dso_files *f, const struct found *found, uint32_t *i
 	return err;
 }
 
-static int add_file(struct dso_files *f, const struct found *found, uint32_t *i)
+static int add_file(struct dso_files *f, const struct dso_search *found, uint32_t *i)
 {
 	int err = make_file(f, found, i);
 
@@ -424,22 +430,22 @@ static int add_file(struct dso_files *f, const struct found *found, uint32_t *i)
 		close(found->fd);
 		return err;
 	}
-	if (found->facts.build_id.left)
+	if (found->facts->build_id.left)
 		outside_books__add(f->books, helper_owner_user(found->owner), OUTSIDE_BUILD_IDS,
 				   OUTSIDE_BY_ITSELF, 1);
 	set_found_path(f, *i, found);
 	if (!f->files.data[*i].path)
-		dso_roots__refer(f->roots, &f->files.data[*i].root, found->root);
+		dso_roots__refer(f->roots, &f->files.data[*i].root, found->roots[SEARCH_PROCESS]);
 	keep_fd(f, *i, found);
 	return 0;
 }
 
-int dso_files__adopt(struct dso_files *f, const struct found *found, uint32_t *i)
+int dso_files__adopt(struct dso_files *f, const struct dso_search *found, uint32_t *i)
 {
 	struct dso_file *file;
 	int err;
 
-	*i = known_file(f, &found->facts);
+	*i = known_file(f, found->facts);
 	if (*i == HASHMAP_NONE) {
 		err = add_file(f, found, i);
 		if (err)
@@ -457,13 +463,13 @@ int dso_files__adopt(struct dso_files *f, const struct found *found, uint32_t *i
 	return 0;
 }
 
-bool dso_files__reopen(struct dso_files *f, uint32_t i, const struct found *found)
+bool dso_files__reopen(struct dso_files *f, uint32_t i, const struct dso_search *found)
 {
 	const struct dso_file *file = &f->files.data[i];
-	bool same = file->shared ? stands_for_build_id(&found->facts)
-				 : file->state == state_of(&found->facts);
+	bool same = file->shared ? stands_for_build_id(found->facts)
+				 : file->state == state_of(found->facts);
 
-	same = same && build_id_equal(&file->build_id, &found->facts.build_id);
+	same = same && build_id_equal(&file->build_id, &found->facts->build_id);
 	if (!same || file->fd >= 0) {
 		close(found->fd);
 		return same;
@@ -476,28 +482,30 @@ bool dso_files__reopen(struct dso_files *f, uint32_t i, const struct found *foun
 /* ---- look-ups -------------------------------------------------------------------------------- */
 
 /* The file of a mapping whose process is gone: the shared file of its build-id, if so named. */
-static uint32_t file_of_the_gone(const struct dso_files *f, const struct wanted *w)
+static uint32_t file_of_the_gone(const struct dso_files *f, const struct mmap_event *mapping)
 {
-	uint32_t i = file_with_build_id(f, &w->build_id);
+	const struct build_id id = mapping_build_id(mapping);
+	uint32_t i = file_with_build_id(f, &id);
 	const char *path = i == HASHMAP_NONE ? NULL : f->files.data[i].path;
 
-	return path && wanted_has_path(w, path) ? i : HASHMAP_NONE;
+	return path && mapping_has_path(mapping, path) ? i : HASHMAP_NONE;
 }
 
-uint32_t dso_files__of_mapping(struct dso_files *f, const struct wanted *w, struct root_id root,
-			       uint64_t *generation)
+uint32_t dso_files__of_mapping(struct dso_files *f, const struct mmap_event *mapping,
+			       struct root_id root, uint64_t *generation)
 {
+	const bool has_build_id = mapping_build_id(mapping).size > 0;
 	const struct sighting *sighting;
 	struct dso_file *file;
 
-	if (!root.v && w->build_id.size)
-		return file_of_the_gone(f, w);
-	sighting = dso_sightings__find(&f->sightings, w, root);
+	if (!root.v && has_build_id)
+		return file_of_the_gone(f, mapping);
+	sighting = dso_sightings__find(&f->sightings, mapping, root);
 	if (!sighting)
 		return HASHMAP_NONE;
 	file = &f->files.data[sighting->file];
 	/* a closed file is opened again if there is room; else it stays known */
-	if (file->fd < 0 && w->build_id.size &&
+	if (file->fd < 0 && has_build_id &&
 	    !dso_files__make_fd_room(f, lru__owner(&f->order, sighting->file)))
 		return sighting->file;
 	if (!was_unchanged(f, file))

@@ -40,6 +40,8 @@
 #define COPIES_LEFT 256u
 #define VDSO_NAME   "[vdso]"
 
+struct dso_search;
+
 struct dso_file {
 	uint64_t number;     /* to others; 0: a free place */
 	int fd;		     /* -1: closed */
@@ -56,16 +58,6 @@ struct dso_file {
 	uint64_t copied;       /* bytes, if the descriptor is that of a copy in memory … */
 	uint32_t copied_for;   /* … of a file of this user */
 	struct meter readings; /* of its directory, if it is an archive */
-};
-
-/* A file that a search opened, and the facts about it. */
-struct found {
-	int fd;
-	struct root_id root;
-	uint64_t owner; /* the search was charged to */
-	struct file_finding facts;
-	const char *path; /* below the root; NULL: no name leads to it */
-	size_t path_length;
 };
 
 /* A memfd that holds no ELF file. */
@@ -117,8 +109,8 @@ void dso_files__set_path(struct dso_files *f, uint32_t file, struct root_id root
 /* ---- look-ups -------------------------------------------------------------------------------- */
 
 /* The file that a mapping shows, if known and unchanged. *generation: as it was first seen. */
-uint32_t dso_files__of_mapping(struct dso_files *f, const struct wanted *w, struct root_id root,
-			       uint64_t *generation);
+uint32_t dso_files__of_mapping(struct dso_files *f, const struct mmap_event *mapping,
+			       struct root_id root, uint64_t *generation);
 /* The file of a number; HASHMAP_NONE: it was forgotten, or the number is that of a library. */
 uint32_t dso_files__numbered(const struct dso_files *f, uint64_t number);
 /*
@@ -133,10 +125,10 @@ int dso_files__answer(struct dso_files *f, uint32_t file, struct file_answer loc
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-/* Takes over `found`; keeps its descriptor if there is room. 0, -ENOMEM; -ENOSPC: full of files. */
-int dso_files__adopt(struct dso_files *f, const struct found *found, uint32_t *file);
+/* Takes what was found; keeps its descriptor if there is room. 0, -ENOMEM; -ENOSPC: too many. */
+int dso_files__adopt(struct dso_files *f, const struct dso_search *found, uint32_t *file);
 /* The file was found again and is open now, room or not; false: it is another file, and closed. */
-bool dso_files__reopen(struct dso_files *f, uint32_t file, const struct found *found);
+bool dso_files__reopen(struct dso_files *f, uint32_t file, const struct dso_search *found);
 /* A dso_make_fd_room_fn; the context is the files. */
 bool dso_files__make_fd_room(void *files, uint64_t owner);
 /* Close the file if there are more descriptors than there may be. */

@@ -31,6 +31,7 @@
 #include "base/proc_task.h"
 #include "files/dso_events.h"
 #include "files/dso_opener_private.h"
+#include "files/dso_search.h"
 #include "tenants/pool.h"
 #include "tenants/quota.h"
 
@@ -126,35 +127,31 @@ static void advance_time(struct dso_opener *o, uint64_t time)
 /* ---- mappings -------------------------------------------------------------------------------- */
 
 /* Mappings without an answer here wait. */
-static int see(struct dso_opener *o, struct mmap_event *event, struct wanted *w,
+static int see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
 	       mapping_answer_fn answer, void *context)
 {
+	const bool moved = dso_waits__may_search_moved(&o->waits, event);
 	struct root_id root;
 	uint32_t file;
 
-	w->anonymous = dso_waits__may_search_moved(&o->waits, event);
-	if (w->anonymous)
-		return dso_waits__add_mapping(&o->waits, event, w,
-					      dso_roots__of_event(&o->roots, event), answer,
-					      context);
-	if (dso_files__complete_memory(&o->files, event, w))
+	if (!moved && dso_files__complete_memory(&o->files, event))
 		return answer(context, event);
 	root = dso_roots__of_event(&o->roots, event);
-	if (!dso_files__complete_known(&o->files, event, w, root, &file))
-		return dso_waits__add_mapping(&o->waits, event, w, root, answer, context);
-	return dso_files__answer_event(&o->files, event, file, answer, context);
+	if (!moved && dso_files__complete_known(&o->files, event, root, &file))
+		return dso_files__answer_event(&o->files, event, file, answer, context);
+	return dso_waits__add_mapping(&o->waits, &(struct waiting_event){event, answer, context},
+				      parent, root, moved);
 }
 
 int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
 		    mapping_answer_fn answer, void *context)
 {
-	struct wanted w = wanted_by_event(event, parent);
 	int err;
 
 	o->events++;
 	event->file = 0;
 	advance_time(o, event->header.time);
-	err = see(o, event, &w, answer, context);
+	err = see(o, event, parent, answer, context);
 	return err ? err : dso_waits__take_error(&o->waits);
 }
 
@@ -222,31 +219,21 @@ int dso_opener__request(struct dso_opener *o, uint64_t number, const struct file
 
 /* ---- files of a replay ----------------------------------------------------------------------- */
 
-/* Below our own root: the owner does not matter, because the user named the recording. */
-static int adopt_own(struct dso_opener *o, const struct wanted *w, uint32_t *file)
-{
-	struct found found;
-	int err = dso_waits__search_own_root(&o->waits, w, &found);
-
-	return err ? err : dso_files__adopt(&o->files, &found, file);
-}
-
 /* A library by a name like "/x/app.apk!/lib/libx.so". */
-static int open_in_archive(struct dso_opener *o, const struct wanted *w, uint64_t *number)
+static int open_in_archive(struct dso_opener *o, const struct mmap_event *mapping, uint64_t *number)
 {
-	const char *mark = strstr(w->path, ARCHIVE_MARK);
-	_cleanup_free_ char *path = mark ? strndup(w->path, mark - w->path) : NULL;
-	struct wanted outer = *w;
+	const char *mark = strstr(mapping->path, ARCHIVE_MARK);
+	struct mmap_event_space outer;
 	struct dso_file *archive;
 	uint32_t file;
 	int err;
 
-	if (!path)
-		return mark ? -ENOMEM : -ENOENT;
-	outer.path = path;
-	outer.path_length = strlen(path);
-	outer.build_id.size = 0;
-	err = adopt_own(o, &outer, &file);
+	if (!mark)
+		return -ENOENT;
+	outer.event = *mapping;
+	outer.event.header.flags &= ~EVENT_BUILD_ID;
+	snprintf(outer.event.path, mark - mapping->path + 1, "%s", mapping->path);
+	err = dso_waits__adopt_own(&o->waits, &outer.event, &file);
 	if (err)
 		return err;
 	archive = &o->files.files.data[file];
@@ -254,7 +241,7 @@ static int open_in_archive(struct dso_opener *o, const struct wanted *w, uint64_
 		return -ENOENT;
 	return dso_archives__add_by_name(
 		&o->files.archives, &(struct open_archive){file, archive->fd, &archive->readings},
-		&outer, mark + strlen(ARCHIVE_MARK), number);
+		outer.event.path, mark + strlen(ARCHIVE_MARK), number);
 }
 
 /* A library in an archive may have another build-id than the recorded one. */
@@ -265,18 +252,20 @@ static bool has_build_id(struct dso_opener *o, uint64_t number, const struct bui
 	return member && (!id->size || build_id_equal(&member->build_id, id));
 }
 
-static int find_file(struct dso_opener *o, const struct wanted *w, uint64_t *number)
+/* Below our own root: the owner does not matter, because the user named the recording. */
+static int find_file(struct dso_opener *o, const struct mmap_event *mapping, uint64_t *number)
 {
+	const struct build_id id = mapping_build_id(mapping);
 	uint32_t file;
 	int err;
 
-	if (file_search__is_hopeless(w->path) || file_search__is_nameless(w->path) ||
-	    (w->build_id.size == 0 && w->numbers.inode == 0))
+	if (file_search__is_hopeless(mapping->path) || file_search__is_nameless(mapping->path) ||
+	    (!id.size && !mapping->inode))
 		return -ENOENT;
-	err = adopt_own(o, w, &file);
+	err = dso_waits__adopt_own(&o->waits, mapping, &file);
 	if (err == -ENOENT || err == -ENOTDIR) {
-		err = open_in_archive(o, w, number);
-		return err || has_build_id(o, *number, &w->build_id) ? err : -ENOENT;
+		err = open_in_archive(o, mapping, number);
+		return err || has_build_id(o, *number, &id) ? err : -ENOENT;
 	}
 	if (!err)
 		*number = o->files.files.data[file].number;
@@ -296,14 +285,13 @@ static int find_vdso(struct dso_opener *o, const struct build_id *id, uint64_t *
 
 int dso_opener__find(struct dso_opener *o, struct mmap_event *event)
 {
-	struct wanted w = wanted_by_event(event, 0);
+	const struct build_id id = mapping_build_id(event);
 	uint64_t number = 0;
 	int err;
 
-	w.pid = w.tid = 0;
 	advance_time(o, monotonic_ns());
-	err = strcmp(w.path, VDSO_NAME) ? find_file(o, &w, &number)
-					: find_vdso(o, &w.build_id, &number);
+	err = strcmp(event->path, VDSO_NAME) ? find_file(o, event, &number)
+					     : find_vdso(o, &id, &number);
 	if (!err)
 		event->file = number;
 	return err;

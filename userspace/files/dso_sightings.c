@@ -5,31 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc_task.h"
+
 /* Without the root and the generation, which rarely differ: they are compared afterwards. */
-static uint64_t hash_numbers(const char *path, size_t path_length, const struct build_id *build_id,
-			     const struct file_numbers *n)
+static uint64_t hash_sighting(const struct sighting *s)
 {
-	uint64_t hash = hash_combine(hash_bytes(path, path_length),
-				     hash_bytes(build_id->bytes, build_id->size));
+	const struct file_numbers *n = &s->numbers;
+	uint64_t hash = hash_combine(hash_bytes(s->path, mapping_path_length(s->path)),
+				     hash_bytes(s->build_id.bytes, s->build_id.size));
 
 	return hash_combine(hash,
 			    hash_combine(hash_u64(n->inode), (uint64_t)n->major << 32 | n->minor));
-}
-
-static uint64_t hash_wanted(const struct wanted *w)
-{
-	return hash_numbers(w->path, w->path_length, &w->build_id, &w->numbers);
-}
-
-static uint64_t hash_sighting(const struct sighting *s)
-{
-	return hash_numbers(s->path, strlen(s->path), &s->build_id, &s->numbers);
-}
-
-static bool has_numbers(const struct sighting *s, const struct wanted *w)
-{
-	return same_inode(&s->numbers, &w->numbers) && build_id_equal(&s->build_id, &w->build_id) &&
-	       wanted_has_path(w, s->path);
 }
 
 static bool may_be_generation(uint64_t a, uint64_t b)
@@ -37,15 +23,28 @@ static bool may_be_generation(uint64_t a, uint64_t b)
 	return a == b || !a || !b;
 }
 
-static uint32_t find(const struct dso_sightings *s, const struct wanted *w, struct root_id root)
+/* What a mapping shows; the path is that of the mapping. */
+static struct sighting sighting_by(const struct mmap_event *mapping, struct root_id root)
 {
+	return (struct sighting){.root = root,
+				 .build_id = mapping_build_id(mapping),
+				 .numbers = mapping_numbers(mapping),
+				 .path = (char *)mapping->path};
+}
+
+static uint32_t find(const struct dso_sightings *s, const struct mmap_event *mapping,
+		     struct root_id root)
+{
+	const struct sighting seen = sighting_by(mapping, root);
 	uint32_t i;
 
-	hashmap_each (&s->by_numbers, hash_wanted(w), i) {
+	hashmap_each (&s->by_numbers, hash_sighting(&seen), i) {
 		const struct sighting *known = &s->sightings.data[i];
 
-		if (known->root.v == root.v && has_numbers(known, w) &&
-		    may_be_generation(known->numbers.generation, w->numbers.generation))
+		if (known->root.v == root.v && same_inode(&known->numbers, &seen.numbers) &&
+		    build_id_equal(&known->build_id, &seen.build_id) &&
+		    mapping_has_path(mapping, known->path) &&
+		    may_be_generation(known->numbers.generation, seen.numbers.generation))
 			break;
 	}
 	return i;
@@ -123,12 +122,11 @@ static int add(struct dso_sightings *s, const struct sighting *sighting)
 	return 0;
 }
 
-int dso_sightings__add(struct dso_sightings *s, const struct wanted *w, struct root_id root,
-		       uint32_t file)
+int dso_sightings__add(struct dso_sightings *s, const struct mmap_event *mapping,
+		       struct root_id root, uint32_t file)
 {
-	struct sighting sighting = {
-		.root = root, .build_id = w->build_id, .numbers = w->numbers, .file = file};
-	uint32_t known = find(s, w, root);
+	struct sighting sighting = sighting_by(mapping, root);
+	uint32_t known = find(s, mapping, root);
 	int err;
 
 	if (known != HASHMAP_NONE) { /* the file was overwritten, or closed meanwhile */
@@ -137,17 +135,18 @@ int dso_sightings__add(struct dso_sightings *s, const struct wanted *w, struct r
 	}
 	if (!lru__make_room(&s->order, 0, forget, s))
 		return 0;
-	sighting.path = strndup(w->path, w->path_length);
+	sighting.file = file;
+	sighting.path = strndup(mapping->path, mapping_path_length(mapping->path));
 	err = sighting.path ? add(s, &sighting) : -ENOMEM;
 	if (err)
 		free(sighting.path);
 	return err;
 }
 
-const struct sighting *dso_sightings__find(struct dso_sightings *s, const struct wanted *w,
-					   struct root_id root)
+const struct sighting *dso_sightings__find(struct dso_sightings *s,
+					   const struct mmap_event *mapping, struct root_id root)
 {
-	uint32_t i = find(s, w, root);
+	uint32_t i = find(s, mapping, root);
 
 	if (i == HASHMAP_NONE)
 		return NULL;

@@ -34,11 +34,11 @@ struct dso_sightings {
 void dso_sightings__init(struct dso_sightings *s, const struct lru_clock *clock, size_t max);
 void dso_sightings__fini(struct dso_sightings *s);
 /* With these numbers below this root; a generation of 0 equals any. NULL: there is none. */
-const struct sighting *dso_sightings__find(struct dso_sightings *s, const struct wanted *w,
-					   struct root_id root);
+const struct sighting *dso_sightings__find(struct dso_sightings *s,
+					   const struct mmap_event *mapping, struct root_id root);
 /* Note that these numbers show this file. 0, even if the table is full (no note); -ENOMEM. */
-int dso_sightings__add(struct dso_sightings *s, const struct wanted *w, struct root_id root,
-		       uint32_t file);
+int dso_sightings__add(struct dso_sightings *s, const struct mmap_event *mapping,
+		       struct root_id root, uint32_t file);
 void dso_sightings__forget_file(struct dso_sightings *s, uint32_t file);
 
 #endif

@@ -9,37 +9,15 @@
 #include <unistd.h>
 
 #include "base/minmax.h"
+#include "base/proc_task.h"
 #include "files/dso_events.h"
+#include "files/dso_search.h"
 #include "tenants/owner.h"
 #include "tenants/pool.h"
 
 #define COPY_MAX     (256ull << 20) /* bytes of a file that is kept as a copy */
 #define MOVED_MISSES 8
 #define MOVED_PERIOD 60000000000ull /* ns */
-
-struct waiting_event {
-	struct mmap_event *event; /* owned */
-	mapping_answer_fn answer;
-	void *context;
-};
-
-/* For mappings of one file, or for one request. */
-struct dso_search {
-	LIST_ENTRY(dso_search) link;
-	bool is_linked;
-	struct dso_waits *waits;
-	struct wanted wanted;		    /* its path is `path` */
-	struct root_id roots[SEARCH_ROOTS]; /* held */
-	uint64_t hash;
-	uint64_t owner;	   /* to charge */
-	uint64_t copy_max; /* that was allowed in the question */
-	VEC(struct waiting_event) events;
-	/* the request */
-	uint32_t requested; /* the file, held; HASHMAP_NONE: there is none */
-	uint64_t number;
-	struct file_asker asker;
-	char path[];
-};
 
 void dso_waits__init(struct dso_waits *w, struct dso_files *files, struct dso_roots *roots,
 		     struct helper_pool *readers, unsigned int service)
@@ -69,13 +47,18 @@ static struct moved_searches *searches_of(struct dso_waits *w, pid_t pid)
 	return &w->moved[(unsigned int)pid % MOVED_SEARCHED];
 }
 
-/* Found: such searches of the process are of use. */
-static void forgive_search(struct dso_waits *w, const struct wanted *wanted)
+static bool was_just_read(const struct mmap_event *event)
 {
-	struct moved_searches *searches = searches_of(w, wanted->pid);
-	unsigned int *count = &searches->count[wanted->just_read];
+	return (event->header.flags & EVENT_FROM_PROC) != 0;
+}
 
-	if (searches->pid == wanted->pid && *count)
+/* Found: such searches of the process are of use. */
+static void forgive_search(struct dso_waits *w, const struct mmap_event *event)
+{
+	struct moved_searches *searches = searches_of(w, (pid_t)event->pid);
+	unsigned int *count = &searches->count[was_just_read(event)];
+
+	if (searches->pid == (pid_t)event->pid && *count)
 		--*count;
 }
 
@@ -89,7 +72,7 @@ bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *e
 	if (searches->pid != (pid_t)event->pid || now - searches->since > MOVED_PERIOD)
 		*searches = (struct moved_searches){.pid = (pid_t)event->pid, .since = now};
 	/* JIT code that comes all the time must not use up those of a reading */
-	return searches->count[(event->header.flags & EVENT_FROM_PROC) != 0]++ < MOVED_MISSES;
+	return searches->count[was_just_read(event)]++ < MOVED_MISSES;
 }
 
 static void note_error(struct dso_waits *w, int err)
@@ -109,78 +92,80 @@ int dso_waits__take_error(struct dso_waits *w)
 /* ---- searches come and go -------------------------------------------------------------------- */
 
 /* A file not below a root is found only by its process, which may map it thousands of times. */
-static bool is_of_process(const struct wanted *w, struct root_id root)
+static bool is_of_process(const char *path, struct root_id root)
 {
-	return !root.v || file_search__is_nameless(w->path);
+	return !root.v || file_search__is_nameless(path);
 }
 
-static uint64_t hash_search(const struct wanted *w, struct root_id root)
+static uint64_t hash_mapping(const struct mmap_event *m, struct root_id root)
 {
-	uint64_t hash = hash_combine(hash_string(w->path), hash_u64(root.v));
+	const struct build_id id = mapping_build_id(m);
+	uint64_t hash = hash_combine(hash_string(m->path), hash_u64(root.v));
 
-	hash = hash_combine(hash, hash_bytes(w->build_id.bytes, w->build_id.size));
-	hash = hash_combine(hash, hash_u64(w->numbers.inode));
-	return is_of_process(w, root) ? hash_combine(hash, hash_u64((uint64_t)w->pid)) : hash;
+	hash = hash_combine(hash, hash_bytes(id.bytes, id.size));
+	hash = hash_combine(hash, hash_u64(m->inode));
+	return is_of_process(m->path, root) ? hash_combine(hash, hash_u64(m->pid)) : hash;
 }
 
-static bool same_file(const struct wanted *a, const struct wanted *b)
+static bool same_file(const struct mmap_event *a, const struct mmap_event *b)
 {
-	return !strcmp(a->path, b->path) && build_id_equal(&a->build_id, &b->build_id) &&
-	       same_inode(&a->numbers, &b->numbers) &&
-	       a->numbers.generation == b->numbers.generation;
+	const struct build_id id_a = mapping_build_id(a), id_b = mapping_build_id(b);
+	const struct file_numbers numbers_a = mapping_numbers(a), numbers_b = mapping_numbers(b);
+
+	return !strcmp(a->path, b->path) && build_id_equal(&id_a, &id_b) &&
+	       same_inode(&numbers_a, &numbers_b) && numbers_a.generation == numbers_b.generation;
 }
 
 /* A pending search for the file of a mapping. */
-static struct dso_search *find_search(struct dso_waits *w, const struct wanted *wanted,
+static struct dso_search *find_search(struct dso_waits *w, const struct mmap_event *m,
 				      struct root_id root)
 {
-	uint64_t hash = hash_search(wanted, root);
-	bool of_process = is_of_process(wanted, root);
-
+	uint64_t hash = hash_mapping(m, root);
+	bool of_process = is_of_process(m->path, root);
 	struct dso_search *s;
 
-	if (wanted->anonymous || (of_process && !wanted->numbers.inode && !wanted->build_id.size))
+	if (of_process && !m->inode && !mapping_build_id(m).size)
 		return NULL;
 	LIST_FOREACH (s, &w->searches[hash % DSO_SEARCH_BUCKETS], link)
-		if (s->requested == HASHMAP_NONE && s->hash == hash &&
-		    s->roots[SEARCH_PROCESS].v == root.v && same_file(&s->wanted, wanted) &&
-		    (!of_process || s->wanted.pid == wanted->pid))
+		if (s->mapping && s->hash == hash && s->roots[SEARCH_PROCESS].v == root.v &&
+		    same_file(s->mapping, m) && (!of_process || s->mapping->pid == m->pid))
 			return s;
 	return NULL;
 }
 
 /* If the process is gone, its parent is the best guess. */
-static uint64_t owner_of(const struct wanted *w)
+static uint64_t owner_of(pid_t pid, pid_t parent)
 {
-	uint64_t owner = helper_owner(w->pid);
+	uint64_t owner = helper_owner(pid);
 
-	return owner == HELPER_OWNER_UNKNOWN ? helper_owner(w->parent) : owner;
+	return owner == HELPER_OWNER_UNKNOWN ? helper_owner(parent) : owner;
 }
 
-static struct dso_search *new_search(struct dso_waits *w, const struct wanted *wanted,
-				     struct root_id root)
+static struct dso_search *new_search(struct dso_waits *w, uint64_t hash, struct root_id root)
 {
-	size_t path_size = strlen(wanted->path) + 1;
-	struct dso_search *s = calloc(1, sizeof(*s) + path_size);
+	struct dso_search *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	*s = (struct dso_search){.waits = w,
-				 .wanted = *wanted,
-				 .roots[SEARCH_PROCESS] = root,
-				 .hash = hash_search(wanted, root),
-				 .owner = owner_of(wanted),
-				 .requested = HASHMAP_NONE};
-	memcpy(s->path, wanted->path, path_size);
-	s->wanted.path = s->path;
-	/* an inode number says nothing about a file of another root */
-	if (!root.v)
-		dso_roots__guess(w->roots, wanted->parent, wanted->build_id.size > 0, s->roots);
-	for (int i = 0; i < SEARCH_ROOTS; i++)
-		dso_roots__hold(w->roots, s->roots[i]);
-	LIST_INSERT_HEAD(&w->searches[s->hash % DSO_SEARCH_BUCKETS], s, link);
+	*s = (struct dso_search){
+		.waits = w,
+		.roots[SEARCH_PROCESS] = root,
+		.hash = hash,
+		.requested = HASHMAP_NONE,
+	};
+	dso_roots__hold(w->roots, root);
+	LIST_INSERT_HEAD(&w->searches[hash % DSO_SEARCH_BUCKETS], s, link);
 	s->is_linked = true;
 	return s;
+}
+
+/* An inode number says nothing about a file of another root. */
+static void guess_roots(struct dso_search *s)
+{
+	dso_roots__guess(s->waits->roots, s->parent, mapping_build_id(s->mapping).size > 0,
+			 s->roots);
+	for (int i = SEARCH_PARENT; i < SEARCH_ROOTS; i++)
+		dso_roots__hold(s->waits->roots, s->roots[i]);
 }
 
 /* Later mappings wait for another search. */
@@ -225,21 +210,6 @@ static void judge_copy(const struct dso_search *s, struct file_finding *facts, i
 	facts->state = FILE_STATE_OVER_BUDGET;
 }
 
-static struct found take_found(const struct dso_search *s, const struct file_finding *facts, int fd)
-{
-	struct found found = {
-		.fd = fd, .owner = s->owner, .facts = *facts, .root = s->roots[SEARCH_PROCESS]};
-
-	s->waits->opens++;
-	if (facts->root < SEARCH_ROOTS) { /* else its name leads elsewhere, or nowhere */
-		found.root = s->roots[facts->root];
-		found.path = s->wanted.path;
-		found.path_length = facts->shortened ? s->wanted.path_length
-						     : strlen(s->wanted.path);
-	}
-	return found;
-}
-
 /* The mapping as one of the file whose text the memory has. */
 static void fill_moved_event(const struct mmap_event *event, const struct moved_text *text,
 			     struct mmap_event_space *space)
@@ -256,43 +226,40 @@ static void fill_moved_event(const struct mmap_event *event, const struct moved_
 	moved->inode = text->inode;
 }
 
-static int answer_moved(struct dso_search *s, const struct found *found, enum file_state state)
+static int answer_moved(struct dso_search *s)
 {
 	struct dso_files *files = s->waits->files;
 	struct waiting_event *waiting = &s->events.data[0];
+	const enum file_state state = s->facts->state;
 	struct mmap_event_space space;
 	uint32_t file = HASHMAP_NONE;
-	struct wanted wanted;
 	int err;
 
-	if (!found) {
+	if (s->fd < 0) {
 		waiting->event->file_state = state == FILE_STATE_LATE ? FILE_STATE_LATE
 								      : FILE_STATE_NONE;
 		return waiting->answer(waiting->context, waiting->event);
 	}
-	forgive_search(s->waits, &s->wanted);
-	fill_moved_event(waiting->event, &found->facts.moved, &space);
-	wanted = wanted_by_event(&space.event, s->wanted.parent);
-	err = dso_files__complete_found(files, &space.event, &wanted, s->roots[SEARCH_PROCESS],
-					found, &file);
+	forgive_search(s->waits, waiting->event);
+	fill_moved_event(waiting->event, &s->facts->moved, &space);
+	err = dso_files__complete_found(files, &space.event, s, &file);
 	return err ? err
 		   : dso_files__answer_event(files, &space.event, file, waiting->answer,
 					     waiting->context);
 }
 
 /* The other mappings get the answer of the first one. */
-static int answer_mappings(struct dso_search *s, const struct found *found, enum file_state state)
+static int answer_mappings(struct dso_search *s)
 {
 	struct dso_files *files = s->waits->files;
 	struct mmap_event *first = s->events.data[0].event;
 	uint32_t file = HASHMAP_NONE;
 	int err = 0;
 
-	if (found)
-		err = dso_files__complete_found(files, first, &s->wanted, s->roots[SEARCH_PROCESS],
-						found, &file);
+	if (s->fd >= 0)
+		err = dso_files__complete_found(files, first, s, &file);
 	else
-		dso_files__give_up(first, state);
+		dso_files__give_up(first, s->facts->state);
 	if (file != HASHMAP_NONE)
 		dso_files__hold(files, file);
 	for (size_t i = 0; i < s->events.count && !err; i++) {
@@ -308,11 +275,11 @@ static int answer_mappings(struct dso_search *s, const struct found *found, enum
 	return err;
 }
 
-static int answer_request(struct dso_search *s, const struct found *found, enum file_state state)
+static int answer_request(struct dso_search *s)
 {
 	struct dso_files *files = s->waits->files;
-	bool replaced = found ? !dso_files__reopen(files, s->requested, found)
-			      : state == FILE_STATE_REPLACED;
+	bool replaced = s->fd >= 0 ? !dso_files__reopen(files, s->requested, s)
+				   : s->facts->state == FILE_STATE_REPLACED;
 	uint32_t file;
 	struct file_answer located = dso_files__locate(files, s->number, &file);
 
@@ -325,17 +292,15 @@ static void end_search(struct dso_search *s, struct file_finding *facts, int fd)
 {
 	struct dso_waits *w = s->waits;
 	const uint32_t requested = s->requested;
-	struct found opened, *found = NULL;
 
 	judge_copy(s, facts, &fd);
-	if (fd >= 0) {
-		opened = take_found(s, facts, fd);
-		found = &opened;
-	}
+	s->fd = fd;
+	s->facts = facts;
+	w->opens += fd >= 0;
 	unlink_search(s);
-	note_error(w, s->wanted.anonymous	  ? answer_moved(s, found, facts->state)
-		      : requested == HASHMAP_NONE ? answer_mappings(s, found, facts->state)
-						  : answer_request(s, found, facts->state));
+	note_error(w, s->moved	   ? answer_moved(s)
+		      : s->mapping ? answer_mappings(s)
+				   : answer_request(s));
 	free_search(s);
 	if (requested != HASHMAP_NONE)
 		dso_files__close_surplus(w->files, requested);
@@ -384,24 +349,40 @@ static void take_finding(void *context, const struct helper_answer *answer)
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
+static void ask_for_mapping(const struct dso_search *s, struct file_question *q)
+{
+	const struct mmap_event *m = s->mapping;
+
+	q->pid = (int32_t)m->pid;
+	q->tid = (int32_t)m->tid;
+	q->start = m->start;
+	q->end = m->start + m->length;
+	q->build_id = mapping_build_id(m);
+	q->inode = m->inode;
+	q->just_read = was_just_read(m);
+	q->anonymous = s->moved;
+	snprintf(q->path, sizeof(q->path), "%s", m->path);
+	q->path_length = file_search__is_nameless(m->path) ? 0 : mapping_path_length(m->path);
+}
+
+static void ask_for_file(const struct dso_search *s, struct file_question *q)
+{
+	const struct dso_file *file = &s->waits->files->files.data[s->requested];
+
+	q->build_id = file->build_id;
+	q->inode = file->inode;
+	snprintf(q->path, sizeof(q->path), "%s", file->path);
+	q->path_length = file_search__is_nameless(file->path) ? 0 : strlen(file->path);
+}
+
 static void fill_question(struct dso_search *s, struct file_question *q, int fds[SEARCH_ROOTS])
 {
-	const struct wanted *w = &s->wanted;
-
 	s->copy_max = dso_files__copy_room(s->waits->files, helper_owner_user(s->owner), COPY_MAX);
-	*q = (struct file_question){
-		.pid = w->pid,
-		.tid = w->tid,
-		.start = w->start,
-		.end = w->end,
-		.build_id = w->build_id,
-		.inode = w->numbers.inode,
-		.just_read = w->just_read,
-		.anonymous = w->anonymous,
-		.copy_max = s->copy_max,
-		.path_length = file_search__is_nameless(w->path) ? 0 : w->path_length,
-	};
-	snprintf(q->path, sizeof(q->path), "%s", w->path);
+	*q = (struct file_question){.copy_max = s->copy_max};
+	if (s->mapping)
+		ask_for_mapping(s, q);
+	else
+		ask_for_file(s, q);
 	for (int i = 0; i < SEARCH_ROOTS; i++) {
 		fds[i] = dso_roots__fd(s->waits->roots, s->roots[i]);
 		q->has_root[i] = fds[i] >= 0;
@@ -446,32 +427,33 @@ static int start(struct dso_search *s)
 	return 0;
 }
 
-int dso_waits__search_own_root(struct dso_waits *w, const struct wanted *wanted,
-			       struct found *found)
+int dso_waits__adopt_own(struct dso_waits *w, const struct mmap_event *mapping, uint32_t *file)
 {
 	struct dso_search s = {
-		.waits = w, .wanted = *wanted, .roots[SEARCH_PROCESS] = w->roots->own};
+		.waits = w, .mapping = mapping, .roots[SEARCH_PROCESS] = w->roots->own};
 	struct file_question q;
 	struct file_finding facts;
-	int fds[SEARCH_ROOTS], fd;
+	int fds[SEARCH_ROOTS];
 
 	if (!w->roots->own.v)
 		return -ENOENT;
 	fill_question(&s, &q, fds);
-	fd = file_search__find(&q, fds, &facts);
-	if (fd < 0)
+	q.pid = q.tid = 0;
+	s.fd = file_search__find(&q, fds, &facts);
+	s.facts = &facts;
+	if (s.fd < 0)
 		return facts.err;
-	*found = take_found(&s, &facts, fd);
-	return 0;
+	w->opens++;
+	return dso_files__adopt(w->files, &s, file);
 }
 
 /* ---- what waits for it ----------------------------------------------------------------------- */
 
-static int add_event(struct dso_search *s, const struct mmap_event *event, mapping_answer_fn answer,
-		     void *context)
+static int add_event(struct dso_search *s, const struct waiting_event *waiting)
 {
-	struct mmap_event *copy = copy_of(&event->header);
-	int err = copy ? vec_push(&s->events, ((struct waiting_event){copy, answer, context}))
+	struct mmap_event *copy = copy_of(&waiting->event->header);
+	int err = copy ? vec_push(&s->events,
+				  ((struct waiting_event){copy, waiting->answer, waiting->context}))
 		       : -ENOMEM;
 
 	if (err)
@@ -479,23 +461,35 @@ static int add_event(struct dso_search *s, const struct mmap_event *event, mappi
 	return err;
 }
 
-int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
-			   const struct wanted *wanted, struct root_id root,
-			   mapping_answer_fn answer, void *context)
+static struct dso_search *search_for_mapping(struct dso_waits *w, const struct mmap_event *event,
+					     pid_t parent, struct root_id root, bool moved)
 {
-	struct dso_search *s = find_search(w, wanted, root);
-	int err;
+	struct dso_search *s = moved ? NULL : find_search(w, event, root);
 
 	if (s)
-		return add_event(s, event, answer, context);
-	s = new_search(w, wanted, root);
+		return s;
+	s = new_search(w, hash_mapping(event, root), root);
 	if (!s)
-		return -ENOMEM;
-	err = add_event(s, event, answer, context);
-	if (err) {
+		return NULL;
+	s->parent = parent;
+	s->moved = moved;
+	s->owner = owner_of((pid_t)event->pid, parent);
+	return s;
+}
+
+int dso_waits__add_mapping(struct dso_waits *w, const struct waiting_event *waiting, pid_t parent,
+			   struct root_id root, bool moved)
+{
+	struct dso_search *s = search_for_mapping(w, waiting->event, parent, root, moved);
+	int err = s ? add_event(s, waiting) : -ENOMEM;
+
+	if (err && s && !s->mapping)
 		free_search(s);
+	if (err || s->mapping)
 		return err;
-	}
+	s->mapping = s->events.data[0].event;
+	if (!s->roots[SEARCH_PROCESS].v)
+		guess_roots(s);
 	return start(s);
 }
 
@@ -503,19 +497,14 @@ int dso_waits__add_request(struct dso_waits *w, uint64_t number, uint32_t i,
 			   const struct file_asker *asker)
 {
 	const struct dso_file *file = &w->files->files.data[i];
-	struct wanted wanted = {
-		.path = file->path,
-		.path_length = file->path ? strlen(file->path) : 0,
-		.build_id = file->build_id,
-		.numbers.inode = file->inode,
-	};
 	struct dso_search *s;
 
 	if (!file->path || dso_roots__fd(w->roots, file->root) < 0)
 		return -ENOENT;
-	s = new_search(w, &wanted, file->root);
+	s = new_search(w, hash_u64(number), file->root);
 	if (!s)
 		return -ENOMEM;
+	s->owner = owner_of(0, 0);
 	s->requested = i;
 	s->number = number;
 	s->asker = *asker;

@@ -23,6 +23,7 @@
 #define MOVED_SEARCHED	   256u
 
 struct helper_pool;
+struct waiting_event;
 
 /* An event that follows mappings without an answer. */
 struct passed_event {
@@ -57,11 +58,11 @@ void dso_waits__fini(struct dso_waits *w);
 
 /*
  * Answer the event after a search for its file below the root of its process (or of one that is
- * gone): later, with a copy, or before this returns. Events of one file share it. 0 or -ENOMEM.
+ * gone): later, with a copy, or before this returns. Events of one file share it. `moved`: search
+ * for the file whose text the memory has. 0 or -ENOMEM.
  */
-int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
-			   const struct wanted *wanted, struct root_id root,
-			   mapping_answer_fn answer, void *context);
+int dso_waits__add_mapping(struct dso_waits *w, const struct waiting_event *waiting, pid_t parent,
+			   struct root_id root, bool moved);
 /*
  * Is the event of memory that may have a file's text? Most such memory has JIT code, so after eight
  * searches in vain there are none for a minute.
@@ -71,8 +72,7 @@ bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *e
 int dso_waits__add_request(struct dso_waits *w, uint64_t number, uint32_t file,
 			   const struct file_asker *asker);
 /* Searches at once, in this process, below our own root: for replays. 0 or negative errno. */
-int dso_waits__search_own_root(struct dso_waits *w, const struct wanted *wanted,
-			       struct found *found);
+int dso_waits__adopt_own(struct dso_waits *w, const struct mmap_event *mapping, uint32_t *file);
 
 /* dso_opener__pass(). */
 int dso_waits__pass(struct dso_waits *w, struct event_header *event, event_push_fn push,

@@ -58,28 +58,26 @@ bool file_search__is_hopeless(const char *path)
 
 /* ---- what is looked for ---------------------------------------------------------------------- */
 
-struct wanted wanted_by_event(const struct mmap_event *event, pid_t parent)
+struct build_id mapping_build_id(const struct mmap_event *event)
 {
-	struct wanted w = {
-		.path = event->path,
-		.path_length = mapping_path_length(event->path),
-		.numbers = {event->major, event->minor, event->inode, event->inode_generation},
-		.pid = (pid_t)event->pid,
-		.tid = (pid_t)event->tid,
-		.parent = parent,
-		.start = event->start,
-		.end = event->start + event->length,
-		.just_read = (event->header.flags & EVENT_FROM_PROC) != 0,
-	};
+	struct build_id id = {};
 
 	if (event->header.flags & EVENT_BUILD_ID)
-		build_id_set(&w.build_id, event->build_id, event->build_id_size);
-	return w;
+		build_id_set(&id, event->build_id, event->build_id_size);
+	return id;
 }
 
-bool wanted_has_path(const struct wanted *w, const char *path)
+struct file_numbers mapping_numbers(const struct mmap_event *event)
 {
-	return !strncmp(path, w->path, w->path_length) && !path[w->path_length];
+	return (struct file_numbers){event->major, event->minor, event->inode,
+				     event->inode_generation};
+}
+
+bool mapping_has_path(const struct mmap_event *event, const char *path)
+{
+	size_t length = mapping_path_length(event->path);
+
+	return !strncmp(path, event->path, length) && !path[length];
 }
 
 void build_id_report(const struct build_id *id, struct mmap_event *event)

@@ -51,23 +51,11 @@ static inline bool same_inode(const struct file_numbers *a, const struct file_nu
 	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
 }
 
-/* The file looked for, and where it was mapped. */
-struct wanted {
-	const char *path;
-	size_t path_length; /* without " (deleted)" */
-	struct build_id build_id;
-	struct file_numbers numbers;
-	/* of a live process; pid 0: none */
-	pid_t pid, tid, parent;
-	uint64_t start, end;
-	bool just_read; /* the mapping has just been read from /proc */
-	bool anonymous; /* executable memory: a file's text may have been moved there */
-};
-
-/* `parent`: of the process, or 0. The path is the event's. */
-struct wanted wanted_by_event(const struct mmap_event *event, pid_t parent);
-/* Is it called so, but for " (deleted)"? */
-bool wanted_has_path(const struct wanted *w, const char *path);
+/* Of a mapping, which may have none. */
+struct build_id mapping_build_id(const struct mmap_event *event);
+struct file_numbers mapping_numbers(const struct mmap_event *event);
+/* Is the mapped file called so, but for " (deleted)"? */
+bool mapping_has_path(const struct mmap_event *event, const char *path);
 
 /* The directories below which it is searched for, in this order: descriptors of the question. */
 enum search_root {
