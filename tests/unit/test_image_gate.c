@@ -82,7 +82,7 @@ TEST(mappings_over_the_limit_share_one_image)
 	assert_int_equal(marked, extra);
 	images = image_table__count(world__images(gate.world));
 	assert_int_equal(images, quota_row(QUOTA_IMAGES)->user.limit + 1);
-	assert_int_equal(image_table__get(world__images(gate.world), left)->kind, DSO_UNKNOWN);
+	assert_int_equal(image_table__get(world__images(gate.world), left)->dso.kind, DSO_UNKNOWN);
 	assert_true(outside_books__take(books, &row));
 	assert_true(row.user == getuid() && row.thing == OUTSIDE_IMAGES &&
 		    row.reason == OUTSIDE_BY_USER && row.count == extra);

@@ -23,7 +23,7 @@ static bool same_place(const struct unwinding *u, const struct mapping *then,
 	if (!now)
 		return false;
 	if (!then)
-		return unwinding__image(u, now->image)->kind == DSO_JIT;
+		return unwinding__image(u, now->image)->dso.kind == DSO_JIT;
 	return then->image.v == now->image.v &&
 	       then->start - then->page_offset == now->start - now->page_offset;
 }
@@ -150,7 +150,7 @@ static bool ends_in_made_code(const struct unwinding *u, const struct process_li
 {
 	const struct mapping *mapping = mapping_table__find(process->maps, last_address(ended));
 
-	return mapping && unwinding__image(u, mapping->image)->kind == DSO_JIT;
+	return mapping && unwinding__image(u, mapping->image)->dso.kind == DSO_JIT;
 }
 
 /*

@@ -93,7 +93,7 @@ static int request_file(void *context, struct image_id id)
 	struct unwinding *u = context;
 	const struct image *image = unwinding__image(u, id);
 
-	if (image->kind != DSO_FILE && image->kind != DSO_VDSO)
+	if (image->dso.kind != DSO_FILE && image->dso.kind != DSO_VDSO)
 		return unwind_feed__answer_file(u->feed, id, -1, 0);
 	return dso_opener__request(u->opener, image->file,
 				   &(struct file_asker){answer_file, u, id.v});
@@ -104,8 +104,8 @@ static struct fed_image describe_image(void *context, struct image_id id)
 	const struct image *image = unwinding__image(context, id);
 
 	return (struct fed_image){
-		.is_made = image->kind == DSO_JIT,
-		.runtime = image->kind == DSO_FILE ? runtime_like_file(image->name) : NULL,
+		.is_made = image->dso.kind == DSO_JIT,
+		.runtime = image->dso.kind == DSO_FILE ? runtime_like_file(image->name) : NULL,
 	};
 }
 
@@ -615,7 +615,8 @@ bool unwinding__forget_image(void *unwinding, struct image_id id, bool full)
 {
 	struct unwinding *u = unwinding;
 	const struct image *image = unwinding__image(u, id);
-	bool deleted = image->kind == DSO_FILE && dso_opener__is_deleted(u->opener, image->file);
+	bool deleted = image->dso.kind == DSO_FILE &&
+		       dso_opener__is_deleted(u->opener, image->file);
 
 	if ((!full && !deleted) || !unwind_feed__forget(u->feed, id))
 		return false;

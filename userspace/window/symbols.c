@@ -219,7 +219,8 @@ static int add_job(struct symbolizing *s, struct dso_id id)
 	const struct profile_dso *dso = profile_builder__get_dso(w->builder, id);
 	struct symbol_task *task = &s->tasks[id.v];
 	struct symbolizer_job *job = &s->jobs[s->job_count++];
-	bool has_file = id.v < w->files.count;
+	static const struct file_answer none = {.fd = -1, .root_fd = -1};
+	const struct file_answer *file = id.v < w->files.count ? &w->files.data[id.v] : &none;
 	int err = sort_addresses(task);
 
 	task->all = s;
@@ -228,10 +229,10 @@ static int add_job(struct symbolizing *s, struct dso_id id)
 		.dso =
 			{
 				.kind = dso->kind,
-				.fd = has_file ? w->files.data[id.v].fd : -1,
-				.base = has_file ? w->files.data[id.v].base : 0,
-				.root_fd = has_file ? w->files.data[id.v].root_fd : -1,
-				.copied_for = has_file ? w->files.data[id.v].copied_for : 0,
+				.fd = file->fd,
+				.base = file->base,
+				.root_fd = file->root_fd,
+				.copied_for = file->copied_for,
 				.path = profile_builder__get_string(w->builder, dso->path),
 				.build_id = dso->build_id,
 				.build_id_size = dso->build_id_size,

@@ -51,12 +51,9 @@ static int take_file(void *context, uint32_t dso, const struct file_answer *answ
 			free(w);
 		return 0;
 	}
-	w->files.data[dso] = (struct window_file){
-		.fd = copy_descriptor(answer->fd),
-		.root_fd = keep_root(w, answer->root_fd),
-		.base = answer->base,
-		.copied_for = answer->copied_for,
-	};
+	w->files.data[dso] = *answer;
+	w->files.data[dso].fd = copy_descriptor(answer->fd);
+	w->files.data[dso].root_fd = keep_root(w, answer->root_fd);
 	return 0;
 }
 
@@ -91,7 +88,7 @@ static int request_file(struct window *w, uint32_t dso, const struct image *imag
 static int reserve_files(struct window *w, size_t count)
 {
 	while (w->files.count < count)
-		if (vec_push(&w->files, ((struct window_file){.fd = -1, .root_fd = -1})))
+		if (vec_push(&w->files, ((struct file_answer){.fd = -1, .root_fd = -1})))
 			return -ENOMEM;
 	return 0;
 }
@@ -113,7 +110,7 @@ static int request_files(struct window *w, const struct recorder *recorder,
 		const struct image *image = recorder__image(recorder, (struct image_id){i});
 
 		if (dso_of[i].v && sampled[dso_of[i].v] &&
-		    (image->kind == DSO_FILE || image->kind == DSO_VDSO))
+		    (image->dso.kind == DSO_FILE || image->dso.kind == DSO_VDSO))
 			err = request_file(w, dso_of[i].v, image, opener, source);
 	}
 	return err;

@@ -25,14 +25,6 @@ struct kernel_identity {
 	uint8_t build_id_size;
 };
 
-/* The file of a dso; the window owns the descriptors. -1: none. */
-struct window_file {
-	int fd;
-	int root_fd;	     /* of `roots` */
-	uint64_t base;	     /* offset of the dso in the file */
-	uint32_t copied_for; /* as in struct file_answer */
-};
-
 struct window_root {
 	int fd;
 	struct statx identity;
@@ -42,9 +34,10 @@ struct window {
 	uint64_t number; /* from 1 on */
 	struct profile_builder *builder;
 	VEC(struct jit_process) jit_processes;
-	VEC(uint32_t) jit_files;       /* of processes known at its end */
-	uint32_t last_jit_file;	       /* the last one reported by then */
-	VEC(struct window_file) files; /* by dso; may be shorter than the dsos */
+	VEC(uint32_t) jit_files; /* of processes known at its end */
+	uint32_t last_jit_file;	 /* the last one reported by then */
+	/* by dso; its own descriptors, roots those of `roots`; may be shorter than the dsos */
+	VEC(struct file_answer) files;
 	VEC(struct window_root) roots;
 	size_t unanswered; /* requested files: do not pass on the window before 0 */
 	bool is_freed;	   /* but for the structure itself, which the last answer frees */

@@ -40,27 +40,30 @@ struct image_table {
 
 /* ---- equality -------------------------------------------------------------------------------- */
 
-static bool same_image(const struct image *a, const struct image *k)
+static bool same_image(const struct image *image, const struct image *key)
 {
+	const struct profile_dso *a = &image->dso, *k = &key->dso;
+
 	if (a->kind != k->kind || a->build_id_size != k->build_id_size ||
 	    a->unshared != k->unshared || memcmp(a->build_id, k->build_id, k->build_id_size) != 0)
 		return false;
 	if (k->build_id_size && !k->unshared)
 		return true;
 	return a->major == k->major && a->minor == k->minor && a->inode == k->inode &&
-	       a->inode_generation == k->inode_generation && !strcmp(a->path, k->path);
+	       a->inode_generation == k->inode_generation && !strcmp(image->path, key->path);
 }
 
 static uint64_t hash_image(const struct image *image)
 {
-	uint64_t hash = hash_u64(image->kind);
+	const struct profile_dso *dso = &image->dso;
+	uint64_t hash = hash_u64(dso->kind);
 
-	hash = hash_combine(hash, hash_bytes(image->build_id, image->build_id_size));
-	if (image->build_id_size && !image->unshared)
+	hash = hash_combine(hash, hash_bytes(dso->build_id, dso->build_id_size));
+	if (dso->build_id_size && !dso->unshared)
 		return hash;
-	hash = hash_combine(hash, hash_u64((uint64_t)image->major << 32 | image->minor));
-	hash = hash_combine(hash, hash_u64(image->inode));
-	hash = hash_combine(hash, hash_u64(image->inode_generation));
+	hash = hash_combine(hash, hash_u64((uint64_t)dso->major << 32 | dso->minor));
+	hash = hash_combine(hash, hash_u64(dso->inode));
+	hash = hash_combine(hash, hash_u64(dso->inode_generation));
 	return hash_combine(hash, hash_bytes(image->path, strlen(image->path)));
 }
 
@@ -123,19 +126,20 @@ const struct image *image_table__get(const struct image_table *t, struct image_i
 
 void image__fill_event(const struct image *image, struct mmap_event_space *space)
 {
+	const struct profile_dso *dso = &image->dso;
 	struct mmap_event *event = &space->event;
 
 	memset(space, 0, sizeof(*space));
 	event->header.type = EVENT_MMAP;
 	event->header.size = event_aligned(sizeof(*event) + strlen(image->path) + 1);
-	event->header.flags = (image->build_id_size ? EVENT_BUILD_ID : 0) |
-			      (image->unshared ? EVENT_UNSHARED : 0);
-	event->major = image->major;
-	event->minor = image->minor;
-	event->inode = image->inode;
-	event->inode_generation = image->inode_generation;
-	event->build_id_size = image->build_id_size;
-	memcpy(event->build_id, image->build_id, sizeof(event->build_id));
+	event->header.flags = (dso->build_id_size ? EVENT_BUILD_ID : 0) |
+			      (dso->unshared ? EVENT_UNSHARED : 0);
+	event->major = dso->major;
+	event->minor = dso->minor;
+	event->inode = dso->inode;
+	event->inode_generation = dso->inode_generation;
+	event->build_id_size = dso->build_id_size;
+	memcpy(event->build_id, dso->build_id, sizeof(event->build_id));
 	memcpy(event->path, image->path, strlen(image->path) + 1);
 	event->file = image->file;
 }
@@ -170,42 +174,41 @@ static const char *last_component(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static void fill_identity(struct image *image, const struct mmap_event *event)
+static void fill_identity(struct profile_dso *dso, const struct mmap_event *event)
 {
-	image->major = event->major;
-	image->minor = event->minor;
-	image->inode = event->inode;
-	image->inode_generation = event->inode_generation;
-	image->file = event->file;
+	dso->major = event->major;
+	dso->minor = event->minor;
+	dso->inode = event->inode;
+	dso->inode_generation = event->inode_generation;
 	if (!(event->header.flags & EVENT_BUILD_ID) || event->build_id_size > BUILD_ID_SIZE)
 		return;
-	image->unshared = (event->header.flags & EVENT_UNSHARED) != 0;
-	image->build_id_size = event->build_id_size;
-	memcpy(image->build_id, event->build_id, event->build_id_size);
+	dso->unshared = (event->header.flags & EVENT_UNSHARED) != 0;
+	dso->build_id_size = event->build_id_size;
+	memcpy(dso->build_id, event->build_id, event->build_id_size);
 }
 
 /* The image of a mapping, with strings in `path`, which has EVENT_PATH_MAX bytes. */
 static struct image describe_image(const struct mmap_event *event, char *path)
 {
-	struct image image = {};
+	struct image image = {.file = event->file};
 
 	if (event->header.flags & EVENT_LEFT) {
 		memcpy(path, LEFT_NAME, sizeof(LEFT_NAME));
-		return (struct image){.kind = DSO_UNKNOWN, .path = path, .name = path};
+		return (struct image){.dso.kind = DSO_UNKNOWN, .path = path, .name = path};
 	}
-	image.deleted = copy_path(path, EVENT_PATH_MAX, event->path);
-	fill_identity(&image, event);
-	image.kind = kind_of(event, image.build_id_size > 0);
-	if (image.kind == DSO_JIT) {
-		image = (struct image){.kind = DSO_JIT};
+	image.dso.deleted = copy_path(path, EVENT_PATH_MAX, event->path);
+	fill_identity(&image.dso, event);
+	image.dso.kind = kind_of(event, image.dso.build_id_size > 0);
+	if (image.dso.kind == DSO_JIT) {
+		image = (struct image){.dso.kind = DSO_JIT};
 		if (!*path)
 			memcpy(path, MAPPING_ANONYMOUS, sizeof(MAPPING_ANONYMOUS));
 	} else if (event->file_state < FILE_STATE_COUNT && *path == '/') {
-		image.file_state = event->file_state;
+		image.dso.file_state = event->file_state;
 	}
 	image.path = path;
 	image.name = strcmp(path, MAPPING_ANONYMOUS) ? last_component(path) : "[anon]";
-	image.is_library = image.kind == DSO_FILE && is_library_path(image.name);
+	image.dso.is_library = image.dso.kind == DSO_FILE && is_library_path(image.name);
 	return image;
 }
 
@@ -243,17 +246,18 @@ static uint32_t unused_slot(struct image_table *t)
 static void share_file(struct image_table *t, struct image *image)
 {
 	struct image other = *image;
+	struct profile_dso *dso = &other.dso;
 	const struct image *from;
 	uint32_t slot;
 
-	if (!image->build_id_size || (image->unshared && image->inode))
+	if (!dso->build_id_size || (dso->unshared && dso->inode))
 		return;
-	other.unshared = !image->unshared;
-	other.major = other.minor = other.inode = other.inode_generation = 0;
+	dso->unshared = !dso->unshared;
+	dso->major = dso->minor = dso->inode = dso->inode_generation = 0;
 	slot = find_image(t, hash_image(&other), &other);
 	if (slot == HASHMAP_NONE || strcmp(t->slots.data[slot].image->path, image->path))
 		return;
-	from = image->unshared ? t->slots.data[slot].image : image;
+	from = image->dso.unshared ? t->slots.data[slot].image : image;
 	if (from->file)
 		t->slots.data[slot].image->file = image->file = from->file;
 }
@@ -261,8 +265,8 @@ static void share_file(struct image_table *t, struct image *image)
 /* This mapping's file may have been opened where the first one's was not. */
 static void update_image(struct image_table *t, struct image *image, const struct image *now)
 {
-	if (now->file_state == FILE_STATE_RIGHT)
-		image->file_state = FILE_STATE_RIGHT;
+	if (now->dso.file_state == FILE_STATE_RIGHT)
+		image->dso.file_state = FILE_STATE_RIGHT;
 	if (!now->file || now->file == image->file)
 		return;
 	image->file = now->file;

@@ -23,19 +23,9 @@
 
 struct image_table;
 
-/* As struct profile_dso; the table owns the strings. */
 struct image {
-	enum dso_kind kind;
-	const char *path; /* as mapped, without " (deleted)" */
-	const char *name; /* last component of path */
-	bool is_library;
-	bool deleted;
-	enum file_state file_state;
-	uint8_t build_id_size;
-	uint8_t build_id[BUILD_ID_SIZE];
-	uint32_t major, minor;
-	uint64_t inode, inode_generation;
-	bool unshared; /* EVENT_UNSHARED */
+	struct profile_dso dso; /* without the numbers of its strings, which the table owns: */
+	const char *path, *name;
 	uint64_t file; /* as in struct mmap_event, of the latest mapping; 0 in a replay */
 };
 

@@ -249,20 +249,8 @@ static struct process_observer observer_of(struct recorder *r)
 
 static struct dso_id add_dso(struct recorder *r, const struct image *image)
 {
-	struct profile_dso dso = {
-		.kind = image->kind,
-		.is_library = image->is_library,
-		.deleted = image->deleted,
-		.file_state = image->file_state,
-		.build_id_size = image->build_id_size,
-		.major = image->major,
-		.minor = image->minor,
-		.inode = image->inode,
-		.inode_generation = image->inode_generation,
-		.unshared = image->unshared,
-	};
+	struct profile_dso dso = image->dso;
 
-	memcpy(dso.build_id, image->build_id, sizeof(dso.build_id));
 	dso.path = profile_builder__string(r->builder, image->path);
 	dso.name = profile_builder__string(r->builder, image->name);
 	return profile_builder__dso(r->builder, &dso);
@@ -309,9 +297,9 @@ static struct dso_id special_dso(struct recorder *r, struct dso_id *known, enum 
 
 static enum profile_category category_of(const struct image *image)
 {
-	switch (image->kind) {
+	switch (image->dso.kind) {
 	case DSO_FILE:
-		return image->is_library ? CATEGORY_LIBRARY : CATEGORY_USER;
+		return image->dso.is_library ? CATEGORY_LIBRARY : CATEGORY_USER;
 	case DSO_VDSO:
 		return CATEGORY_LIBRARY;
 	case DSO_KERNEL:
@@ -338,8 +326,8 @@ static int look_for_runtime(void *context, const struct mapping *mapping)
 	struct runtime_search *search = context;
 	const struct image *image = image_table__get(world__images(search->r->world),
 						     mapping->image);
-	const struct runtime *runtime = image->kind == DSO_FILE ? runtime_of_file(image->name)
-								: NULL;
+	const struct runtime *runtime = image->dso.kind == DSO_FILE ? runtime_of_file(image->name)
+								    : NULL;
 
 	if (!search->r->runtime_looks)
 		return 1;
@@ -471,9 +459,9 @@ static struct location_id user_location(struct recorder *r, struct process_life 
 	if (!m)
 		return unknown_location(r, process, address);
 	image = image_table__get(world__images(r->world), m->image);
-	if (image->kind == DSO_UNKNOWN) /* not admitted */
+	if (image->dso.kind == DSO_UNKNOWN) /* not admitted */
 		return unknown_location(r, process, address);
-	if (image->kind == DSO_JIT)
+	if (image->dso.kind == DSO_JIT)
 		note_jit_process(r, process);
 	else
 		address = address - m->start + m->page_offset;

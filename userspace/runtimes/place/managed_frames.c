@@ -272,7 +272,7 @@ static bool is_made_code(const void *context, uint64_t address)
 	const struct managed_frames *m = context;
 	const struct mapping *mapping = mapping_table__find(m->process->maps, address);
 
-	return mapping && image_table__get(m->images, mapping->image)->kind == DSO_JIT;
+	return mapping && image_table__get(m->images, mapping->image)->dso.kind == DSO_JIT;
 }
 
 /* Is it known as a function without a file? Such a function has a frame of its own. */
