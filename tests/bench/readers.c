@@ -160,8 +160,8 @@ int main(int argc, char **argv)
 	directory = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0 || directory < 0 || stat(FILE_NAME, &st))
 		fail("/");
-	question = (struct file_question){
-		.inode = st.st_ino, .path_length = strlen(FILE_NAME), .path = FILE_NAME};
+	question.mapping.event.inode = st.st_ino;
+	strcpy(question.mapping.event.path, FILE_NAME);
 	question.has_root[SEARCH_PROCESS] = true;
 	measure("nothing", NOTHING, rounds);
 	measure("mappings", MAPS, rounds);

@@ -349,40 +349,24 @@ static void take_finding(void *context, const struct helper_answer *answer)
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
-static void ask_for_mapping(const struct dso_search *s, struct file_question *q)
+static void fill_mapping(struct mmap_event *event, const struct dso_file *file)
 {
-	const struct mmap_event *m = s->mapping;
-
-	q->pid = (int32_t)m->pid;
-	q->tid = (int32_t)m->tid;
-	q->start = m->start;
-	q->end = m->start + m->length;
-	q->build_id = mapping_build_id(m);
-	q->inode = m->inode;
-	q->just_read = was_just_read(m);
-	q->anonymous = s->moved;
-	snprintf(q->path, sizeof(q->path), "%s", m->path);
-	q->path_length = file_search__is_nameless(m->path) ? 0 : mapping_path_length(m->path);
-}
-
-static void ask_for_file(const struct dso_search *s, struct file_question *q)
-{
-	const struct dso_file *file = &s->waits->files->files.data[s->requested];
-
-	q->build_id = file->build_id;
-	q->inode = file->inode;
-	snprintf(q->path, sizeof(q->path), "%s", file->path);
-	q->path_length = file_search__is_nameless(file->path) ? 0 : strlen(file->path);
+	build_id_report(&file->build_id, event);
+	event->inode = file->inode;
+	snprintf(event->path, EVENT_PATH_MAX, "%s", file->path);
 }
 
 static void fill_question(struct dso_search *s, struct file_question *q, int fds[SEARCH_ROOTS])
 {
 	s->copy_max = dso_files__copy_room(s->waits->files, helper_owner_user(s->owner), COPY_MAX);
-	*q = (struct file_question){.copy_max = s->copy_max};
+	memset(q, 0, sizeof(*q));
+	q->copy_max = s->copy_max;
+	q->moved = s->moved;
 	if (s->mapping)
-		ask_for_mapping(s, q);
+		memcpy(&q->mapping, s->mapping,
+		       min_u64(s->mapping->header.size, sizeof(q->mapping) - 1));
 	else
-		ask_for_file(s, q);
+		fill_mapping(&q->mapping.event, &s->waits->files->files.data[s->requested]);
 	for (int i = 0; i < SEARCH_ROOTS; i++) {
 		fds[i] = dso_roots__fd(s->waits->roots, s->roots[i]);
 		q->has_root[i] = fds[i] >= 0;
@@ -438,7 +422,7 @@ int dso_waits__adopt_own(struct dso_waits *w, const struct mmap_event *mapping, 
 	if (!w->roots->own.v)
 		return -ENOENT;
 	fill_question(&s, &q, fds);
-	q.pid = q.tid = 0;
+	q.mapping.event.pid = q.mapping.event.tid = 0;
 	s.fd = file_search__find(&q, fds, &facts);
 	s.facts = &facts;
 	if (s.fd < 0)

@@ -147,11 +147,15 @@ static bool only_root_writes(const struct stat *st)
 static int identify(const struct file_question *q, int fd, const struct stat *st, bool mapped,
 		    struct file_finding *finding)
 {
-	if (q->build_id.size == 0 && st->st_ino != q->inode && !(mapped && q->just_read))
+	const struct mmap_event *m = &q->mapping.event;
+	const struct build_id wanted = mapping_build_id(m);
+
+	if (!wanted.size && st->st_ino != m->inode &&
+	    !(mapped && m->header.flags & EVENT_FROM_PROC))
 		return -ESTALE;
 	finding->elf = file_search__read_build_id(fd, 0, &finding->build_id);
 	finding->archive = !finding->elf && zip_is_archive(fd);
-	if (q->build_id.size > 0 && !build_id_equal(&q->build_id, &finding->build_id))
+	if (wanted.size && !build_id_equal(&wanted, &finding->build_id))
 		return -ESTALE;
 	finding->device = st->st_dev;
 	finding->inode = st->st_ino;
@@ -165,13 +169,14 @@ static int identify(const struct file_question *q, int fd, const struct stat *st
 static int judge(const struct file_question *q, int opened, const struct stat *st, bool mapped,
 		 struct file_finding *finding)
 {
+	const pid_t pid = (pid_t)q->mapping.event.pid;
 	_cleanup_close_ int fd = opened;
 	int err = identify(q, fd, st, mapped, finding);
 
 	if (err)
 		return err;
-	finding->shared = only_root_writes(st) && file_system__is_administrators(fd, q->pid);
-	err = file_system__make_safe(&fd, q->pid, q->copy_max, &finding->copied);
+	finding->shared = only_root_writes(st) && file_system__is_administrators(fd, pid);
+	err = file_system__make_safe(&fd, pid, q->copy_max, &finding->copied);
 	finding->copy_too_big = err == -EFBIG;
 	return err ? err : steal_fd(fd);
 }
@@ -188,13 +193,15 @@ static int try_path(const struct file_question *q, int root, const char *path,
 /* The path as it is, and, if no file has that very name, without " (deleted)". */
 static int try_below(const struct file_question *q, int root, struct file_finding *finding)
 {
+	const char *path = q->mapping.event.path;
+	size_t length = mapping_path_length(path);
 	char shorter[EVENT_PATH_MAX];
-	int fd = try_path(q, root, q->path, finding);
+	int fd = try_path(q, root, path, finding);
 
 	finding->shortened = false;
-	if (fd == -ENOENT && q->path[q->path_length]) {
-		memcpy(shorter, q->path, q->path_length);
-		shorter[q->path_length] = '\0';
+	if (fd == -ENOENT && path[length]) {
+		memcpy(shorter, path, length);
+		shorter[length] = '\0';
 		fd = try_path(q, root, shorter, finding);
 		finding->shortened = true;
 	}
@@ -204,11 +211,13 @@ static int try_below(const struct file_question *q, int root, struct file_findin
 /* A file that only its user can open. */
 static int try_as_owner(const struct file_question *q, struct file_finding *finding)
 {
+	const struct mmap_event *m = &q->mapping.event;
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 	int err;
 
-	fd = owner_copy__of_mapping(q->pid, q->start, q->end, q->copy_max, &st, &finding->copied);
+	fd = owner_copy__of_mapping((pid_t)m->pid, m->start, m->start + m->length, q->copy_max, &st,
+				    &finding->copied);
 	finding->copy_too_big = fd == -EFBIG;
 	finding->shared = false;
 	err = fd < 0 ? fd : identify(q, fd, &st, true, finding);
@@ -217,11 +226,13 @@ static int try_as_owner(const struct file_question *q, struct file_finding *find
 
 static int try_mapped(const struct file_question *q, struct file_finding *finding)
 {
+	const struct mmap_event *m = &q->mapping.event;
+	const uint64_t end = m->start + m->length;
 	struct stat st;
-	int fd = tenant_open_mapped(q->pid, q->start, q->end, FILE_SIZE_MAX, &st);
+	int fd = tenant_open_mapped((pid_t)m->pid, m->start, end, FILE_SIZE_MAX, &st);
 
-	if (fd < 0 && q->tid != q->pid)
-		fd = tenant_open_mapped(q->tid, q->start, q->end, FILE_SIZE_MAX, &st);
+	if (fd < 0 && m->tid != m->pid)
+		fd = tenant_open_mapped((pid_t)m->tid, m->start, end, FILE_SIZE_MAX, &st);
 	if (fd >= 0)
 		fd = judge(q, fd, &st, true, finding);
 	else if (fd == -EACCES)
@@ -233,10 +244,12 @@ static int try_mapped(const struct file_question *q, struct file_finding *findin
 static int find_moved(const struct file_question *q, struct file_finding *finding)
 {
 	struct file_question mapped = *q;
+	struct mmap_event *m = &mapped.mapping.event;
 	struct stat st;
-	int fd = moved_text__find(q->pid, q->start, q->end, &finding->moved, &st);
+	int fd = moved_text__find((pid_t)m->pid, m->start, m->start + m->length, &finding->moved,
+				  &st);
 
-	mapped.just_read = true;
+	m->header.flags |= EVENT_FROM_PROC; /* it has just been read */
 	if (fd >= 0)
 		fd = judge(&mapped, fd, &st, true, finding);
 	if (fd >= 0) {
@@ -261,17 +274,17 @@ static int found_by(struct file_finding *finding, enum search_root root, int fd)
 int file_search__find(const struct file_question *q, const int roots[SEARCH_ROOTS],
 		      struct file_finding *finding)
 {
-	bool named = q->path_length > 0;
+	bool named = !file_search__is_nameless(q->mapping.event.path);
 	int fd = -1;
 
 	*finding = (struct file_finding){};
-	if (q->anonymous)
+	if (q->moved)
 		return find_moved(q, finding);
 	if (named && roots[SEARCH_PROCESS] >= 0)
 		fd = try_below(q, roots[SEARCH_PROCESS], finding);
 	if (fd >= 0)
 		return found_by(finding, SEARCH_PROCESS, fd);
-	if (q->pid > 0)
+	if ((pid_t)q->mapping.event.pid > 0)
 		fd = try_mapped(q, finding);
 	if (fd >= 0)
 		return found_by(finding, SEARCH_MAPPED, fd);
@@ -295,7 +308,8 @@ int file_search__find(const struct file_question *q, const int roots[SEARCH_ROOT
 
 size_t file_question__size(const struct file_question *question)
 {
-	return offsetof(struct file_question, path) + strlen(question->path) + 1;
+	return offsetof(struct file_question, mapping.event.path) +
+	       strlen(question->mapping.event.path) + 1;
 }
 
 size_t file_finding__size(const struct file_finding *finding)

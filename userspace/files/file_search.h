@@ -66,19 +66,15 @@ enum search_root {
 	SEARCH_MAPPED = SEARCH_ROOTS /* in a finding: none led to it, but the mapping did */
 };
 
+/*
+ * A mapping, and whose file it is: that with its build-id, or without one with its inode. With
+ * pid 0 no live process has it. Just read from /proc (EVENT_FROM_PROC), what is mapped is right.
+ */
 struct file_question {
-	/* the live process and its mapping; pid 0: there is none */
-	int32_t pid, tid;
-	uint64_t start, end;
-	/* what the file has to have: the build-id; without one the inode */
-	struct build_id build_id;
-	uint64_t inode;
-	bool just_read; /* the mapping was just read from /proc, so the mapped file is right */
-	bool anonymous; /* search for the file whose text this memory has (moved_text.h) */
+	uint64_t copy_max; /* bytes that a copy of the file may have */
 	bool has_root[SEARCH_ROOTS];
-	uint64_t copy_max;    /* bytes that a copy of the file may have */
-	uint16_t path_length; /* without " (deleted)"; 0: the file has no name */
-	char path[EVENT_PATH_MAX];
+	bool moved; /* search for the file whose text this memory has (moved_text.h) */
+	struct mmap_event_space mapping;
 };
 
 struct file_finding {
