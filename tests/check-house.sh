@@ -77,6 +77,12 @@ base_of_one_room() { # modules of base/ that a single room uses, and base/ itsel
 	done
 }
 
+# Structures that describe a mapped file, from its mapping to its symbols: they have its build-id. Others pass its number on.
+descriptions() {
+	ctags --map-C=+.h --map-C++=-.h --languages=C --kinds-C=m -x --_xformat='%{name} %{scope}' include/sysprof/{event,profile}.h \
+		userspace/{files,world,unwind,session,window}/*.[ch] | sed -n 's/^build_id //p' | grep -vx kernel_identity | sort
+}
+
 lines() { # file names on stdin
 	tr '\n' '\0' | xargs -0 cat | wc -l
 }
@@ -88,6 +94,10 @@ limit "$(awk 'NR == 1 { print $1 }' <<<"$prototypes")" 52 "prototypes in the lon
 limit "$(find userspace -mindepth 1 -maxdepth 1 -type d | grep -c .)" 19 "rooms"
 lonely=$(base_of_one_room)
 limit "$(grep -c . <<<"$lonely" || true)" 0 "modules of base/ that one room uses:$(printf ' %s' $lonely)"
+described=$(descriptions)
+limit "$(grep -c . <<<"$described")" 6 "structures that describe a mapped file:$(printf ' %s' $described)"
+limit "$(grep -rhoE 'dso_opener__(see|find)\(' userspace --include='*.c' --exclude-dir=files | grep -c .)" 2 \
+	"calls that find a mapped file by its description: of a mapping, and of a recorded one"
 limit "$(find userspace -name '*.[ch]' | lines)" 140000 "lines of userspace"
 limit "$(git ls-files tests | grep -E '\.(c|h|py|sh|js|S)$|^tests/unit/testdata/' | lines)" 132360 "lines of tests, tables included"
 exit "$over"

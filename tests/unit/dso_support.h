@@ -188,18 +188,13 @@ static inline int keep_file(void *context, uint32_t key, const struct file_answe
 }
 
 /* Until the next request, if there is room, its descriptor stays valid. */
-static inline struct file_answer request_number(struct dso_opener *o, uint64_t file)
-{
-	struct file_answer answer = {.fd = -EINVAL};
-
-	assert_int_equal(dso_opener__request(o, file, &(struct file_asker){keep_file, &answer, 0}),
-			 0);
-	return answer;
-}
-
 static inline struct file_answer request(struct dso_opener *o, const struct mapping *m)
 {
-	return request_number(o, m->event.file);
+	struct file_answer answer = {.fd = -EINVAL};
+	const struct file_asker asker = {keep_file, &answer, 0};
+
+	assert_int_equal(dso_opener__request(o, m->event.file, &asker), 0);
+	return answer;
 }
 
 static inline int find(struct dso_opener *o, const struct mapping *m)
