@@ -17,8 +17,25 @@
 #define M0  (100 * S)
 #define T0  (5000 * S)
 
-static void report_anchor(struct jit_sources *s, uint64_t monotonic, uint64_t tsc, uint32_t epoch,
-			  bool new_epoch)
+static struct jit_sources *s; /* of the running test */
+static struct dump d;
+
+static int set_up(void **state)
+{
+	(void)state;
+	s = jit_sources__new();
+	d.size = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	jit_sources__free(s);
+	return 0;
+}
+
+static void report_anchor(uint64_t monotonic, uint64_t tsc, uint32_t epoch, bool new_epoch)
 {
 	struct clock_anchor_event e = {
 		.header = {.size = sizeof(e),
@@ -33,8 +50,8 @@ static void report_anchor(struct jit_sources *s, uint64_t monotonic, uint64_t ts
 	assert_int_equal(jit_sources__event(s, &e.header), 0);
 }
 
-static void report_file_of(struct jit_sources *s, uint32_t file, uint32_t user,
-			   enum jit_file_kind kind, enum jit_file_state state)
+static void report_file_of(uint32_t file, uint32_t user, enum jit_file_kind kind,
+			   enum jit_file_state state)
 {
 	struct jit_file_event *e = calloc(1, sizeof(*e) + 32);
 
@@ -49,24 +66,64 @@ static void report_file_of(struct jit_sources *s, uint32_t file, uint32_t user,
 	free(e);
 }
 
-static void report_file(struct jit_sources *s, uint32_t file, enum jit_file_kind kind,
-			enum jit_file_state state)
+static void report_file(uint32_t file, enum jit_file_kind kind, enum jit_file_state state)
 {
-	report_file_of(s, file, 0, kind, state);
+	report_file_of(file, 0, kind, state);
 }
 
-static void report_bytes(struct jit_sources *s, uint32_t file, const void *bytes, size_t size)
+static void report_bytes_at(uint32_t file, uint64_t after, uint64_t before, const void *bytes,
+			    size_t size)
 {
 	struct jit_bytes_event *e = calloc(1, sizeof(*e) + size);
 
 	e->header = (struct event_header){.size = sizeof(*e) + size, .type = EVENT_JIT_BYTES};
-	e->after = M0;
-	e->before = M0 + 10 * S;
+	e->after = after;
+	e->before = before;
 	e->file = file;
 	e->size = size;
 	memcpy(e->bytes, bytes, size);
 	assert_int_equal(jit_sources__event(s, &e->header), 0);
 	free(e);
+}
+
+static void report_bytes(uint32_t file, const void *bytes, size_t size)
+{
+	report_bytes_at(file, M0, M0 + 10 * S, bytes, size);
+}
+
+static void report_dump(void)
+{
+	report_bytes(1, d.bytes, d.size);
+}
+
+/* File 1, of user 0, is followed. */
+static void follow(enum jit_file_kind kind)
+{
+	report_file(1, kind, JIT_FILE_STATE_FOLLOWED);
+}
+
+static void settle(void)
+{
+	assert_int_equal(jit_sources__settle(s), 0);
+}
+
+/* Lines for so many different functions. */
+static void report_lines(uint32_t file, unsigned int count)
+{
+	char line[64];
+
+	for (unsigned int i = 0; i < count; i++) {
+		int size = snprintf(line, sizeof(line), "%x 10 name%u\n", 0x1000 + i * 16, i);
+
+		report_bytes(file, line, size);
+	}
+}
+
+/* The same of a new map of a user. */
+static void report_map(uint32_t file, uint32_t user, unsigned int lines)
+{
+	report_file_of(file, user, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_lines(file, lines);
 }
 
 /* What was there at that time; NULL: nothing that is known. */
@@ -78,7 +135,7 @@ static const char *name_in(struct jit_code *code, struct jit_history *history, u
 	return answer.entry == JIT_NO_ENTRY ? NULL : jit_code__name(code, answer.entry);
 }
 
-static const char *name_at(struct jit_sources *s, uint32_t file, uint64_t address, uint64_t time)
+static const char *name_at(uint32_t file, uint64_t address, uint64_t time)
 {
 	struct jit_code *code = jit_sources__get(s, file)->code;
 	struct jit_history history = {};
@@ -88,11 +145,11 @@ static const char *name_at(struct jit_sources *s, uint32_t file, uint64_t addres
 	return name_in(code, &history, time);
 }
 
-static void assert_begins(struct jit_sources *s, uint64_t address, uint64_t time, const char *name)
+static void assert_begins(uint64_t address, uint64_t time, const char *name)
 {
-	assert_null(name_at(s, 1, address, time - 1000));
-	assert_non_null(name_at(s, 1, address, time + 1000));
-	assert_string_equal(name_at(s, 1, address, time + 1000), name);
+	assert_null(name_at(1, address, time - 1000));
+	assert_non_null(name_at(1, address, time + 1000));
+	assert_string_equal(name_at(1, address, time + 1000), name);
 }
 
 /*
@@ -101,146 +158,126 @@ static void assert_begins(struct jit_sources *s, uint64_t address, uint64_t time
  */
 TEST(tsc_times_are_right_before_and_after_a_suspend)
 {
-	struct jit_sources *s = jit_sources__new();
 	uint64_t sleep = 3600 * S * GHZ;
-	struct dump d = {};
 
 	for (uint64_t i = 0; i < 5; i++)
-		report_anchor(s, M0 + i * S, T0 + i * S * GHZ, 0, false);
+		report_anchor(M0 + i * S, T0 + i * S * GHZ, 0, false);
 	for (uint64_t i = 5; i < 8; i++)
-		report_anchor(s, M0 + i * S, T0 + sleep + i * S * GHZ, 1, i == 5);
-	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+		report_anchor(M0 + i * S, T0 + sleep + i * S * GHZ, 1, i == 5);
+	follow(JIT_FILE_DUMP);
 	put_header(&d, 1);
 	put_load(&d, T0 + S * GHZ / 2, 0x1000, 32, "early");
 	put_load(&d, T0 + 4 * S * GHZ + 3 * S * GHZ / 4, 0x2000, 32, "falls asleep");
 	put_load(&d, T0 + sleep + 5 * S * GHZ + S * GHZ / 4, 0x3000, 32, "wakes up");
 	put_load(&d, T0 + sleep + 9 * S * GHZ, 0x4000, 32, "late");
-	report_bytes(s, 1, d.bytes, d.size);
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_begins(s, 0x1000, M0 + S / 2, "early");
-	assert_begins(s, 0x2000, M0 + 4 * S + 3 * S / 4, "falls asleep");
-	assert_begins(s, 0x3000, M0 + 5 * S + S / 4, "wakes up");
-	assert_begins(s, 0x4000, M0 + 9 * S, "late");
-	jit_sources__free(s);
+	report_dump();
+	settle();
+	assert_begins(0x1000, M0 + S / 2, "early");
+	assert_begins(0x2000, M0 + 4 * S + 3 * S / 4, "falls asleep");
+	assert_begins(0x3000, M0 + 5 * S + S / 4, "wakes up");
+	assert_begins(0x4000, M0 + 9 * S, "late");
 }
 
 /* No anchor has a TSC: it is not known when the code was there. */
 TEST(without_a_tsc_code_begins_at_the_earliest_time)
 {
-	struct jit_sources *s = jit_sources__new();
-	struct dump d = {};
-
-	report_anchor(s, M0, 0, 0, false);
-	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	report_anchor(M0, 0, 0, false);
+	follow(JIT_FILE_DUMP);
 	put_header(&d, 1);
 	put_load(&d, T0, 0x1000, 32, "f");
-	report_bytes(s, 1, d.bytes, d.size);
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_null(name_at(s, 1, 0x1010, M0));
-	assert_string_equal(name_at(s, 1, 0x1010, M0 + 1), "f");
-	jit_sources__free(s);
+	report_dump();
+	settle();
+	assert_null(name_at(1, 0x1010, M0));
+	assert_string_equal(name_at(1, 0x1010, M0 + 1), "f");
 }
 
 /* The clock of its process, by an event. */
 TEST(dump_times_are_corrected_by_the_process_clock)
 {
-	struct jit_sources *s = jit_sources__new();
 	struct jit_clock_event e = {
 		.header = {.size = sizeof(e), .type = EVENT_JIT_CLOCK},
 		.file = 1,
 		.known = 1,
 		.ahead = 1000 * (int64_t)S,
 	};
-	struct dump d = {};
 
 	assert_int_equal(jit_sources__event(s, &e.header), 0);
-	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	follow(JIT_FILE_DUMP);
 	assert_int_equal(jit_sources__event(s, &e.header), 0);
 	put_header(&d, 0);
 	put_load(&d, M0 + 1001 * S, 0x1000, 32, "f");
-	report_bytes(s, 1, d.bytes, d.size);
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_begins(s, 0x1000, M0 + S, "f");
-	jit_sources__free(s);
+	report_dump();
+	settle();
+	assert_begins(0x1000, M0 + S, "f");
 }
 
 /* Read at the end of a window, fed and read again: late records are put where they belong. */
 TEST(late_records_are_put_at_their_times)
 {
-	struct jit_sources *s = jit_sources__new();
-	struct dump d = {};
 	size_t size;
 
-	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	follow(JIT_FILE_DUMP);
 	put_header(&d, 0);
 	put_load(&d, 2 * S, 0x1000, 32, "second");
-	report_bytes(s, 1, d.bytes, d.size);
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_null(name_at(s, 1, 0x1010, S + 1));
-	assert_string_equal(name_at(s, 1, 0x1010, 3 * S), "second");
+	report_dump();
+	settle();
+	assert_null(name_at(1, 0x1010, S + 1));
+	assert_string_equal(name_at(1, 0x1010, 3 * S), "second");
 	size = d.size;
 	put_load(&d, S, 0x1000, 32, "first");
 	put_load(&d, 3 * S, 0x1000, 32, "third");
 	put_move(&d, 4 * S, 0x1000, 0x5000, 32);
-	report_bytes(s, 1, d.bytes + size, d.size - size);
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_string_equal(name_at(s, 1, 0x1010, S + 1), "first");
-	assert_string_equal(name_at(s, 1, 0x1010, 2 * S + 1), "second");
-	assert_string_equal(name_at(s, 1, 0x1010, 3 * S + 1), "third");
-	assert_string_equal(name_at(s, 1, 0x5010, 4 * S + 1), "third");
-	assert_null(name_at(s, 1, 0x1010, 4 * S + 1));
-	jit_sources__free(s);
+	report_bytes(1, d.bytes + size, d.size - size);
+	settle();
+	settle();
+	assert_string_equal(name_at(1, 0x1010, S + 1), "first");
+	assert_string_equal(name_at(1, 0x1010, 2 * S + 1), "second");
+	assert_string_equal(name_at(1, 0x1010, 3 * S + 1), "third");
+	assert_string_equal(name_at(1, 0x5010, 4 * S + 1), "third");
+	assert_null(name_at(1, 0x1010, 4 * S + 1));
 }
 
 /* A perf map goes on in the next window. */
 TEST(lines_of_a_perf_map_can_span_two_windows)
 {
 	static const char one[] = "1000 100 one\n2000 10 tw", two[] = "o\n";
-	struct jit_sources *s = jit_sources__new();
 
-	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	report_bytes(s, 1, one, strlen(one));
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_string_equal(name_at(s, 1, 0x1010, M0 + 2 * S), "one");
-	assert_null(name_at(s, 1, 0x2001, M0 + 2 * S));
-	report_bytes(s, 1, two, strlen(two));
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_string_equal(name_at(s, 1, 0x2001, M0 + 2 * S), "two");
-	jit_sources__free(s);
+	follow(JIT_FILE_MAP);
+	report_bytes(1, one, strlen(one));
+	settle();
+	assert_string_equal(name_at(1, 0x1010, M0 + 2 * S), "one");
+	assert_null(name_at(1, 0x2001, M0 + 2 * S));
+	report_bytes(1, two, strlen(two));
+	settle();
+	assert_string_equal(name_at(1, 0x2001, M0 + 2 * S), "two");
 }
 
 TEST(links_and_invalid_dumps_have_their_states)
 {
-	struct jit_sources *s = jit_sources__new();
-
 	assert_null(jit_sources__get(s, 0));
 	assert_null(jit_sources__get(s, 7));
-	report_bytes(s, 7, "x", 1);
-	report_file(s, 2, JIT_FILE_MAP, JIT_FILE_STATE_LINK);
+	report_bytes(7, "x", 1);
+	report_file(2, JIT_FILE_MAP, JIT_FILE_STATE_LINK);
 	assert_null(jit_sources__get(s, 2)->code);
 	assert_int_equal(jit_sources__get(s, 2)->state, JIT_FILE_STATE_LINK);
-	report_bytes(s, 2, "x", 1);
-	report_file(s, 3, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
-	report_bytes(s, 3, "this is no jitdump, however long it is, and whatever it says", 60);
+	report_bytes(2, "x", 1);
+	report_file(3, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	report_bytes(3, "this is no jitdump, however long it is, and whatever it says", 60);
 	assert_int_equal(jit_sources__get(s, 3)->state, JIT_FILE_STATE_BAD);
-	report_file(s, 4000000000u, JIT_FILE_MAP,
+	report_file(4000000000u, JIT_FILE_MAP,
 		    JIT_FILE_STATE_FOLLOWED); /* of a damaged recording */
 	assert_non_null(jit_sources__get(s, 4000000000u));
-	assert_int_equal(jit_sources__settle(s), 0);
-	jit_sources__free(s);
+	settle();
 }
 
 /* Processes come and go. */
 TEST(files_that_are_not_kept_are_forgotten)
 {
-	struct jit_sources *s = jit_sources__new();
-
 	for (uint32_t file = 1; file < 200000; file++) {
 		const uint32_t living[] = {7, file, 3};
 
-		report_file(s, file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-		report_bytes(s, file, "1000 100 x\n", 11);
+		report_file(file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		report_bytes(file, "1000 100 x\n", 11);
 		if (file % 100)
 			continue;
 		jit_sources__keep(s, living, 3, file - 50);
@@ -250,35 +287,22 @@ TEST(files_that_are_not_kept_are_forgotten)
 	assert_non_null(jit_sources__get(s, 7));
 	assert_null(jit_sources__get(s, 100));
 	assert_non_null(jit_sources__get(s, 199999));
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_string_equal(name_at(s, 7, 0x1010, M0 + 2 * S), "x");
-	jit_sources__free(s);
+	settle();
+	assert_string_equal(name_at(7, 0x1010, M0 + 2 * S), "x");
 }
 
-/* Lines for so many different functions. */
-static void report_lines(struct jit_sources *s, uint32_t file, unsigned int count)
-{
-	char line[64];
-
-	for (unsigned int i = 0; i < count; i++) {
-		int size = snprintf(line, sizeof(line), "%x 10 name%u\n", 0x1000 + i * 16, i);
-
-		report_bytes(s, file, line, size);
-	}
-}
-
-static enum jit_file_state left_of(struct jit_sources *s, uint32_t file)
+static enum jit_file_state left_of(uint32_t file)
 {
 	return jit_sources__get(s, file)->left;
 }
 
-static size_t count_of(struct jit_sources *s, uint32_t file)
+static size_t count_of(uint32_t file)
 {
 	return jit_timeline__count(jit_code__timeline(jit_sources__get(s, file)->code));
 }
 
 /* Of these files' code. */
-static uint64_t memory_of(struct jit_sources *s, uint32_t first, uint32_t last)
+static uint64_t memory_of(uint32_t first, uint32_t last)
 {
 	uint64_t sum = 0;
 
@@ -290,7 +314,7 @@ static uint64_t memory_of(struct jit_sources *s, uint32_t first, uint32_t last)
 #define MANY 20000
 
 /* How many of these functions have a name, which is their own. */
-static unsigned int named(struct jit_sources *s, uint32_t file, unsigned int from, unsigned int to)
+static unsigned int named(uint32_t file, unsigned int from, unsigned int to)
 {
 	static uint64_t addresses[MANY];
 	static struct jit_history histories[MANY];
@@ -318,36 +342,33 @@ static unsigned int named(struct jit_sources *s, uint32_t file, unsigned int fro
 /* Many files of one user are limited as one is, and the other user has his own limit. */
 TEST(files_of_a_user_share_one_limit_on_memory)
 {
-	struct jit_sources *s = jit_sources__new();
 	uint64_t sum;
 
 	jit_sources__limit(s, 1 << 20, 3 << 20);
 	for (uint32_t file = 1; file <= 10; file++)
-		report_file_of(s, file, file <= 9 ? 1000 : 2000, JIT_FILE_MAP,
+		report_file_of(file, file <= 9 ? 1000 : 2000, JIT_FILE_MAP,
 			       JIT_FILE_STATE_FOLLOWED);
 	for (uint32_t file = 1; file <= 9; file++)
-		report_lines(s, file, 5000);
-	report_lines(s, 10, 5000);
-	sum = memory_of(s, 1, 9);
+		report_lines(file, 5000);
+	report_lines(10, 5000);
+	sum = memory_of(1, 9);
 	assert_true(sum <= (1 << 20) + 4096);
 	/* the largest give way, and say so; the newest code has its names, and what is left is right */
-	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_USER_LIMIT);
-	assert_in_range(named(s, 1, 0, 5000), 1, 4999);
+	assert_int_equal(left_of(1), JIT_FILE_STATE_USER_LIMIT);
+	assert_in_range(named(1, 0, 5000), 1, 4999);
 	for (uint32_t file = 1; file <= 9; file++) {
 		assert_int_equal(jit_sources__get(s, file)->state, JIT_FILE_STATE_FOLLOWED);
-		assert_true(named(s, file, 4900, 5000) > 0);
+		assert_true(named(file, 4900, 5000) > 0);
 	}
-	assert_int_equal(named(s, 9, 4990, 5000), 10);
-	assert_int_equal(left_of(s, 10), JIT_FILE_STATE_NONE);
-	assert_int_equal(count_of(s, 10), 5000);
-	assert_true(sum + memory_of(s, 10, 10) <= 2 << 20);
+	assert_int_equal(named(9, 4990, 5000), 10);
+	assert_int_equal(left_of(10), JIT_FILE_STATE_NONE);
+	assert_int_equal(count_of(10), 5000);
+	assert_true(sum + memory_of(10, 10) <= 2 << 20);
 	/* a forgotten file makes room */
 	jit_sources__keep(s, (const uint32_t[]){10}, 1, 10);
-	report_file_of(s, 11, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	report_lines(s, 11, 5000);
-	assert_int_equal(left_of(s, 11), JIT_FILE_STATE_NONE);
-	assert_int_equal(named(s, 11, 0, 5000), 5000);
-	jit_sources__free(s);
+	report_map(11, 1000, 5000);
+	assert_int_equal(left_of(11), JIT_FILE_STATE_NONE);
+	assert_int_equal(named(11, 0, 5000), 5000);
 }
 
 /*
@@ -356,21 +377,19 @@ TEST(files_of_a_user_share_one_limit_on_memory)
  */
 TEST(left_out_names_are_counted_once_for_their_user)
 {
-	struct jit_sources *s = jit_sources__new();
 	struct profile_builder *b = profile_builder__new();
 	struct jit_process processes[4] = {};
 	const struct profile *p;
 
 	jit_sources__limit(s, 1 << 20, 3 << 20);
 	for (uint32_t file = 1; file <= 9; file++) {
-		report_file_of(s, file, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-		report_lines(s, file, 5000);
+		report_map(file, 1000, 5000);
 	}
 	for (uint32_t file = 1; file < 9; file++)
 		jit_sources__get(s, file)->left = JIT_FILE_STATE_NONE;
 	jit_sources__get(s, 9)->left = JIT_FILE_STATE_USER_LIMIT;
 	for (uint32_t file = 10; file <= 65537; file++)
-		report_file_of(s, file, 2000, JIT_FILE_MAP, JIT_FILE_STATE_LINK);
+		report_file_of(file, 2000, JIT_FILE_MAP, JIT_FILE_STATE_LINK);
 	for (uint32_t i = 0; i < 4; i++) {
 		const struct profile_process process = {.pid = 1 + i};
 
@@ -390,23 +409,20 @@ TEST(left_out_names_are_counted_once_for_their_user)
 	assert_int_equal(p->outside[1].reason, OUTSIDE_BY_ALL);
 	assert_int_equal(p->outside[1].count, 1);
 	profile_builder__free(b);
-	jit_sources__free(s);
 }
 
 /* A record that is too large is skipped, and in the books once, also if a second window is named. */
 TEST(an_oversized_record_is_in_the_books_once)
 {
-	struct jit_sources *s = jit_sources__new();
 	struct jit_process process = {};
-	struct dump d = {};
 
-	report_file_of(s, 1, 1000, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	report_file_of(1, 1000, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	put_header(&d, 0);
 	put_load(&d, M0 + S, 0x1000, 32, "f");
 	put32(&d, 0);
 	put32(&d, JITDUMP_RECORD_MAX + 1);
 	put64(&d, M0 + S);
-	report_bytes(s, 1, d.bytes, d.size);
+	report_dump();
 	process.files[JIT_FILE_DUMP] = 1;
 	for (int window = 0; window < 2; window++) {
 		struct profile_builder *b = profile_builder__new();
@@ -426,77 +442,56 @@ TEST(an_oversized_record_is_in_the_books_once)
 		}
 		profile_builder__free(b);
 	}
-	jit_sources__free(s);
 }
 
 /* Users come and go; those that stay are charged with what they had. */
 TEST(a_user_stays_charged_while_others_come_and_go)
 {
-	struct jit_sources *s = jit_sources__new();
-
 	jit_sources__limit(s, 1 << 20, 8 << 20);
-	report_file_of(s, 1, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_file_of(1, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	while (jit_sources__get(s, 1)->memory < 900 << 10)
-		report_lines(s, 1, 200);
+		report_lines(1, 200);
 	for (uint32_t file = 2; file < 2000; file++) {
-		report_file_of(s, file, 10000 + file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-		report_lines(s, file, 2);
+		report_map(file, 10000 + file, 2);
 		jit_sources__keep(s, (const uint32_t[]){1}, 1, file);
 	}
 	for (uint32_t file = 2; file < 2000; file++)
 		assert_null(jit_sources__get(s, file));
-	report_file_of(s, 2000, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	report_file_of(s, 2001, 3000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_file_of(2000, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_file_of(2001, 3000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	for (int i = 0; i < 40; i++) {
-		report_lines(s, 2000, 200);
-		report_lines(s, 2001, 200);
-		if (left_of(s, 1) != JIT_FILE_STATE_NONE)
+		report_lines(2000, 200);
+		report_lines(2001, 200);
+		if (left_of(1) != JIT_FILE_STATE_NONE)
 			break;
 	}
-	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_USER_LIMIT);
-	assert_int_equal(left_of(s, 2001), JIT_FILE_STATE_NONE);
-	jit_sources__free(s);
+	assert_int_equal(left_of(1), JIT_FILE_STATE_USER_LIMIT);
+	assert_int_equal(left_of(2001), JIT_FILE_STATE_NONE);
 }
 
 /* All users together: the one with the most gives way. */
 TEST(the_total_limit_evicts_names_of_large_users)
 {
-	struct jit_sources *s = jit_sources__new();
-
 	jit_sources__limit(s, 1 << 20, 3 << 20);
-	report_file_of(s, 1, 1001, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	report_lines(s, 1, 500);
+	report_map(1, 1001, 500);
 	for (uint32_t file = 2; file <= 20; file++) {
-		report_file_of(s, file, 1000 + file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-		report_lines(s, file, 5000);
-		assert_true(memory_of(s, 1, file) <= 3 << 20);
+		report_map(file, 1000 + file, 5000);
+		assert_true(memory_of(1, file) <= 3 << 20);
 	}
-	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
-	assert_int_equal(named(s, 1, 0, 500), 500);
-	assert_int_equal(left_of(s, 2), JIT_FILE_STATE_LIMIT);
-	assert_true(named(s, 20, 4900, 5000) == 100);
-	jit_sources__free(s);
+	assert_int_equal(left_of(1), JIT_FILE_STATE_NONE);
+	assert_int_equal(named(1, 0, 500), 500);
+	assert_int_equal(left_of(2), JIT_FILE_STATE_LIMIT);
+	assert_true(named(20, 4900, 5000) == 100);
 }
 
-static void report_line(struct jit_sources *s, uint32_t file, uint64_t time, const char *line)
+static void report_line(uint32_t file, uint64_t time, const char *line)
 {
-	struct jit_bytes_event *e = calloc(1, sizeof(*e) + strlen(line));
-
-	e->header = (struct event_header){.size = sizeof(*e) + strlen(line),
-					  .type = EVENT_JIT_BYTES};
-	e->after = time;
-	e->before = time + 5;
-	e->file = file;
-	e->size = strlen(line);
-	memcpy(e->bytes, line, strlen(line));
-	assert_int_equal(jit_sources__event(s, &e->header), 0);
-	free(e);
+	report_bytes_at(file, time, time + 5, line, strlen(line));
 }
 
 /* Bytes that could not be kept: what there was is in doubt, half a line is none, and the next line is one. */
 TEST(lost_bytes_end_earlier_names_and_a_half_line)
 {
-	struct jit_sources *s = jit_sources__new();
 	struct jit_bytes_event lost = {
 		.header = {.size = sizeof(lost), .type = EVENT_JIT_BYTES},
 		.after = M0 + 2 * S,
@@ -505,16 +500,15 @@ TEST(lost_bytes_end_earlier_names_and_a_half_line)
 		.flags = JIT_BYTES_LOST,
 	};
 
-	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	report_line(s, 1, M0, "1000 100 before\n2000 1");
+	follow(JIT_FILE_MAP);
+	report_line(1, M0, "1000 100 before\n2000 1");
 	assert_int_equal(jit_sources__event(s, &lost.header), 0);
-	report_line(s, 1, M0 + 4 * S, "1000 100 is_half_a_line\n3000 100 after\n");
-	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_TOO_BIG);
-	assert_string_equal(name_at(s, 1, 0x1010, M0 + S), "before");
-	assert_null(name_at(s, 1, 0x1010, M0 + 5 * S));
-	assert_null(name_at(s, 1, 0x2010, M0 + 5 * S));
-	assert_string_equal(name_at(s, 1, 0x3010, M0 + 5 * S), "after");
-	jit_sources__free(s);
+	report_line(1, M0 + 4 * S, "1000 100 is_half_a_line\n3000 100 after\n");
+	assert_int_equal(left_of(1), JIT_FILE_STATE_TOO_BIG);
+	assert_string_equal(name_at(1, 0x1010, M0 + S), "before");
+	assert_null(name_at(1, 0x1010, M0 + 5 * S));
+	assert_null(name_at(1, 0x2010, M0 + 5 * S));
+	assert_string_equal(name_at(1, 0x3010, M0 + 5 * S), "after");
 }
 
 /*
@@ -523,75 +517,69 @@ TEST(lost_bytes_end_earlier_names_and_a_half_line)
  */
 TEST(memory_of_a_perf_map_is_bounded_over_windows)
 {
-	struct jit_sources *s = jit_sources__new();
 	uint64_t most = 0, memory;
 	char line[80];
 
 	jit_sources__limit(s, 1 << 20, 1 << 20);
-	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	report_line(s, 1, 1, "100000 100 since_the_start\n");
+	follow(JIT_FILE_MAP);
+	report_line(1, 1, "100000 100 since_the_start\n");
 	for (uint64_t i = 1; i <= 300000; i++) {
 		snprintf(line, sizeof(line), "%llx 40 a_function_of_some_length_%llu\n",
 			 (unsigned long long)(0x1000 + i % 64 * 0x40), (unsigned long long)i);
-		report_line(s, 1, 10 * i, line);
+		report_line(1, 10 * i, line);
 		if (i % 1000)
 			continue;
-		assert_int_equal(jit_sources__settle(s), 0);
+		settle();
 		snprintf(line, sizeof(line), "a_function_of_some_length_%llu",
 			 (unsigned long long)i - 900);
-		assert_string_equal(
-			name_at(s, 1, 0x1010 + (i - 900) % 64 * 0x40, 10 * (i - 900) + 9), line);
-		assert_string_equal(name_at(s, 1, 0x100010, 10 * i), "since_the_start");
-		assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
+		assert_string_equal(name_at(1, 0x1010 + (i - 900) % 64 * 0x40, 10 * (i - 900) + 9),
+				    line);
+		assert_string_equal(name_at(1, 0x100010, 10 * i), "since_the_start");
+		assert_int_equal(left_of(1), JIT_FILE_STATE_NONE);
 		assert_int_equal(jit_sources__forget(s, 10 * (i - 1)), 0);
-		memory = memory_of(s, 1, 1);
+		memory = memory_of(1, 1);
 		most = memory > most ? memory : most;
 	}
 	assert_true(most < 1 << 19);
-	jit_sources__free(s);
 }
 
 /* More living code than there is room for; when most of it is freed, all of what comes has names again. */
 TEST(freed_code_makes_room_for_new_names)
 {
-	struct jit_sources *s = jit_sources__new();
 	char line[80];
 
 	jit_sources__limit(s, 1 << 20, 1 << 20);
-	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	report_lines(s, 1, MANY);
-	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_USER_LIMIT);
-	assert_in_range(named(s, 1, 0, MANY), 1000, MANY - 1000);
-	assert_int_equal(named(s, 1, MANY - 10, MANY), 10);
+	follow(JIT_FILE_MAP);
+	report_lines(1, MANY);
+	assert_int_equal(left_of(1), JIT_FILE_STATE_USER_LIMIT);
+	assert_in_range(named(1, 0, MANY), 1000, MANY - 1000);
+	assert_int_equal(named(1, MANY - 10, MANY), 10);
 	/* all of it is overwritten */
 	snprintf(line, sizeof(line), "0 1000000 all\n");
-	report_line(s, 1, M0 + 2 * S, line);
+	report_line(1, M0 + 2 * S, line);
 	assert_int_equal(jit_sources__forget(s, M0 + 3 * S), 0);
-	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
+	assert_int_equal(left_of(1), JIT_FILE_STATE_NONE);
 	for (int i = 0; i < 1000; i++) {
 		snprintf(line, sizeof(line), "%x 10 new%d\n", 0x1000 + i * 16, i);
-		report_line(s, 1, M0 + 4 * S, line);
+		report_line(1, M0 + 4 * S, line);
 	}
 	for (int i = 0; i < 1000; i++) {
 		snprintf(line, sizeof(line), "new%d", i);
-		assert_string_equal(name_at(s, 1, 0x1000 + i * 16, M0 + 5 * S), line);
+		assert_string_equal(name_at(1, 0x1000 + i * 16, M0 + 5 * S), line);
 	}
-	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
-	jit_sources__free(s);
+	assert_int_equal(left_of(1), JIT_FILE_STATE_NONE);
 }
 
 /* The same of a jitdump, where code moves: what was loaded windows ago is moved now, and has its name. */
 TEST(moved_code_of_early_windows_keeps_its_name)
 {
-	struct jit_sources *s = jit_sources__new();
 	uint64_t most = 0, memory, time = S;
-	struct dump d = {};
 	char name[40];
 
-	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	follow(JIT_FILE_DUMP);
 	put_header(&d, 0);
 	put_load(&d, time, 0x100000, 32, "old");
-	report_bytes(s, 1, d.bytes, d.size);
+	report_dump();
 	for (int i = 1; i <= 40000; i++) {
 		d.size = 0;
 		time += 1000;
@@ -600,21 +588,22 @@ TEST(moved_code_of_early_windows_keeps_its_name)
 		if (i % 2000 == 500)
 			put_move(&d, time + 1, 0x100000 + i / 2000 * 64, 0x100040 + i / 2000 * 64,
 				 32);
-		report_bytes(s, 1, d.bytes, d.size);
+		report_dump();
 		if (i % 2000)
 			continue;
-		assert_int_equal(jit_sources__settle(s), 0);
-		assert_string_equal(name_at(s, 1, 0x1000 + i % 50 * 64, time + 1), name);
-		assert_string_equal(name_at(s, 1, 0x100000 + i / 2000 * 64, time + 1), "old");
-		assert_null(name_at(s, 1, 0x100000 + i / 2000 * 64 - 64, time + 1));
+		settle();
+		assert_string_equal(name_at(1, 0x1000 + i % 50 * 64, time + 1), name);
+		assert_string_equal(name_at(1, 0x100000 + i / 2000 * 64, time + 1), "old");
+		assert_null(name_at(1, 0x100000 + i / 2000 * 64 - 64, time + 1));
 		assert_int_equal(jit_sources__forget(s, time - 100000), 0);
-		memory = memory_of(s, 1, 1);
+		memory = memory_of(1, 1);
 		most = memory > most ? memory : most;
 	}
 	assert_true(most < 1 << 20);
 	/* the horizon was a hundred functions ago */
-	assert_int_equal(jit_sources__settle(s), 0);
-	assert_string_equal(name_at(s, 1, 0x1000 + 39950 % 50 * 64, time - 50 * 1000 + 10),
+	settle();
+	assert_string_equal(name_at(1, 0x1000 + 39950 % 50 * 64, time - 50 * 1000 + 10),
 			    "a_function_of_some_length_39950");
-	jit_sources__free(s);
 }
+
+EACH_TEST_WITH(set_up, tear_down);

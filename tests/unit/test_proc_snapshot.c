@@ -39,7 +39,6 @@ struct reported {
 	VEC(struct event_header *) events;
 	unsigned int of_type[64];
 	int answer;
-	bool ignore; /* count only */
 };
 
 static int take(void *context, struct event_header *event)
@@ -50,7 +49,7 @@ static int take(void *context, struct event_header *event)
 	assert_int_equal(event_check(event, event->size), 0);
 	assert_true(event->flags & EVENT_FROM_PROC);
 	reported->of_type[event->type]++;
-	if (reported->ignore || reported->answer)
+	if (reported->answer)
 		return reported->answer;
 	copy = malloc(event->size);
 	memcpy(copy, event, event->size);
@@ -64,17 +63,6 @@ static void reported_fini(struct reported *reported)
 		free(reported->events.data[i]);
 	vec_free(&reported->events);
 	memset(reported, 0, sizeof(*reported));
-}
-
-static const struct thread_event *reported_thread(const struct reported *reported, pid_t tid)
-{
-	for (size_t i = 0; i < reported->events.count; i++) {
-		const struct thread_event *e = (void *)reported->events.data[i];
-
-		if (e->header.type == EVENT_THREAD && e->tid == (uint32_t)tid)
-			return e;
-	}
-	return NULL;
 }
 
 static const struct mmap_event *reported_mapping(const struct reported *reported,
@@ -101,12 +89,55 @@ static const struct mmap_event *last_mapping(const struct reported *reported)
 	return (const void *)reported->events.data[i];
 }
 
-static struct proc_snapshot *open_snapshot(void)
-{
-	struct proc_snapshot *s = NULL;
+/* Of the running test. */
+static struct proc_snapshot *s;
+static struct reported reported;
 
+static int set_up(void **state)
+{
+	(void)state;
 	assert_int_equal(proc_snapshot__new(&s), 0);
-	return s;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	reported_fini(&reported);
+	proc_snapshot__free(s);
+	return 0;
+}
+
+static const struct thread_event *reported_thread(pid_t tid)
+{
+	for (size_t i = 0; i < reported.events.count; i++) {
+		const struct thread_event *e = (void *)reported.events.data[i];
+
+		if (e->header.type == EVENT_THREAD && e->tid == (uint32_t)tid)
+			return e;
+	}
+	return NULL;
+}
+
+/* The process as it is now, and nothing else. */
+static void read_process(pid_t pid, bool is_target)
+{
+	reported_fini(&reported);
+	assert_int_equal(proc_snapshot__process(s, pid, is_target, take, &reported), 0);
+}
+
+static const helper_serve_fn map_services[] = {proc_maps__serve};
+
+static struct helper_pool *new_readers(void)
+{
+	const struct helper_pool_options options = {.services = map_services,
+						    .service_count = 1,
+						    .class = HELPER_READER,
+						    .keeper = HELPER_READER_KEEPER};
+	struct helper_pool *pool;
+
+	assert_int_equal(helper_pool__new(&options, &pool), 0);
+	return pool;
 }
 
 /* ---- parsers --------------------------------------------------------------------------------- */
@@ -240,19 +271,17 @@ static void *helper_thread(void *context)
 
 TEST(a_snapshot_has_threads_and_mappings)
 {
-	struct proc_snapshot *s = open_snapshot();
 	uint64_t before = monotonic_ns();
 	const struct process_event *process;
 	const struct mmap_event *mapping;
 	const struct thread_event *thread;
-	struct reported reported = {};
 	pthread_t helper;
 	char path[4096] = "";
 
 	pthread_barrier_init(&barrier, NULL, 2);
 	assert_int_equal(pthread_create(&helper, NULL, helper_thread, NULL), 0);
 	pthread_barrier_wait(&barrier);
-	assert_int_equal(proc_snapshot__process(s, getpid(), true, take, &reported), 0);
+	read_process(getpid(), true);
 	pthread_barrier_wait(&barrier);
 	pthread_join(helper, NULL);
 
@@ -269,10 +298,10 @@ TEST(a_snapshot_has_threads_and_mappings)
 	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
 	assert_int_equal(reported.of_type[EVENT_THREAD], 2);
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
-	thread = reported_thread(&reported, getpid());
+	thread = reported_thread(getpid());
 	assert_non_null(thread);
 	assert_true(thread->cpu_time > 0 && thread->cpu_time != UINT64_MAX);
-	thread = reported_thread(&reported, helper_tid);
+	thread = reported_thread(helper_tid);
 	assert_non_null(thread);
 	assert_string_equal(thread->comm, "a)\n(\xff S 1 2 3");
 	assert_true(thread->start_time + 20 * MS >= before);
@@ -297,18 +326,14 @@ TEST(a_snapshot_has_threads_and_mappings)
 	reported.answer = -ECANCELED;
 	assert_int_equal(proc_snapshot__process(s, getpid(), true, take, &reported), -ECANCELED);
 	assert_int_equal(proc_snapshot__all(s, true, take, &reported), -ECANCELED);
-	reported_fini(&reported);
-	proc_snapshot__free(s);
 	proc_snapshot__free(NULL);
 }
 
 /* Map a page of a file of this name, and see what name comes back. */
 static void expect_exact_path(const char *path, bool deleted)
 {
-	struct proc_snapshot *s = open_snapshot();
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
 	const struct mmap_event *mapping;
-	struct reported reported = {};
 	struct stat st;
 	void *page;
 
@@ -319,17 +344,15 @@ static void expect_exact_path(const char *path, bool deleted)
 	assert_true(page != MAP_FAILED);
 	if (deleted)
 		unlink(path);
-	assert_int_equal(proc_snapshot__process(s, getpid(), false, take, &reported), 0);
+	read_process(getpid(), false);
 	mapping = reported_mapping(&reported, page);
 	assert_non_null(mapping);
 	assert_memory_equal(mapping->path, path, strlen(path));
 	assert_string_equal(mapping->path + strlen(path), deleted ? " (deleted)" : "");
 	assert_int_equal(mapping->inode, st.st_ino);
-	reported_fini(&reported);
 	munmap(page, 4096);
 	unlink(path);
 	close(fd);
-	proc_snapshot__free(s);
 }
 
 TEST(paths_of_mappings_are_exact)
@@ -400,25 +423,21 @@ static void rename_itself(void)
 	prctl(PR_SET_NAME, "MainThread");
 }
 
-static const char *reported_comm(const struct reported *reported)
+static const char *reported_comm(void)
 {
-	for (size_t i = 0; i < reported->events.count; i++)
-		if (reported->events.data[i]->type == EVENT_COMM)
-			return ((const struct comm_event *)reported->events.data[i])->comm;
+	for (size_t i = 0; i < reported.events.count; i++)
+		if (reported.events.data[i]->type == EVENT_COMM)
+			return ((const struct comm_event *)reported.events.data[i])->comm;
 	return "";
 }
 
 TEST(a_renamed_leader_leaves_the_process_its_program_name)
 {
-	struct proc_snapshot *s = open_snapshot();
-	struct reported reported = {};
 	pid_t pid = start_child(rename_itself);
 
-	assert_int_equal(proc_snapshot__process(s, pid, true, take, &reported), 0);
-	assert_string_equal(reported_thread(&reported, pid)->comm, "MainThread");
-	assert_string_equal(reported_comm(&reported), "test_proc_snaps");
-	reported_fini(&reported);
-	proc_snapshot__free(s);
+	read_process(pid, true);
+	assert_string_equal(reported_thread(pid)->comm, "MainThread");
+	assert_string_equal(reported_comm(), "test_proc_snaps");
 	stop_child(pid);
 }
 
@@ -439,20 +458,16 @@ static void map_much(void)
 
 TEST(all_of_many_mappings_are_reported)
 {
-	struct proc_snapshot *s = open_snapshot();
-	struct reported reported = {.ignore = true};
 	pid_t pid = start_child(map_much);
 
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
+	read_process(pid, false);
 	assert_in_range(reported.of_type[EVENT_MMAP], MANY / 2 + 1, MANY / 2 + 100);
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
 	stop_child(pid);
 	/* and now it is gone */
-	reported_fini(&reported);
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
+	read_process(pid, false);
 	assert_int_equal(proc_snapshot__thread_cpu(s, pid, take, &reported), 0);
 	assert_int_equal(reported.events.count, 0);
-	proc_snapshot__free(s);
 }
 
 /* The mappings that were reported, with MAPS_READ behind them. */
@@ -512,18 +527,11 @@ static void read_meanwhile(struct meanwhile *m, struct helper_pool *pool, pid_t 
 /* The same, whoever reads it: a process that a reader reads, one with more than fits a message, one that is gone. */
 TEST(readers_report_the_same_mappings_as_the_caller)
 {
-	static const helper_serve_fn services[] = {proc_maps__serve};
-	const struct helper_pool_options options = {.services = services,
-						    .service_count = 1,
-						    .class = HELPER_READER,
-						    .keeper = HELPER_READER_KEEPER};
 	struct reported here = {}, there = {};
-	struct proc_snapshot *s = open_snapshot();
-	struct helper_pool *pool;
+	struct helper_pool *pool = new_readers();
 	const struct event_header *last;
 	pid_t pid = start_child(map_much);
 
-	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
 	read_meanwhile(&(struct meanwhile){.s = s}, pool, pid, &there);
 	assert_true(here.of_type[EVENT_MMAP] > MANY / 2);
@@ -540,7 +548,6 @@ TEST(readers_report_the_same_mappings_as_the_caller)
 	assert_int_equal(there.of_type[EVENT_MAPS_READ], 0);
 	reported_fini(&here);
 	reported_fini(&there);
-	proc_snapshot__free(s);
 	helper_pool__free(pool);
 }
 
@@ -550,21 +557,14 @@ TEST(readers_report_the_same_mappings_as_the_caller)
  */
 TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 {
-	static const helper_serve_fn services[] = {proc_maps__serve};
-	const struct helper_pool_options options = {.services = services,
-						    .service_count = 1,
-						    .class = HELPER_READER,
-						    .keeper = HELPER_READER_KEEPER};
 	struct reported here = {}, there = {};
-	struct proc_snapshot *s = open_snapshot();
 	struct meanwhile m = {.s = s, .count = 2000, .since = monotonic_ns()};
 	pid_t pid = start_child(map_much);
 	const struct mmap_event *one;
 	const struct event_header *last;
-	struct helper_pool *pool;
+	struct helper_pool *pool = new_readers();
 	size_t all;
 
-	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
 	all = here.of_type[EVENT_MMAP];
 	one = last_mapping(&here);
@@ -598,7 +598,6 @@ TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 	helper_pool__end(pool);
 	reported_fini(&here);
 	reported_fini(&there);
-	proc_snapshot__free(s);
 	helper_pool__free(pool);
 }
 
@@ -628,8 +627,6 @@ static void *signal_and_sleep(void *fd)
 
 TEST(a_process_with_an_ended_leader_is_reported)
 {
-	struct proc_snapshot *s = open_snapshot();
-	struct reported reported = {};
 	int ready[2];
 	char byte;
 	pid_t pid;
@@ -645,7 +642,7 @@ TEST(a_process_with_an_ended_leader_is_reported)
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	assert_int_equal(proc_process_state(pid, NULL), PROC_ALIVE);
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
+	read_process(pid, false);
 	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
 	assert_int_equal(reported.of_type[EVENT_THREAD], 1); /* not the dead one */
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
@@ -654,11 +651,9 @@ TEST(a_process_with_an_ended_leader_is_reported)
 	assert_true(
 		reported_mapping(&reported, (void *)(uintptr_t)a_snapshot_has_threads_and_mappings)
 			->tid != (uint32_t)pid);
-	reported_fini(&reported);
 	stop_child(pid);
 	close(ready[0]);
 	close(ready[1]);
-	proc_snapshot__free(s);
 }
 
 /* The states of a process and a thread of it where /proc shows neither, as hidepid does. */
@@ -685,9 +680,7 @@ static void expect_hidden(pid_t pid, pid_t thread)
 
 TEST(each_kind_of_process_has_its_state)
 {
-	struct proc_snapshot *s = open_snapshot();
 	struct proc_identity identity = {};
-	struct reported reported = {};
 	pthread_t helper;
 	siginfo_t info;
 	pid_t pid = start_child(nothing);
@@ -701,7 +694,7 @@ TEST(each_kind_of_process_has_its_state)
 	kill(pid, SIGKILL);
 	assert_int_equal(waitid(P_PID, pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(proc_process_state(pid, &identity), PROC_ZOMBIE);
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
+	read_process(pid, false);
 	assert_int_equal(reported.events.count, 0);
 	stop_child(pid);
 	assert_int_equal(proc_process_state(pid, NULL), PROC_NONE);
@@ -722,14 +715,12 @@ TEST(each_kind_of_process_has_its_state)
 		print_message("kernel threads are not visible here: not tested\n");
 	} else {
 		assert_int_equal(proc_process_state(2, &identity), PROC_KERNEL);
-		assert_int_equal(proc_snapshot__process(s, 2, false, take, &reported), 0);
+		read_process(2, false);
 		assert_int_equal(((struct process_event *)reported.events.data[0])->is_kernel, 1);
 		assert_int_equal(reported.of_type[EVENT_THREAD], 1);
 		assert_int_equal(reported.of_type[EVENT_MMAP], 0);
 		assert_int_equal(reported.of_type[EVENT_MAPS_READ], 0);
 	}
-	reported_fini(&reported);
-	proc_snapshot__free(s);
 }
 
 static void make_four(void)
@@ -746,7 +737,6 @@ static void make_grandchildren(void)
 
 TEST(descendants_are_found_once_and_without_the_roots)
 {
-	struct proc_snapshot *s = open_snapshot();
 	pid_t pid = start_child(make_grandchildren), *found = NULL;
 	size_t count = 0;
 
@@ -779,7 +769,6 @@ TEST(descendants_are_found_once_and_without_the_roots)
 	assert_int_equal(proc_snapshot__descendants(s, nobody, 1, &found, &count), 0);
 	assert_int_equal(count, 0);
 	free(found);
-	proc_snapshot__free(s);
 }
 
 static uint64_t thread_cpu_now(void)
@@ -792,9 +781,7 @@ static uint64_t thread_cpu_now(void)
 
 TEST(the_cpu_time_of_each_thread_is_reported)
 {
-	struct proc_snapshot *s = open_snapshot();
 	const struct thread_cpu_event *e;
-	struct reported reported = {};
 	uint64_t start = thread_cpu_now(), before, after;
 
 	while (thread_cpu_now() < start + 50 * MS)
@@ -811,8 +798,6 @@ TEST(the_cpu_time_of_each_thread_is_reported)
 	reported_fini(&reported);
 	assert_int_equal(proc_snapshot__thread_cpu_all(s, take, &reported), 0);
 	assert_true(reported.events.count > 1);
-	reported_fini(&reported);
-	proc_snapshot__free(s);
 }
 
 static void fork_storm(void)
@@ -832,8 +817,6 @@ static void fork_storm(void)
 
 TEST(all_processes_are_reported_while_others_come_and_go)
 {
-	struct proc_snapshot *s = open_snapshot();
-	struct reported reported = {};
 	pid_t storm = start_child(fork_storm);
 	uint64_t end = monotonic_ns() + 300 * MS;
 	unsigned int kernel = 0;
@@ -843,8 +826,8 @@ TEST(all_processes_are_reported_while_others_come_and_go)
 		assert_int_equal(proc_snapshot__all(s, false, take, &reported), 0);
 		assert_int_equal(proc_snapshot__thread_cpu_all(s, take, &reported), 0);
 	} while (monotonic_ns() < end);
-	assert_non_null(reported_thread(&reported, getpid()));
-	assert_non_null(reported_thread(&reported, 1));
+	assert_non_null(reported_thread(getpid()));
+	assert_non_null(reported_thread(1));
 	for (size_t i = 0; i < reported.events.count; i++) {
 		const struct process_event *e = (void *)reported.events.data[i];
 
@@ -855,17 +838,13 @@ TEST(all_processes_are_reported_while_others_come_and_go)
 		}
 	}
 	assert_true(kernel == 0 || kernel > 5);
-	reported_fini(&reported);
 	stop_child(storm);
-	proc_snapshot__free(s);
 }
 
 /* ---- reading again --------------------------------------------------------------------------- */
 
 TEST(repeated_rereading_of_a_process_is_delayed)
 {
-	struct proc_snapshot *s = open_snapshot();
-	struct reported reported = {.ignore = true};
 	struct tasks *tasks = tasks__new(&(struct tasks_options){});
 	struct live_part r;
 	uint64_t start;
@@ -909,7 +888,6 @@ TEST(repeated_rereading_of_a_process_is_delayed)
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 4);
 	r.free(r.object);
 	tasks__free(tasks);
-	proc_snapshot__free(s);
 }
 
 /* A child that has unshared its time; `grandchild`: with a child in that namespace. Until killed. */
@@ -961,3 +939,5 @@ TEST(a_process_has_the_clock_offset_of_its_namespace)
 	}
 	assert_int_equal(proc_clock_ahead(0x7fffffff, &ahead), -ESRCH);
 }
+
+EACH_TEST_WITH(set_up, tear_down);
