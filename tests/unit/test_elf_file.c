@@ -14,7 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "unit.h"
+#include "text_cases.h"
+
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
@@ -55,69 +57,165 @@ static int see(void *context, const struct elf_symbol *s)
 	return seen->stop_after && seen->count == seen->stop_after ? 42 : 0;
 }
 
-/* ---- forged, whole --------------------------------------------------------------------------- */
+static size_t exercise(struct elf_file *file);
 
-TEST(reads_every_class_and_order)
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* A number that a field gets; "all": as many as it can say. */
+static uint64_t number(char **at)
 {
-	for (size_t i = 0; i < COUNT(variants); i++) {
-		struct seen seen = {};
-		struct image im;
-		uint8_t id[32];
-		struct elf_file *file;
-		int fd;
+	const bool all = !strncmp(*at, "all", 3);
+	uint64_t value = all ? UINT64_MAX : strtoull(*at, at, 0);
 
-		forge(&im, variants[i].is_64, variants[i].big);
-		file = open_image(&im, &fd);
-		assert_int_equal(elf_file__build_id(file, id, sizeof(id)), 20);
-		assert_memory_equal(id, BUILD_ID, 20);
-		assert_int_equal(elf_file__build_id(file, id, 5), 5);
-		assert_int_equal(elf_file__each_symbol(file, see, &seen), 0);
-		assert_int_equal(seen.count, 4);
-		assert_int_equal(seen.dynamic_count, 0);
-		assert_string_equal(seen.names[0], "first");
-		assert_string_equal(seen.names[1], "second");
-		assert_string_equal(seen.names[2], "label");
-		assert_string_equal(seen.names[3], "ifunc");
-		assert_int_equal(seen.symbols[1].address, 0x2210);
-		assert_int_equal(seen.symbols[1].size, 0x20);
-		assert_int_equal(seen.symbols[1].type, STT_FUNC);
-		assert_int_equal(seen.symbols[1].binding, STB_GLOBAL);
-		assert_int_equal(seen.symbols[1].section_end, 0x2300);
-		assert_int_equal(elf_file__each_symbol(file, see, &seen), 0); /* again */
-		assert_int_equal(seen.count, 8);
-		close_image(file, fd);
-	}
+	*at += all ? 3 : 0;
+	*at += **at == ',';
+	return value;
 }
 
-TEST(translates_addresses)
+/* shnum=0, or s3.link=100 of a section, or name1=79 of a symbol. */
+static void change_field(struct image *im, const char *name, char *value)
 {
-	static const struct {
-		uint64_t offset, address;
-		int err;
-	} places[] = {
-		{0, 0x1000, 0},		  {0x1ff, 0x11ff, 0},
-		{0x200, 0x2200, 0},	  {0x2ff, 0x22ff, 0},
-		{0x300, 0x5300, 0},	  {0x3ff, 0x53ff, 0},
-		{0x400, 0x5400, -ENOENT}, {UINT64_MAX, UINT64_MAX, -ENOENT},
+	const size_t word = (size_t)WORD(im);
+	const unsigned int n = (unsigned int)strtoul(name + strcspn(name, "0123456789"), NULL, 10);
+	const char *of_section = strchr(name, '.');
+	const struct {
+		const char *name;
+		size_t at, size;
+	} fields[] = {
+		{"shoff", E_SHOFF(im), word},
+		{"shnum", E_SHNUM(im), 2},
+		{"phoff", E_PHOFF(im), word},
+		{"phnum", E_PHNUM(im), 2},
+		{"shentsize", E_SHENTSIZE(im), 2},
+		{".link", SECTION(im, n, sh_link), 4},
+		{".info", SECTION(im, n, sh_info), 4},
+		{".size", SECTION(im, n, sh_size), word},
+		{".offset", SECTION(im, n, sh_offset), word},
+		{".entsize", SECTION(im, n, sh_entsize), word},
+		{"name", im->symbols + n * (im->is_64 ? 24 : 16), 4},
 	};
-	struct elf_file *file;
-	struct image im;
-	int fd;
+	size_t i = 0;
 
-	forge(&im, true, false);
-	file = open_image(&im, &fd);
-	for (size_t i = 0; i < COUNT(places); i++) {
-		uint64_t address = 4711, offset = 4711;
+	while (strncmp(fields[i].name, of_section ? of_section : name, strlen(fields[i].name)))
+		assert_true(++i < COUNT(fields));
+	put(im, fields[i].at, number(&value), fields[i].size);
+}
 
-		assert_int_equal(elf_file__address_of_offset(file, places[i].offset, &address),
-				 places[i].err);
-		assert_int_equal(address, places[i].err ? 4711 : places[i].address);
-		assert_int_equal(elf_file__offset_of_address(file, places[i].address, &offset),
-				 places[i].err);
-		assert_int_equal(offset, places[i].err ? 4711 : places[i].offset);
+/* A field; "load=" and "notes=" replace program headers, "note=" the notes; the rest are places that are looked up. */
+static void change_image(struct image *im, char *word, struct cursor *headers, struct cursor *notes)
+{
+	const char *name = strsep(&word, "=");
+	uint64_t n[5] = {};
+
+	if (!word)
+		return;
+	if (!strcmp(name, "note")) {
+		if (!notes->at)
+			memset(im->bytes + im->notes, 0, 0x80);
+		notes->at = notes->at ?: im->notes;
+		name = strsep(&word, ",");
+		n[0] = number(&word);
+		n[1] = number(&word);
+		note(notes, name, n[0], word, n[1]);
+		return;
 	}
+	if (strcmp(name, "load") && strcmp(name, "notes")) {
+		change_field(im, name, word);
+		return;
+	}
+	for (size_t i = 0; i < COUNT(n) && *word; i++)
+		n[i] = number(&word);
+	segment(headers, *name == 'l' ? PT_LOAD : PT_NOTE, n[0], n[1], n[2], n[3], n[4]);
+}
+
+/* Each place as an offset in the file, and as an address; what fails leaves its result alone. */
+static void put_place(FILE *out, struct elf_file *file, char *word)
+{
+	uint64_t address = 4711, offset = 4711, place = number(&word);
+	int err = elf_file__address_of_offset(file, place, &address);
+
+	assert_true(!err || (err == -ENOENT && address == 4711));
+	fprintf(out, err ? ", %llx is nowhere" : ", %llx is at %llx", (unsigned long long)place,
+		(unsigned long long)address);
+	assert_int_equal(elf_file__offset_of_address(file, err ? place : address, &offset), err);
+	assert_true(offset == (err ? 4711 : place));
+}
+
+static void put_image(FILE *out, const struct image *im, char *places)
+{
+	struct seen seen = {};
+	struct elf_file *file;
+	uint8_t id[32];
+	int fd, err, size;
+
+	file = open_image(im, &fd);
+	size = elf_file__build_id(file, id, sizeof(id));
+	if (size < 0)
+		text_put_error(out, size);
+	else
+		fprintf(out, "%.*s", size, (char *)id);
+	assert_int_equal(elf_file__build_id(file, id, 5), size < 5 ? size : 5);
+	err = elf_file__each_symbol(file, see, &seen);
+	fprintf(out, ", %zu symbols", seen.count);
+	if (err)
+		fputc(' ', out), text_put_error(out, err);
+	exercise(file);
+	for (char *word; (word = strsep(&places, " "));)
+		if (*word && !strchr(word, '=') && !strcmp(word, "symbols"))
+			for (size_t i = 0; i < seen.count; i++)
+				fprintf(out, "\n%s %llx+%llx type %u binding %u up to %llx",
+					seen.names[i], (unsigned long long)seen.symbols[i].address,
+					(unsigned long long)seen.symbols[i].size,
+					seen.symbols[i].type, seen.symbols[i].binding,
+					(unsigned long long)seen.symbols[i].section_end);
+		else if (*word && !strchr(word, '='))
+			put_place(out, file, word);
+	assert_int_equal(seen.dynamic_count, 0);
+	seen.count = 0;
+	assert_int_equal(elf_file__each_symbol(file, see, &seen), err); /* again */
 	close_image(file, fd);
 }
+
+/* Changes of the forged file, in words: of all classes and byte orders, which say the same, or of "64" alone. */
+static void read_image(FILE *out, char *input)
+{
+	const bool only_64 = !strncmp(input, "64 ", 3) && (input += 3);
+	const size_t variant_count = only_64 ? 1 : COUNT(variants);
+	char *first = NULL;
+
+	for (size_t i = 0; i < variant_count; i++) {
+		_cleanup_free_ char *copy = strdup(input), *said = NULL;
+		struct cursor headers, notes;
+		char *words = copy, *word;
+		struct image im;
+		size_t size;
+		FILE *text = open_memstream(&said, &size);
+
+		forge(&im, variants[i].is_64, variants[i].big);
+		headers = (struct cursor){&im, im.program_headers};
+		notes = (struct cursor){&im, 0};
+		while ((word = strsep(&words, " "))) {
+			_cleanup_free_ char *change = strdup(word);
+
+			change_image(&im, change, &headers, &notes);
+		}
+		memcpy(copy, input, strlen(input));
+		put_image(text, &im, copy);
+		fclose(text);
+		if (first)
+			assert_string_equal(said, first);
+		else
+			first = strdup(said);
+	}
+	fputs(first, out);
+	free(first);
+}
+
+static const struct text_verb verbs[] = {{"elf", read_image}, {}};
+
+TEXT_TABLE("elf_file", verbs, NULL, NULL);
+
+/* ---- forged, whole --------------------------------------------------------------------------- */
 
 TEST(visitor_can_stop)
 {
@@ -272,199 +370,6 @@ TEST(survives_mutation)
 		close(fd);
 		assert_true(monotonic_ns() < deadline);
 	}
-}
-
-TEST(without_sections_the_note_segment_counts)
-{
-	struct seen seen = {};
-	struct elf_file *file;
-	struct image im;
-	uint8_t id[20];
-	int fd;
-
-	forge(&im, true, false);
-	put(&im, E_SHOFF(&im), 0, 8);
-	put(&im, E_SHNUM(&im), 0, 2);
-	file = open_image(&im, &fd);
-	assert_int_equal(elf_file__build_id(file, id, 20), 20);
-	assert_int_equal(elf_file__each_symbol(file, see, &seen), -ENODATA);
-	close_image(file, fd);
-}
-
-TEST(without_segments_the_note_section_counts)
-{
-	for (size_t i = 0; i < COUNT(variants); i++) {
-		struct elf_file *file;
-		struct image im;
-		uint8_t id[20];
-		int fd;
-
-		forge(&im, variants[i].is_64, variants[i].big);
-		put(&im, E_PHNUM(&im), 0, 2);
-		file = open_image(&im, &fd);
-		assert_int_equal(elf_file__build_id(file, id, 20), 20);
-		assert_memory_equal(id, BUILD_ID, 20);
-		assert_int_equal(exercise(file), 4);
-		close_image(file, fd);
-
-		forge(&im, variants[i].is_64, variants[i].big);
-		put(&im, E_PHOFF(&im), im.size + 1, WORD(&im)); /* past the end */
-		file = open_image(&im, &fd);
-		assert_int_equal(elf_file__build_id(file, id, 20), 20);
-		close_image(file, fd);
-	}
-}
-
-TEST(extended_numbering)
-{
-	for (size_t i = 0; i < COUNT(variants); i++) {
-		struct elf_file *file;
-		struct image im;
-		uint64_t address;
-		int fd;
-
-		forge(&im, variants[i].is_64, variants[i].big);
-		put(&im, E_SHNUM(&im), 0, 2);
-		put(&im, SECTION(&im, 0, sh_size), 6, WORD(&im));
-		put(&im, E_PHNUM(&im), PN_XNUM, 2);
-		put(&im, SECTION(&im, 0, sh_info), 4, 4);
-		file = open_image(&im, &fd);
-		assert_int_equal(exercise(file), 4);
-		assert_int_equal(elf_file__address_of_offset(file, 0x300, &address), 0);
-		assert_int_equal(address, 0x5300);
-		close_image(file, fd);
-
-		/* the same, lying: as many as a field can say */
-		put(&im, SECTION(&im, 0, sh_size), UINT64_MAX, WORD(&im));
-		put(&im, SECTION(&im, 0, sh_info), UINT32_MAX, 4);
-		file = open_image(&im, &fd);
-		assert_int_equal(exercise(file), 4);
-		close_image(file, fd);
-
-		forge(&im, variants[i].is_64, variants[i].big);
-		put(&im, E_SHNUM(&im), 65535, 2);
-		file = open_image(&im, &fd);
-		assert_int_equal(exercise(file), 4);
-		close_image(file, fd);
-	}
-}
-
-static int symbols_error(const struct image *im, size_t expected_count)
-{
-	struct seen seen = {};
-	struct elf_file *file;
-	int fd, err;
-
-	file = open_image(im, &fd);
-	err = elf_file__each_symbol(file, see, &seen);
-	assert_int_equal(seen.count, expected_count);
-	close_image(file, fd);
-	return err;
-}
-
-TEST(detects_damaged_symbol_tables)
-{
-	struct image im;
-
-	forge(&im, true, false); /* string table in a section that does not exist */
-	put(&im, SECTION(&im, 3, sh_link), 100, 4);
-	assert_int_equal(symbols_error(&im, 0), -EBADMSG);
-	forge(&im, true, false); /* … that is none */
-	put(&im, SECTION(&im, 3, sh_link), 1, 4);
-	assert_int_equal(symbols_error(&im, 0), -EBADMSG);
-	forge(&im, true, false); /* entries of another size */
-	put(&im, SECTION(&im, 3, sh_entsize), 0, 8);
-	assert_int_equal(symbols_error(&im, 0), -EBADMSG);
-	forge(&im, true, false); /* larger than the file */
-	put(&im, SECTION(&im, 4, sh_size), UINT64_MAX, 8);
-	assert_int_equal(symbols_error(&im, 4), -EBADMSG);
-	forge(&im, true, false); /* beyond the file */
-	put(&im, SECTION(&im, 3, sh_offset), UINT64_MAX - 8, 8);
-	assert_int_equal(symbols_error(&im, 0), -EBADMSG);
-	forge(&im, true, false); /* strings that start behind the file's end */
-	put(&im, SECTION(&im, 4, sh_offset), UINT64_MAX, 8);
-	assert_int_equal(symbols_error(&im, 0), -EBADMSG);
-	forge(&im, true, false); /* a name behind the strings' end */
-	put(&im, im.symbols + 24, sizeof(strings), 4);
-	assert_int_equal(symbols_error(&im, 3), -EBADMSG);
-	forge(&im, true, false); /* section headers of another size */
-	put(&im, E_SHENTSIZE(&im), 63, 2);
-	assert_int_equal(symbols_error(&im, 0), -EBADMSG);
-	forge(&im, true, false); /* strings without a NUL at their end */
-	put(&im, SECTION(&im, 4, sh_size), IFUNC + 3, 8);
-	put(&im, im.symbols + 10 * 24, 0, 4);
-	assert_int_equal(symbols_error(&im, 4), 0);
-}
-
-TEST(overlapping_segments_prefer_code)
-{
-	struct elf_file *file;
-	struct cursor c;
-	struct image im;
-	uint64_t address;
-	int fd;
-
-	forge(&im, true, false);
-	c = (struct cursor){&im, im.program_headers};
-	segment(&c, PT_LOAD, PF_R, 0, 0x10000, 0x400, 0x1000);
-	segment(&c, PT_LOAD, PF_R | PF_X, 0x100, 0x20100, 0x100, 0x1000);
-	segment(&c, PT_LOAD, PF_R | PF_X, UINT64_MAX - 5, 0x30000, 100, 0x1000); /* wraps */
-	segment(&c, PT_LOAD, PF_R | PF_X, 0x150, UINT64_MAX - 5, 100, 0x1000);
-	file = open_image(&im, &fd);
-	assert_int_equal(elf_file__address_of_offset(file, 0x80, &address), 0);
-	assert_int_equal(address, 0x10080);
-	assert_int_equal(elf_file__address_of_offset(file, 0x180, &address), 0);
-	assert_int_equal(address, 0x20180);
-	assert_int_equal(elf_file__address_of_offset(file, UINT64_MAX - 3, &address), -ENOENT);
-	assert_int_equal(elf_file__offset_of_address(file, UINT64_MAX - 3, &address), -ENOENT);
-	close_image(file, fd);
-}
-
-TEST(build_ids_of_many_kinds)
-{
-	struct elf_file *file;
-	struct cursor c;
-	struct image im;
-	uint8_t id[20] = {};
-	int fd;
-
-	forge(&im, true, false); /* notes aligned to 8, as .note.gnu.property */
-	memset(im.bytes + im.notes, 0, 0x80);
-	c = (struct cursor){&im, im.program_headers};
-	segment(&c, PT_NOTE, PF_R, im.notes, 0x1180, 0x80, 8);
-	c.at = im.notes;
-	note(&c, "GNU", 5, "123456789", 8);
-	note(&c, "GNU", NT_GNU_BUILD_ID, "abcdefg", 8);
-	put(&im, E_SHNUM(&im), 0, 2);
-	file = open_image(&im, &fd);
-	assert_int_equal(elf_file__build_id(file, id, 20), 7);
-	assert_memory_equal(id, "abcdefg", 7);
-	close_image(file, fd);
-
-	forge(&im, true, false); /* an empty one, another vendor's, then the real one */
-	memset(im.bytes + im.notes, 0, 0x80);
-	c.at = im.notes;
-	note(&c, "GNU", NT_GNU_BUILD_ID, "", 4);
-	note(&c, "XNU", NT_GNU_BUILD_ID, "wrong", 4);
-	note(&c, "GNU", NT_GNU_BUILD_ID, "a", 4);
-	file = open_image(&im, &fd);
-	assert_int_equal(elf_file__build_id(file, id, 20), 1);
-	assert_int_equal(id[0], 'a');
-	close_image(file, fd);
-
-	forge(&im, true, false); /* a size that leads out of the segment */
-	put(&im, im.notes, UINT32_MAX, 4);
-	file = open_image(&im, &fd);
-	assert_int_equal(elf_file__build_id(file, id, 20), -ENOENT);
-	close_image(file, fd);
-
-	forge(&im, true, false); /* the first segment is damaged, the second is not */
-	c = (struct cursor){&im, im.program_headers};
-	segment(&c, PT_NOTE, PF_R, im.size + 100, 0, 0x80, 4);
-	segment(&c, PT_NOTE, PF_R, im.notes, 0, UINT64_MAX, 4);
-	file = open_image(&im, &fd);
-	assert_int_equal(elf_file__build_id(file, id, 20), 20);
-	close_image(file, fd);
 }
 
 /* Very many symbols that share one very long name: time must not be their product. */
