@@ -10,12 +10,14 @@
 #define TESTS_UNIT_EVENT_STORY_H
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "story_text.h"
 #include "world/profile_symbols.h"
 #include "world/recorder.h"
 #include "world/recording_facts.h"
@@ -296,6 +298,54 @@ static inline void stop(void)
 static inline const struct profile *finish(void)
 {
 	return close_window(0);
+}
+
+/* Nanoseconds of "1.5" ms. */
+static inline uint64_t ms_of(const char *text)
+{
+	return (uint64_t)llround(strtod(text, NULL) * MS);
+}
+
+static inline void play_item(const char *item)
+{
+	char verb[16], text[4][64] = {};
+	uint32_t n[4] = {};
+	int words = sscanf(item, "%15s %63[^, ] %63[^, ] %63[^, ] %63[^, ]", verb, text[0], text[1],
+			   text[2], text[3]);
+
+	for (int i = 0; i < 4; i++)
+		n[i] = (uint32_t)strtoul(text[i], NULL, 10);
+	if (*verb == '+')
+		ev.now += ms_of(verb + 1);
+	else if (!strcmp(verb, "fork") && words == 5)
+		fork_(n[0], n[1], n[2], n[3]);
+	else if (!strcmp(verb, "exit") && words == 3)
+		exit_(n[0], n[1]);
+	else if (!strcmp(verb, "sample") && words == 4)
+		sample(n[0], n[1], ms_of(text[2]), HERE);
+	else if (!strcmp(verb, "cpu") && words == 4)
+		thread_cpu(n[0], n[1], ms_of(text[2]), 0);
+	else if (!strcmp(verb, "last") && words == 4)
+		thread_cpu(n[0], n[1], ms_of(text[2]), EVENT_EXITED);
+	else if (!strcmp(verb, "comm") && words == 4)
+		comm(n[0], n[1], text[2], 0);
+	else if (!strcmp(verb, "exec") && words == 4)
+		comm(n[0], n[1], text[2], EVENT_COMM_EXEC);
+	else if (!strcmp(verb, "map") && words == 4)
+		map(n[0], strtoull(text[1], NULL, 16), 0x1000, 0, text[2], 0);
+	else
+		fail_msg("no event: %s", item);
+}
+
+/*
+ * Events in their order: "+MS" time passes, "fork PPID PTID PID TID", "exit PID TID", "sample PID TID CPU" at a place of the
+ * program, "cpu PID TID CPU", "last PID TID CPU" of a thread that ends, "comm PID TID NAME", "exec PID TID NAME",
+ * "map PID START PATH". CPU time is in ms.
+ */
+static inline void play(const char *story)
+{
+	each_item (at, story)
+		play_item(at);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

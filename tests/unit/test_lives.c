@@ -13,7 +13,7 @@
 
 /* ---- fork, exec, exit ------------------------------------------------------------------------ */
 
-TEST(fork_storm)
+TEST(children_of_a_fork_storm_are_recorded_if_sampled)
 {
 	prog();
 	for (uint32_t pid = 1000; pid < 101000; pid++) {
@@ -44,21 +44,12 @@ TEST(exec_replaces_names_and_maps)
 	const struct profile_thread *t;
 
 	prog();
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	ev.now += MS;
-	sample(11, 11, MS, HERE);
-	ev.now += MS;
+	play("+1, fork 10 10 11 11, +1, sample 11 11 1, +1");
 	thread_cpu(11, 11, MS + 200, 0); /* the next life's to account for */
-	comm(11, 11, "tool", EVENT_COMM_EXEC);
-	ev.now += MS;
+	play("exec 11 11 tool, +1");
 	sample(11, 11, 2 * MS + 300, HERE); /* the new image is not mapped yet */
-	map(11, 0x10000, 0x1000, 0, "/bin/tool", 0);
-	ev.now += MS;
-	sample(11, 11, 4 * MS, HERE);
-	ev.now += MS;
-	thread_cpu(11, 11, 4 * MS + 7, EVENT_EXITED);
-	exit_(11, 11);
+	play("map 11 10000 /bin/tool, +1, sample 11 11 4, +1, last 11 11 4.000007, "
+	     "exit 11 11");
 	finish();
 	t = thread_of(11, 0);
 	assert_string_equal(str(process_of(t)->name), "prog");
@@ -80,21 +71,12 @@ TEST(exec_replaces_names_and_maps)
 }
 
 /* Thread 12 calls execve: it goes on as 11, with its own clock, and all others are gone. */
-TEST(exec_by_another_thread)
+TEST(an_exec_by_another_thread_ends_all_others)
 {
 	prog();
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	fork_(11, 11, 11, 12);
-	ev.now += MS;
-	sample(11, 11, 900000, HERE);
-	sample(11, 12, 800000, HERE);
-	ev.now += MS;
-	thread_cpu(11, 11, 950000, EVENT_EXITED);
-	exit_(11, 11);
-	comm(11, 11, "tool", EVENT_COMM_EXEC);
-	ev.now += MS;
-	sample(11, 11, 1900000, HERE);
+	play("+1, fork 10 10 11 11, fork 11 11 11 12, +1, sample 11 11 0.9, "
+	     "sample 11 12 0.8, +1, last 11 11 0.95, exit 11 11, exec 11 11 tool, +1, "
+	     "sample 11 11 1.9");
 	finish();
 	assert_int_equal(cpu_of_tid(11) + cpu_of_tid(12), 950000 + 1900000);
 	assert_int_equal(profile_thread__cpu(thread_of(11, 0)), 950000);
@@ -103,20 +85,14 @@ TEST(exec_by_another_thread)
 	assert_int_equal(thread_of(12, 0)->end, S + 3 * MS);
 }
 
-TEST(leader_exits_first)
+TEST(a_process_lives_on_after_its_leader)
 {
 	const struct profile_process *p;
 
 	prog();
-	fork_(10, 10, 10, 12);
-	ev.now += MS;
-	sample(10, 10, 5 * S + MS, HERE);
-	exit_(10, 10);
+	play("fork 10 10 10 12, +1, sample 10 10 5001, exit 10 10");
 	ev.now += 3 * S; /* long after the leader's grace */
-	sample(10, 12, S, HERE);
-	ev.now += MS;
-	exit_(10, 12);
-	ev.now += MS;
+	play("sample 10 12 1000, +1, exit 10 12, +1");
 	stop();
 	finish();
 	p = process_of(thread_of(12, 0));
@@ -127,20 +103,14 @@ TEST(leader_exits_first)
 	expect_stack(thread_of(12, 0), 0, "prog+0x410");
 }
 
-TEST(a_sample_after_the_exit_record)
+TEST(a_sample_after_the_exit_record_extends_the_life)
 {
 	const struct profile_thread *t;
 
 	prog();
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	ev.now += MS;
-	exit_(11, 11);
-	ev.now += 1000;
+	play("+1, fork 10 10 11 11, +1, exit 11 11, +0.001");
 	sample(11, 11, MS, (uint64_t)0xffffffff81000100, END);
-	ev.now += 1000;
-	thread_cpu(11, 11, MS + 500, EVENT_EXITED);
-	ev.now += MS;
+	play("+0.001, last 11 11 1.0005, +1");
 	stop();
 	finish();
 	t = thread_of(11, 0);
@@ -152,14 +122,10 @@ TEST(a_sample_after_the_exit_record)
 }
 
 /* Not all of its threads were known: the last known one is not the last one. */
-TEST(a_sign_of_life_after_the_end)
+TEST(a_sample_after_the_end_revives_the_process)
 {
 	prog();
-	ev.now += MS;
-	exit_(10, 10);
-	ev.now += MS;
-	sample(10, 12, MS, HERE);
-	ev.now += MS;
+	play("+1, exit 10 10, +1, sample 10 12 1, +1");
 	stop();
 	finish();
 	assert_int_equal(process_of(thread_of(12, 0))->end, 0);
@@ -167,28 +133,18 @@ TEST(a_sign_of_life_after_the_end)
 	expect_stack(thread_of(12, 0), 0, "prog+0x410");
 }
 
-TEST(pid_reuse)
+TEST(each_life_of_a_reused_pid_is_a_process)
 {
 	prog();
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	comm(11, 11, "first", EVENT_COMM_EXEC);
-	map(11, 0x10000, 0x1000, 0, "/bin/first", 0);
-	ev.now += MS;
-	sample(11, 11, MS, HERE);
-	exit_(11, 11);
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	ev.now += MS;
-	sample(11, 11, MS / 2, HERE);
+	play("+1, fork 10 10 11 11, exec 11 11 first, map 11 10000 /bin/first, +1, "
+	     "sample 11 11 1, exit 11 11, +1, fork 10 10 11 11, +1, sample 11 11 0.5");
 	/* and once more, without an exit record: only /proc shows it, by the start time */
 	ev.now += S;
 	process(11, ev.now - 10 * MS, false, "third");
 	thread(11, 11, ev.now - 10 * MS, MS, "third");
 	map(11, 0x10000, 0x1000, 0, "/bin/third", EVENT_FROM_PROC);
 	maps_read(11);
-	ev.now += MS;
-	sample(11, 11, 2 * MS, HERE);
+	play("+1, sample 11 11 2");
 	stop();
 	finish();
 	expect_stack(thread_of(11, 0), 0, "first+0x10");
@@ -201,18 +157,12 @@ TEST(pid_reuse)
 	assert_int_equal(thread_of(11, 2)->end, 0);
 }
 
-TEST(tid_reuse_in_another_process)
+TEST(a_tid_reused_in_another_process_is_another_thread)
 {
 	prog();
-	fork_(10, 10, 10, 12);
-	ev.now += MS;
-	sample(10, 12, MS, HERE);
+	play("fork 10 10 10 12, +1, sample 10 12 1");
 	/* its exit record was lost */
-	ev.now += MS;
-	fork_(10, 10, 20, 20);
-	fork_(20, 20, 20, 12);
-	ev.now += MS;
-	sample(20, 12, MS / 2, HERE);
+	play("+1, fork 10 10 20 20, fork 20 20 20 12, +1, sample 20 12 0.5");
 	finish();
 	assert_int_equal(process_of(thread_of(12, 0))->pid, 10);
 	assert_int_equal(thread_of(12, 0)->end, S + 2 * MS);
@@ -221,15 +171,12 @@ TEST(tid_reuse_in_another_process)
 }
 
 /* /proc was being read when the thread was born: its event is first, the record comes after. */
-TEST(reported_before_its_fork_record)
+TEST(a_process_reported_before_its_fork_is_one)
 {
 	prog();
 	process(11, S - 5 * MS, true, "child");
 	thread(11, 11, S - 5 * MS, 100, "child");
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	ev.now += MS;
-	sample(11, 11, MS, HERE);
+	play("+1, fork 10 10 11 11, +1, sample 11 11 1");
 	finish();
 	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_CPU].weight[0], MS);
 	assert_string_equal(str(process_of(thread_of(11, 0))->name), "child");
@@ -239,9 +186,7 @@ TEST(reported_before_its_fork_record)
 TEST(ended_lives_are_forgotten)
 {
 	prog();
-	fork_(10, 10, 11, 11);
-	exit_(11, 11);
-	ev.now += 3 * S;
+	play("fork 10 10 11 11, exit 11 11, +3000");
 	/* nothing is known of it any more: a new life of unknown name, and a question */
 	sample(11, 11, 10 * S, HERE);
 	finish();
@@ -254,21 +199,14 @@ TEST(ended_lives_are_forgotten)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-TEST(names_as_they_were)
+TEST(samples_have_the_names_of_their_time)
 {
 	const struct profile_thread *t;
 
 	prog();
-	ev.now += MS;
-	sample(10, 10, 5 * S, HERE);
-	fork_(10, 10, 10, 12);
-	comm(10, 10, "renamed", 0);
-	ev.now += MS;
-	sample(10, 10, 5 * S, HERE);
-	sample(10, 12, 5, HERE);
-	comm(10, 12, "worker", 0);
-	ev.now += MS;
-	sample(10, 12, 6, HERE);
+	play("+1, sample 10 10 5000, fork 10 10 10 12, comm 10 10 renamed, +1, "
+	     "sample 10 10 5000, sample 10 12 0.000005, comm 10 12 worker, +1, "
+	     "sample 10 12 0.000006");
 	finish();
 	t = thread_of(10, 0);
 	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "prog");
@@ -293,8 +231,7 @@ TEST(a_process_is_called_as_its_program)
 	start_sampling();
 	sample(10, 10, 5 * S, HERE);
 	process(10, S / 2, true, "MainThread");
-	fork_(10, 10, 11, 11);
-	sample(11, 11, MS, HERE);
+	play("fork 10 10 11 11, sample 11 11 1");
 	finish();
 	assert_string_equal(str(thread_of(10, 0)->name), "MainThread");
 	assert_string_equal(str(process_of(thread_of(10, 0))->name), "prog");
@@ -308,14 +245,11 @@ TEST(a_loader_is_not_the_program)
 	const struct profile_process *tool;
 
 	prog();
-	fork_(10, 10, 11, 11);
-	comm(11, 11, "ld-linux-x86-64", EVENT_COMM_EXEC);
-	map(11, 0x700000, 0x1000, 0, "/usr/lib/ld-linux-x86-64.so.2", 0);
-	map(11, 0x702000, 0x1000, 0, "/usr/lib/ld-linux-x86-64.so.2", 0);
-	map(11, 0x500000, 0x1000, 0, "/opt/a-very-long-tool-name", 0);
-	map(11, 0x600000, 0x1000, 0, "/lib/libc.so.6", 0);
-	map(11, 0x800000, 0x1000, 0, "/opt/plugin", 0);
-	sample(11, 11, MS, HERE);
+	play("fork 10 10 11 11, exec 11 11 ld-linux-x86-64, "
+	     "map 11 700000 /usr/lib/ld-linux-x86-64.so.2, "
+	     "map 11 702000 /usr/lib/ld-linux-x86-64.so.2, "
+	     "map 11 500000 /opt/a-very-long-tool-name, map 11 600000 /lib/libc.so.6, "
+	     "map 11 800000 /opt/plugin, sample 11 11 1");
 	finish();
 	tool = process_of(thread_of(11, 0));
 	assert_string_equal(str(tool->name), "a-very-long-too");
@@ -336,21 +270,13 @@ TEST(a_kernel_thread_is_called_as_it_is)
 
 /* ---- beginnings, names, control groups, memory ----------------------------------------------- */
 
-TEST(how_lives_begin_and_end)
+TEST(lives_begin_and_end_by_fork_exec_and_exit)
 {
 	const struct profile_process *parent, *child, *tool;
 
 	prog();
-	sample(10, 10, 5 * S, HERE);
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	sample(11, 11, MS, HERE);
-	ev.now += MS;
-	comm(11, 11, "tool", EVENT_COMM_EXEC);
-	ev.now += MS;
-	sample(11, 11, 2 * MS, HERE);
-	exit_(11, 11);
-	ev.now += MS;
+	play("sample 10 10 5000, +1, fork 10 10 11 11, sample 11 11 1, +1, exec 11 11 tool, "
+	     "+1, sample 11 11 2, exit 11 11, +1");
 	stop();
 	finish();
 	parent = process_of(thread_of(10, 0));
@@ -364,18 +290,12 @@ TEST(how_lives_begin_and_end)
 }
 
 /* A life that began in an earlier window does not begin again in the next one; nor does its name. */
-TEST(a_life_begins_once)
+TEST(a_life_does_not_begin_again_in_the_next_window)
 {
 	prog();
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	ev.now += MS;
-	comm(11, 11, "renamed", 0);
-	sample(11, 11, MS, HERE);
-	ev.now += MS;
+	play("+1, fork 10 10 11 11, +1, comm 11 11 renamed, sample 11 11 1, +1");
 	next_window();
-	ev.now += MS;
-	sample(11, 11, 2 * MS, HERE);
+	play("+1, sample 11 11 2");
 	finish();
 	assert_int_equal(process_of(thread_of(11, 0))->began, PROCESS_WAS_THERE);
 	assert_int_equal(thread_of(11, 0)->rename_count, 0);
@@ -387,7 +307,7 @@ TEST(a_life_begins_once)
 	assert_string_equal(str(thread_of(11, 0)->renames[0].name), "renamed");
 }
 
-TEST(names_by_time)
+TEST(renames_are_kept_with_their_times)
 {
 	const struct profile_thread *t;
 
@@ -426,29 +346,22 @@ static const char *facts_text(const struct profile_process *process)
 
 #define REPORT(pid, since, state, text) facts(pid, since, FACTS_STATE_##state, text, sizeof(text))
 
-TEST(facts_about_processes)
+TEST(facts_belong_to_one_program_and_its_forks)
 {
 	const struct profile_process *p;
 
 	prog();
-	sample(10, 10, 5 * S, HERE);
-	ev.now += MS;
+	play("sample 10 10 5000, +1");
 	REPORT(10, ev.now - 1, FIRST, "exe\0/bin/prog");
 	REPORT(10, ev.now - 1, WHOLE, "exe\0/bin/prog\0env:A\0one\0env:B\0");
 	REPORT(10, ev.now - 1, FIRST,
 	       "exe\0/bin/prog"); /* it is read anew, and what is known stays */
 	REPORT(77, ev.now, FIRST, "exe\0/of/nobody");
 	/* a fork says the same, until it is another program */
-	fork_(10, 10, 11, 11);
-	sample(11, 11, MS, HERE);
-	ev.now += 10;
-	comm(11, 11, "tool", EVENT_COMM_EXEC);
-	sample(11, 11, 2 * MS, HERE);
+	play("fork 10 10 11 11, sample 11 11 1, +0.00001, exec 11 11 tool, sample 11 11 2");
 	/* read before the execve: of another life */
 	REPORT(11, ev.now - 5, WHOLE, "exe\0/bin/old\0");
-	ev.now += 10;
-	comm(11, 11, "next", EVENT_COMM_EXEC);
-	ev.now += 10;
+	play("+0.00001, exec 11 11 next, +0.00001");
 	REPORT(11, ev.now - 5, REFUSED, "exe\0/bin/next");
 	sample(11, 11, 3 * MS, HERE);
 	finish();
@@ -471,26 +384,14 @@ static const char *program_of_pid(uint32_t pid, uint32_t life)
 }
 
 /* By what is mapped first; a life that is sampled before that is reported later, and one that maps nothing has none. */
-TEST(programs_of_lives)
+TEST(a_life_has_the_program_mapped_first)
 {
 	prog();
-	sample(10, 10, 5 * S, HERE);
-	fork_(10, 10, 11, 11);
-	sample(11, 11, MS, HERE);
-	ev.now += 10;
-	comm(11, 11, "tool", EVENT_COMM_EXEC);
-	sample(11, 11, 2 * MS, HERE);
-	map(11, 0x500000, 0x1000, 0, "//anon", 0);
-	map(11, 0x400000, 0x1000, 0, "/usr/bin/tool", 0);
-	map(11, 0x600000, 0x1000, 0, "/lib/ld.so", 0);
-	ev.now += 10;
-	fork_(11, 11, 12, 12);
-	comm(12, 12, "gone", EVENT_COMM_EXEC);
-	sample(12, 12, MS, HERE);
-	ev.now += 10;
-	comm(11, 11, "far", EVENT_COMM_EXEC);
-	map(11, 0x400000, 0x1000, 0, "//toolong", 0);
-	sample(11, 11, 3 * MS, HERE);
+	play("sample 10 10 5000, fork 10 10 11 11, sample 11 11 1, +0.00001, "
+	     "exec 11 11 tool, sample 11 11 2, map 11 500000 //anon, "
+	     "map 11 400000 /usr/bin/tool, map 11 600000 /lib/ld.so, +0.00001, "
+	     "fork 11 11 12 12, exec 12 12 gone, sample 12 12 1, +0.00001, exec 11 11 far, "
+	     "map 11 400000 //toolong, sample 11 11 3");
 	/* read from /proc, where a library may be first */
 	process(13, S / 2, true, "old");
 	thread(13, 13, S / 2, 5 * S, "old");
@@ -513,38 +414,29 @@ TEST(facts_outlive_windows)
 
 	prog();
 	REPORT(10, ev.now, WHOLE, "exe\0/bin/prog");
-	sample(10, 10, 5 * S, HERE);
-	ev.now += MS;
+	play("sample 10 10 5000, +1");
 	next_window();
 	life = process_of(thread_of(10, 0))->life;
 	assert_true(life);
-	sample(10, 10, 5 * S + MS, HERE);
-	ev.now += MS;
-	comm(10, 10, "next", EVENT_COMM_EXEC);
-	sample(10, 10, 5 * S + 2 * MS, HERE);
+	play("sample 10 10 5001, +1, exec 10 10 next, sample 10 10 5002");
 	finish();
 	assert_true(process_of(thread_of(10, 0))->life == life);
 	assert_string_equal(facts_text(process_of(thread_of(10, 0))), "exe=/bin/prog ");
 	assert_true(process_of(thread_of(10, 1))->life != life);
 }
 
-TEST(control_groups)
+TEST(children_begin_in_the_control_group_of_their_parent)
 {
 	prog();
 	cgroup(10, "/parent");
 	cgroup(77, "/nobody");
-	sample(10, 10, 5 * S, HERE);
-	ev.now += MS;
-	fork_(10, 10, 11, 11);
-	fork_(10, 10, 12, 12);
-	sample(11, 11, MS, HERE);
+	play("sample 10 10 5000, +1, fork 10 10 11 11, fork 10 10 12 12, sample 11 11 1");
 	/* it was moved after its first sample, and keeps that over an execve */
 	cgroup(12, "/moved");
 	sample(12, 12, MS, HERE);
 	cgroup(12, "/moved/again");
 	cgroup(12, "/moved/again");
-	comm(12, 12, "tool", EVENT_COMM_EXEC);
-	sample(12, 12, 2 * MS, HERE);
+	play("exec 12 12 tool, sample 12 12 2");
 	/* what its parent does afterwards is nothing to it */
 	cgroup(10, "/elsewhere");
 	sample(300, 300, MS, HERE);
@@ -565,7 +457,7 @@ static const struct profile_memory *memory_of(uint32_t pid, unsigned int n)
 	return NULL;
 }
 
-TEST(memory_over_time)
+TEST(memory_is_kept_over_time_for_each_life)
 {
 	memory(9, 100, EVENT_RECORDER);
 	prog();
@@ -575,11 +467,9 @@ TEST(memory_over_time)
 	memory(9, 200, EVENT_RECORDER);
 	memory(10, 3000, 0);
 	memory(10, 2000, 0); /* the last of a moment counts */
-	fork_(10, 10, 11, 11);
-	ev.now += MS;
+	play("fork 10 10 11 11, +1");
 	memory(11, 50, 0); /* without a sample, too */
-	comm(11, 11, "tool", EVENT_COMM_EXEC);
-	ev.now += MS;
+	play("exec 11 11 tool, +1");
 	memory(11, 70, 0);
 	exit_(11, 11);
 	memory(11, 80, 0); /* it was read as it ended */
@@ -602,7 +492,7 @@ TEST(memory_over_time)
 }
 
 /* The recorder is a process like any other where the whole system is recorded. */
-TEST(memory_of_a_sampled_recorder)
+TEST(a_sampled_recorder_is_marked_as_one)
 {
 	prog();
 	memory(10, 100, EVENT_RECORDER);
