@@ -225,46 +225,46 @@ static void make_symbol(union event *e)
 		&(struct symbol_result){.elf_address = 0x2000, .frames = frames, .frame_count = 2});
 }
 
-static void make_fixed(union event *e, enum event_type type)
-{
-	static const struct {
-		enum event_type type;
-		size_t size;
-	} sizes[] = {
-		{EVENT_THREAD_CPU, sizeof(struct thread_cpu_event)},
-		{EVENT_COMM, sizeof(struct comm_event)},
-		{EVENT_FORK, sizeof(struct task_event)},
-		{EVENT_EXIT, sizeof(struct task_event)},
-		{EVENT_LOST, sizeof(struct lost_event)},
-		{EVENT_THREAD, sizeof(struct thread_event)},
-		{EVENT_MAPS_READ, sizeof(struct maps_read_event)},
-		{EVENT_MEMORY, sizeof(struct memory_event)},
-		{EVENT_CLOCK_ANCHOR, sizeof(struct clock_anchor_event)},
-		{EVENT_BOOKS, sizeof(struct books_event)},
-		{EVENT_OUTSIDE, sizeof(struct outside_event)},
-		{EVENT_END, sizeof(struct event_header)},
-		{EVENT_SYMBOL_DSO, sizeof(struct symbol_dso_event)},
-		{EVENT_SYMBOLS_END, sizeof(struct event_header)},
-	};
+/* Those with a callback. X(TYPE, callback, struct, what makes a sound one; NULL: it is as large as its struct) */
+#define EVENTS(X)                                                                                  \
+	X(SAMPLE, sample, sample_event, make_sample)                                               \
+	X(VISIT, visit, visit_event, make_visit)                                                   \
+	X(VISIT_BOOKS, visit_books, visit_books_event, make_visit_books)                           \
+	X(CPU_TIMES, cpu_times, cpu_times_event, make_cpu_times)                                   \
+	X(THREAD_CPU, thread_cpu, thread_cpu_event, NULL)                                          \
+	X(MMAP, mmap, mmap_event, make_mmap)                                                       \
+	X(COMM, comm, comm_event, NULL)                                                            \
+	X(FORK, fork, task_event, NULL)                                                            \
+	X(EXIT, exit, task_event, NULL)                                                            \
+	X(LOST, lost, lost_event, NULL)                                                            \
+	X(PROCESS, process, process_event, make_process)                                           \
+	X(THREAD, thread, thread_event, NULL)                                                      \
+	X(MAPS_READ, maps_read, maps_read_event, NULL)                                             \
+	X(MEMORY, memory, memory_event, NULL)                                                      \
+	X(CGROUP, cgroup, cgroup_event, make_cgroup)                                               \
+	X(OUTSIDE, outside, outside_event, NULL)                                                   \
+	X(FACTS, facts, facts_event, make_facts)                                                   \
+	X(CLOCK_ANCHOR, clock_anchor, clock_anchor_event, NULL)                                    \
+	X(BOOKS, books, books_event, NULL)                                                         \
+	X(KALLSYMS, kallsyms, kallsyms_event, make_kallsyms)                                       \
+	X(END, end, event_header, NULL)                                                            \
+	X(JIT_FILE, jit_file, jit_file_event, make_jit_file)                                       \
+	X(JIT_BYTES, jit_bytes, jit_bytes_event, make_jit_bytes)                                   \
+	X(CODE_FUNCTION, code_function, code_function_event, make_code_function)                   \
+	X(CODE_CHAIN, code_chain, code_chain_event, make_code_chain)                               \
+	X(CODE_RUNTIME, code_runtime, code_runtime_event, make_code_runtime)                       \
+	X(SYMBOL_DSO, symbol_dso, symbol_dso_event, NULL)                                          \
+	X(SYMBOL, symbol, symbol_event, make_symbol)                                               \
+	X(SYMBOLS_END, symbols_end, event_header, NULL)
 
-	for (size_t i = 0; i < COUNT(sizes); i++) {
-		if (sizes[i].type == type)
-			make(e, type, sizes[i].size);
-	}
-	if (type == EVENT_BOOKS)
-		e->books.lines = BOOK_COUNT;
-}
-
-static const enum event_type types[] = {
-	EVENT_SAMPLE,	     EVENT_THREAD_CPU,	 EVENT_MMAP,	     EVENT_COMM,
-	EVENT_FORK,	     EVENT_EXIT,	 EVENT_LOST,	     EVENT_PROCESS,
-	EVENT_THREAD,	     EVENT_MAPS_READ,	 EVENT_MEMORY,	     EVENT_CGROUP,
-	EVENT_BOOKS,	     EVENT_META,	 EVENT_KALLSYMS,     EVENT_END,
-	EVENT_SYMBOL,	     EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO,   EVENT_SYMBOLS_END,
-	EVENT_JIT_FILE,	     EVENT_JIT_BYTES,	 EVENT_OUTSIDE,	     EVENT_FACTS,
-	EVENT_VISIT,	     EVENT_VISIT_BOOKS,	 EVENT_CPU_TIMES,    EVENT_JIT_CLOCK,
-	EVENT_CODE_FUNCTION, EVENT_CODE_CHAIN,	 EVENT_CODE_RUNTIME, EVENT_CODE_COPY,
-};
+#define SOUND(type, name, kind, make) {EVENT_##type, sizeof(struct kind), make},
+static const struct {
+	enum event_type type;
+	size_t size;
+	void (*make)(union event *e);
+} types[] = {EVENTS(SOUND){EVENT_META, 0, make_meta},
+	     {EVENT_JIT_CLOCK, 0, make_jit_clock},
+	     {EVENT_CODE_COPY, 0, make_code_copy}};
 
 /* Events of the other types are checked, but event_decode() calls nothing for them. */
 static bool has_callback(enum event_type type)
@@ -274,114 +274,37 @@ static bool has_callback(enum event_type type)
 
 static void make_sound(union event *e, enum event_type type)
 {
-	switch (type) {
-	case EVENT_SAMPLE:
-		make_sample(e);
-		break;
-	case EVENT_VISIT:
-		make_visit(e);
-		break;
-	case EVENT_VISIT_BOOKS:
-		make_visit_books(e);
-		break;
-	case EVENT_CPU_TIMES:
-		make_cpu_times(e);
-		break;
-	case EVENT_MMAP:
-		make_mmap(e);
-		break;
-	case EVENT_PROCESS:
-		make_process(e);
-		break;
-	case EVENT_CGROUP:
-		make_cgroup(e);
-		break;
-	case EVENT_FACTS:
-		make_facts(e);
-		break;
-	case EVENT_META:
-		make_meta(e);
-		break;
-	case EVENT_KALLSYMS:
-		make_kallsyms(e);
-		break;
-	case EVENT_JIT_FILE:
-		make_jit_file(e);
-		break;
-	case EVENT_JIT_BYTES:
-		make_jit_bytes(e);
-		break;
-	case EVENT_JIT_CLOCK:
-		make_jit_clock(e);
-		break;
-	case EVENT_CODE_FUNCTION:
-		make_code_function(e);
-		break;
-	case EVENT_CODE_CHAIN:
-		make_code_chain(e);
-		break;
-	case EVENT_CODE_RUNTIME:
-		make_code_runtime(e);
-		break;
-	case EVENT_CODE_COPY:
-		make_code_copy(e);
-		break;
-	case EVENT_SYMBOL:
-		make_symbol(e);
-		break;
-	default:
-		make_fixed(e, type);
-	}
+	size_t i = 0;
+
+	while (types[i].type != type)
+		assert_true(++i < COUNT(types));
+	if (types[i].make)
+		types[i].make(e);
+	else
+		make(e, type, types[i].size);
+	if (type == EVENT_BOOKS)
+		e->books.lines = BOOK_COUNT;
 }
 
 /* ---- dispatch -------------------------------------------------------------------------------- */
 
 struct calls {
 	unsigned int of_type[64];
-	unsigned int others;
 	int answer;
 	char key[16], value[16];
 };
 
-#define CALLBACK(name, event_type, kind)                                                           \
+#define CALLBACK(event_type, name, kind, make)                                                     \
 	static int received_##name(void *context, const struct kind *event)                        \
 	{                                                                                          \
 		struct calls *calls = context;                                                     \
                                                                                                    \
 		assert_non_null(event);                                                            \
-		calls->of_type[event_type]++;                                                      \
+		calls->of_type[EVENT_##event_type]++;                                              \
 		return calls->answer;                                                              \
 	}
 
-CALLBACK(sample, EVENT_SAMPLE, sample_event)
-CALLBACK(visit, EVENT_VISIT, visit_event)
-CALLBACK(visit_books, EVENT_VISIT_BOOKS, visit_books_event)
-CALLBACK(cpu_times, EVENT_CPU_TIMES, cpu_times_event)
-CALLBACK(thread_cpu, EVENT_THREAD_CPU, thread_cpu_event)
-CALLBACK(mmap, EVENT_MMAP, mmap_event)
-CALLBACK(comm, EVENT_COMM, comm_event)
-CALLBACK(fork, EVENT_FORK, task_event)
-CALLBACK(exit, EVENT_EXIT, task_event)
-CALLBACK(lost, EVENT_LOST, lost_event)
-CALLBACK(process, EVENT_PROCESS, process_event)
-CALLBACK(thread, EVENT_THREAD, thread_event)
-CALLBACK(maps_read, EVENT_MAPS_READ, maps_read_event)
-CALLBACK(memory, EVENT_MEMORY, memory_event)
-CALLBACK(cgroup, EVENT_CGROUP, cgroup_event)
-CALLBACK(outside, EVENT_OUTSIDE, outside_event)
-CALLBACK(facts, EVENT_FACTS, facts_event)
-CALLBACK(clock_anchor, EVENT_CLOCK_ANCHOR, clock_anchor_event)
-CALLBACK(books, EVENT_BOOKS, books_event)
-CALLBACK(kallsyms, EVENT_KALLSYMS, kallsyms_event)
-CALLBACK(end, EVENT_END, event_header)
-CALLBACK(jit_file, EVENT_JIT_FILE, jit_file_event)
-CALLBACK(jit_bytes, EVENT_JIT_BYTES, jit_bytes_event)
-CALLBACK(code_function, EVENT_CODE_FUNCTION, code_function_event)
-CALLBACK(code_chain, EVENT_CODE_CHAIN, code_chain_event)
-CALLBACK(code_runtime, EVENT_CODE_RUNTIME, code_runtime_event)
-CALLBACK(symbol_dso, EVENT_SYMBOL_DSO, symbol_dso_event)
-CALLBACK(symbol, EVENT_SYMBOL, symbol_event)
-CALLBACK(symbols_end, EVENT_SYMBOLS_END, event_header)
+EVENTS(CALLBACK)
 
 static int received_meta(void *context, const char *key, const char *value)
 {
@@ -393,41 +316,10 @@ static int received_meta(void *context, const char *key, const char *value)
 	return calls->answer;
 }
 
+#define MEMBER(event_type, name, kind, make) .name = received_##name,
 static struct event_handler handler_for(struct calls *calls)
 {
-	return (struct event_handler){
-		.context = calls,
-		.sample = received_sample,
-		.visit = received_visit,
-		.visit_books = received_visit_books,
-		.cpu_times = received_cpu_times,
-		.thread_cpu = received_thread_cpu,
-		.mmap = received_mmap,
-		.comm = received_comm,
-		.fork = received_fork,
-		.exit = received_exit,
-		.lost = received_lost,
-		.process = received_process,
-		.thread = received_thread,
-		.maps_read = received_maps_read,
-		.memory = received_memory,
-		.cgroup = received_cgroup,
-		.outside = received_outside,
-		.facts = received_facts,
-		.clock_anchor = received_clock_anchor,
-		.books = received_books,
-		.meta = received_meta,
-		.kallsyms = received_kallsyms,
-		.end = received_end,
-		.jit_file = received_jit_file,
-		.jit_bytes = received_jit_bytes,
-		.code_function = received_code_function,
-		.code_chain = received_code_chain,
-		.code_runtime = received_code_runtime,
-		.symbol_dso = received_symbol_dso,
-		.symbol = received_symbol,
-		.symbols_end = received_symbols_end,
-	};
+	return (struct event_handler){.context = calls, .meta = received_meta, EVENTS(MEMBER)};
 }
 
 TEST(each_type_reaches_its_callback)
@@ -439,16 +331,16 @@ TEST(each_type_reaches_its_callback)
 		struct calls calls = {};
 		struct event_handler handler = handler_for(&calls);
 
-		make_sound(e, types[i]);
+		make_sound(e, types[i].type);
 		assert_int_equal(event_decode(&e->header, &handler), 0);
 		for (unsigned int type = 0; type < COUNT(calls.of_type); type++)
 			assert_int_equal(calls.of_type[type],
-					 type == types[i] && has_callback(type));
+					 type == types[i].type && has_callback(type));
 		calls.answer = -ECANCELED;
 		assert_int_equal(event_decode(&e->header, &handler),
-				 has_callback(types[i]) ? -ECANCELED : 0);
+				 has_callback(types[i].type) ? -ECANCELED : 0);
 		assert_int_equal(event_decode(&e->header, &nobody), 0);
-		if (types[i] == EVENT_META) {
+		if (types[i].type == EVENT_META) {
 			assert_string_equal(calls.key, "key");
 			assert_string_equal(calls.value, "value");
 		}
@@ -564,7 +456,7 @@ TEST(cut_events_are_refused_without_reading_beyond)
 	for (size_t i = 0; i < COUNT(types); i++) {
 		uint32_t whole;
 
-		make_sound(e, types[i]);
+		make_sound(e, types[i].type);
 		whole = e->header.size;
 		for (uint32_t available = 0; available < whole; available++) {
 			char *cut = malloc(available ? available : 1); /* for ASan to guard */
@@ -590,7 +482,7 @@ TEST(changed_bytes_cause_no_reads_beyond_the_event)
 	union event *e = malloc(sizeof(*e));
 
 	for (size_t i = 0; i < COUNT(types); i++) {
-		make_sound(e, types[i]);
+		make_sound(e, types[i].type);
 		uint32_t whole = e->header.size;
 		char *copy = malloc(whole);
 
@@ -643,20 +535,20 @@ TEST(each_rule_refuses_the_event_that_breaks_it)
 	REFUSED(make_mmap(e), e->header.flags = EVENT_BUILD_ID);
 	REFUSED(make_mmap(e), (e->mmap.start = 4096, e->mmap.length = ~0ULL));
 	REFUSED(make_mmap(e), (e->header.size = 8192, memset(e->mmap.path, 'x', EVENT_PATH_MAX)));
-	REFUSED(make_fixed(e, EVENT_COMM), memset(e->comm.comm, 'x', EVENT_COMM_SIZE));
-	REFUSED(make_fixed(e, EVENT_THREAD), memset(e->thread.comm, 'x', EVENT_COMM_SIZE));
-	REFUSED(make_fixed(e, EVENT_LOST), e->lost.source = LOST_SOURCE_COUNT);
-	REFUSED(make_fixed(e, EVENT_LOST), e->lost.cpu = EVENT_CPU_LIMIT);
+	REFUSED(make_sound(e, EVENT_COMM), memset(e->comm.comm, 'x', EVENT_COMM_SIZE));
+	REFUSED(make_sound(e, EVENT_THREAD), memset(e->thread.comm, 'x', EVENT_COMM_SIZE));
+	REFUSED(make_sound(e, EVENT_LOST), e->lost.source = LOST_SOURCE_COUNT);
+	REFUSED(make_sound(e, EVENT_LOST), e->lost.cpu = EVENT_CPU_LIMIT);
 	REFUSED(make_process(e), e->process.is_target = 2);
 	REFUSED(make_process(e), e->process.is_kernel = 2);
 	REFUSED(make_process(e), memset(e->process.name, 'x', 8));
-	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.cpu = EVENT_CPU_LIMIT);
-	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.lines = BOOK_COUNT - 1);
-	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.lines = BOOK_COUNT + 1);
+	REFUSED(make_sound(e, EVENT_BOOKS), e->books.cpu = EVENT_CPU_LIMIT);
+	REFUSED(make_sound(e, EVENT_BOOKS), e->books.lines = BOOK_COUNT - 1);
+	REFUSED(make_sound(e, EVENT_BOOKS), e->books.lines = BOOK_COUNT + 1);
 	REFUSED(make_cgroup(e), e->cgroup.path[0] = '\0');
 	REFUSED(make_cgroup(e), memset(e->cgroup.path, 'x', 16));
 	REFUSED(make_cgroup(e), e->header.size = sizeof(e->cgroup));
-	REFUSED(make_fixed(e, EVENT_MEMORY), e->header.size -= 8);
+	REFUSED(make_sound(e, EVENT_MEMORY), e->header.size -= 8);
 	REFUSED(make_facts(e), e->facts.state = FACTS_STATE_NONE);
 	REFUSED(make_facts(e), e->facts.state = FACTS_STATE_COUNT);
 	REFUSED(make_facts(e), e->facts.count = 1);
@@ -683,7 +575,7 @@ TEST(each_rule_refuses_the_event_that_breaks_it)
 	REFUSED(make_symbol(e), ((struct symbol_event_frame *)e->symbol.payload)->name_size = 7);
 	REFUSED(make_symbol(e),
 		((struct symbol_event_frame *)e->symbol.payload)->name_size = 65535);
-	make_fixed(e, EVENT_LOST);
+	make_sound(e, EVENT_LOST);
 	e->lost.cpu = ~0u;
 	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
 	free(e);
