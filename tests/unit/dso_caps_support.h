@@ -195,9 +195,9 @@ static inline int check_file(void *context, uint32_t key, const struct file_answ
 static inline bool request_is_right(struct dso_opener *o, const struct mapping *m)
 {
 	struct read_file read = {.m = m};
-	const struct file_asker asker = {check_file, &read, 5};
+	const struct file_request request = {check_file, &read, 5};
 
-	assert_int_equal(dso_opener__request(o, m->event.file, &asker), 0);
+	assert_int_equal(dso_opener__request(o, m->event.file, &request), 0);
 	return read.right == 1;
 }
 

@@ -191,9 +191,9 @@ static inline int keep_file(void *context, uint32_t key, const struct file_answe
 static inline struct file_answer request(struct dso_opener *o, const struct mapping *m)
 {
 	struct file_answer answer = {.fd = -EINVAL};
-	const struct file_asker asker = {keep_file, &answer, 0};
+	const struct file_request request = {keep_file, &answer, 0};
 
-	assert_int_equal(dso_opener__request(o, m->event.file, &asker), 0);
+	assert_int_equal(dso_opener__request(o, m->event.file, &request), 0);
 	return answer;
 }
 

@@ -150,11 +150,11 @@ static void see_many_files(void **state)
 	for (int i = 0; i < FILES; i++) {
 		char *path = numbered("text", i);
 		struct read_text read = {};
-		const struct file_asker asker = {read_text, &read, 0};
+		const struct file_request request = {read_text, &read, 0};
 
 		if (i == FILES - 1)
 			write_text(path, "written over");
-		assert_int_equal(dso_opener__request(o, numbers[i], &asker), 0);
+		assert_int_equal(dso_opener__request(o, numbers[i], &request), 0);
 		if (i == FILES - 1)
 			assert_int_equal(read.fd, -ESTALE);
 		else
@@ -560,7 +560,7 @@ struct requester {
 static int request_more(void *context, uint32_t key, const struct file_answer *answer)
 {
 	struct requester *requester = context, deeper = *requester;
-	struct file_asker asker = {request_more, &deeper, 0};
+	struct file_request request = {request_more, &deeper, 0};
 	uint8_t id[BUILD_ID_SIZE];
 	struct mapping m;
 
@@ -568,8 +568,8 @@ static int request_more(void *context, uint32_t key, const struct file_answer *a
 	if (requester->depth < FEW) {
 		deeper.m++;
 		deeper.depth++;
-		asker.key = deeper.depth;
-		assert_int_equal(dso_opener__request(deeper.o, deeper.m->event.file, &asker), 0);
+		request.key = deeper.depth;
+		assert_int_equal(dso_opener__request(deeper.o, deeper.m->event.file, &request), 0);
 		for (uint32_t i = MANY; i < MANY + 5; i++)
 			see_program(requester->o, i,
 				    requester->time + (requester->depth * FEW + i) * 2 * MINUTE,
@@ -588,8 +588,8 @@ static void a_descriptor_stays_valid_while_its_answer_requests_more(void **state
 	static struct mapping m[MANY];
 	struct requester requester = {.o = o, .m = m};
 	unsigned int answers = 0;
-	const struct file_asker refuses = {refuse_file, &answers, 0},
-				asks = {request_more, &requester, 0};
+	const struct file_request refused = {refuse_file, &answers, 0},
+				  more = {request_more, &requester, 0};
 	uint64_t time = monotonic_ns();
 
 	(void)state;
@@ -597,13 +597,13 @@ static void a_descriptor_stays_valid_while_its_answer_requests_more(void **state
 		see_program(o, i, time += 2 * MINUTE, &m[i]);
 	/* what the answer returns is what the call returns */
 	assert_int_equal(dso_opener__see(o, &m[0].event, 0, refuse_event, &answers), -EXDEV);
-	assert_int_equal(dso_opener__request(o, m[MANY - 1].event.file, &refuses), -EXDEV);
+	assert_int_equal(dso_opener__request(o, m[MANY - 1].event.file, &refused), -EXDEV);
 	assert_int_equal(answers, 2);
 	for (uint32_t i = 0; i < MANY; i++) /* all but fresh */
 		assert_int_equal(see_program(o, i, time += 2 * MINUTE, &m[i]), FILE_STATE_RIGHT);
 	requester.time = time;
 	requester.m = m + MANY - FEW - 1;
-	assert_int_equal(dso_opener__request(o, requester.m->event.file, &asks), 0);
+	assert_int_equal(dso_opener__request(o, requester.m->event.file, &more), 0);
 	close_opener(o);
 }
 

@@ -545,21 +545,21 @@ struct file_answer dso_files__locate(struct dso_files *f, uint64_t number, uint3
 }
 
 int dso_files__answer(struct dso_files *f, uint32_t i, struct file_answer located,
-		      const struct file_asker *asker)
+		      const struct file_request *request)
 {
 	const struct dso_file *file;
 	struct root_id root;
 	int err;
 
 	if (i == HASHMAP_NONE)
-		return asker->answer(asker->context, asker->key, &located);
+		return request->answer(request->context, request->key, &located);
 	file = &f->files.data[i];
 	root = file->root;
 	located.root_fd = dso_roots__fd(f->roots, root);
 	located.copied_for = file->copied ? file->copied_for : 0;
 	dso_files__hold(f, i);
 	dso_roots__hold(f->roots, root);
-	err = asker->answer(asker->context, asker->key, &located);
+	err = request->answer(request->context, request->key, &located);
 	dso_roots__unhold(f->roots, root);
 	dso_files__unhold(f, i);
 	return err;

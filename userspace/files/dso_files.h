@@ -14,9 +14,9 @@
  * A file that a user's program serves is kept as a copy in memory (file_search.c). Copies are
  * limited for each user and in total; idle ones are closed to make room.
  *
- * Here a file is a place (HASHMAP_NONE: none), valid until the next is adopted or while it is held.
- * To others it is a number, as is a library in an archive: the place and a serial number, which are
- * never together again, so the number of a forgotten file is that of none.
+ * In files/, a file is a place (HASHMAP_NONE: none), valid until the next is adopted or while it is
+ * held. Elsewhere it is a number, as is a library in an archive: the place, and a serial number that
+ * is never used again. So the number of a forgotten file leads to none.
  */
 #ifndef FILES_DSO_FILES_H
 #define FILES_DSO_FILES_H
@@ -121,7 +121,7 @@ uint32_t dso_files__numbered(const struct dso_files *f, uint64_t number);
 struct file_answer dso_files__locate(struct dso_files *f, uint64_t number, uint32_t *file);
 /* Returns the result of `answer`. The descriptors do not change until it returns. */
 int dso_files__answer(struct dso_files *f, uint32_t file, struct file_answer located,
-		      const struct file_asker *asker);
+		      const struct file_request *request);
 
 /* ---- findings -------------------------------------------------------------------------------- */
 

@@ -200,7 +200,7 @@ int dso_opener__finish(struct dso_opener *o, uint64_t patience)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-int dso_opener__request(struct dso_opener *o, uint64_t number, const struct file_asker *asker)
+int dso_opener__request(struct dso_opener *o, uint64_t number, const struct file_request *request)
 {
 	struct file_answer located;
 	uint32_t file;
@@ -209,12 +209,12 @@ int dso_opener__request(struct dso_opener *o, uint64_t number, const struct file
 	advance_time(o, monotonic_ns());
 	located = dso_files__locate(&o->files, number, &file);
 	if (located.fd == -EAGAIN) {
-		err = dso_waits__add_request(&o->waits, number, file, asker);
+		err = dso_waits__add_request(&o->waits, number, file, request);
 		if (err != -ENOENT)
 			return err ? err : dso_waits__take_error(&o->waits);
 		located.fd = -ENOENT;
 	}
-	return dso_files__answer(&o->files, file, located, asker);
+	return dso_files__answer(&o->files, file, located, request);
 }
 
 /* ---- files of a replay ----------------------------------------------------------------------- */

@@ -95,8 +95,8 @@ int dso_opener__finish(struct dso_opener *o, uint64_t patience);
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /*
- * A file is a number: event->file of an answered mapping, and in a replay that of
- * dso_opener__find(). It is of this opener alone, and never of another file. 0: none.
+ * A file is a number: event->file of an answered mapping, and of dso_opener__find() in a replay. It
+ * is valid for this opener alone, and never means another file. 0: none.
  */
 
 /* Both descriptors are the opener's, valid until the callback returns: dup one to keep it. */
@@ -107,15 +107,15 @@ struct file_answer {
 	uint32_t copied_for; /* fd is a copy in memory of this user's file; 0: none, or root's */
 };
 
-/* Who requests a file, and for what: the key is the caller's. */
-struct file_asker {
+/* A request for a file. The callback gets the context and the key, which are the caller's. */
+struct file_request {
 	int (*answer)(void *context, uint32_t key, const struct file_answer *answer);
 	void *context;
 	uint32_t key;
 };
 
 /* A file seen before; if closed, reopened by its path. The result of the answer, or -ENOMEM. */
-int dso_opener__request(struct dso_opener *o, uint64_t file, const struct file_asker *asker);
+int dso_opener__request(struct dso_opener *o, uint64_t file, const struct file_request *request);
 
 /* Is the file open and without a name? Its space on the disk is free only after it is closed. */
 bool dso_opener__is_deleted(struct dso_opener *o, uint64_t file);

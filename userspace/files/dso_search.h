@@ -39,9 +39,9 @@ struct dso_search {
 	/* the request */
 	uint32_t requested; /* the file, held; HASHMAP_NONE: there is none */
 	uint64_t number;
-	struct file_asker asker;
+	struct file_request request;
 	/* once it was found */
-	int fd; /* whose owner is who takes it */
+	int fd; /* of the function that takes it; -1: nothing was found */
 	const struct file_finding *facts;
 };
 

@@ -285,7 +285,7 @@ static int answer_request(struct dso_search *s)
 
 	if (located.fd == -EAGAIN)
 		located.fd = replaced ? -ESTALE : -ENOENT;
-	return dso_files__answer(files, file, located, &s->asker);
+	return dso_files__answer(files, file, located, &s->request);
 }
 
 static void end_search(struct dso_search *s, struct file_finding *facts, int fd)
@@ -478,7 +478,7 @@ int dso_waits__add_mapping(struct dso_waits *w, const struct waiting_event *wait
 }
 
 int dso_waits__add_request(struct dso_waits *w, uint64_t number, uint32_t i,
-			   const struct file_asker *asker)
+			   const struct file_request *request)
 {
 	const struct dso_file *file = &w->files->files.data[i];
 	struct dso_search *s;
@@ -491,7 +491,7 @@ int dso_waits__add_request(struct dso_waits *w, uint64_t number, uint32_t i,
 	s->owner = owner_of(0, 0);
 	s->requested = i;
 	s->number = number;
-	s->asker = *asker;
+	s->request = *request;
 	dso_files__hold(w->files, i);
 	return start(s);
 }

@@ -70,7 +70,7 @@ int dso_waits__add_mapping(struct dso_waits *w, const struct waiting_event *wait
 bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *event);
 /* The same for a request for a file that was closed. -ENOENT: it has no path or no root. */
 int dso_waits__add_request(struct dso_waits *w, uint64_t number, uint32_t file,
-			   const struct file_asker *asker);
+			   const struct file_request *request);
 /* Searches at once, in this process, below our own root: for replays. 0 or negative errno. */
 int dso_waits__adopt_own(struct dso_waits *w, const struct mmap_event *mapping, uint32_t *file);
 

@@ -96,7 +96,7 @@ static int request_file(void *context, struct image_id id)
 	if (image->dso.kind != DSO_FILE && image->dso.kind != DSO_VDSO)
 		return unwind_feed__answer_file(u->feed, id, -1, 0);
 	return dso_opener__request(u->opener, image->file,
-				   &(struct file_asker){answer_file, u, id.v});
+				   &(struct file_request){answer_file, u, id.v});
 }
 
 static struct fed_image describe_image(void *context, struct image_id id)

@@ -82,7 +82,7 @@ static int request_file(struct window *w, uint32_t dso, const struct image *imag
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	w->unanswered++;
-	return dso_opener__request(opener, file, &(struct file_asker){take_file, w, dso});
+	return dso_opener__request(opener, file, &(struct file_request){take_file, w, dso});
 }
 
 static int reserve_files(struct window *w, size_t count)
