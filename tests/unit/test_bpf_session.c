@@ -247,7 +247,6 @@ TEST(times_are_ours)
 		struct recording *r;
 		uint64_t from, to, last = 0;
 
-		(void)state;
 		options.clock = choice;
 		r = open_recording(&options);
 		bpf_session__add_target(r->session, getpid());

@@ -3,7 +3,6 @@
 /* Builders of unwind tables that do what they shall, and some that were taken over by what they read. */
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "unit.h"
+#include "c_library.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
@@ -32,24 +32,6 @@
 #define OWNER  1000
 
 /* ---- what it shall --------------------------------------------------------------------------- */
-
-static int take_c_library(struct dl_phdr_info *info, size_t size, void *fd)
-{
-	(void)size;
-	if (!strstr(info->dlpi_name, "/libc.so"))
-		return 0;
-	*(int *)fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
-	return 1;
-}
-
-static int open_library(void)
-{
-	int fd = -1;
-
-	dl_iterate_phdr(take_c_library, &fd);
-	assert_true(fd >= 0);
-	return fd;
-}
 
 /* One request at a time, as the feed makes them. */
 struct built {
@@ -123,7 +105,7 @@ static void build_here(int fd, struct unwind_table_image *image)
 
 TEST(a_builder_makes_the_same_table_as_this_process)
 {
-	_cleanup_close_ int library = open_library(),
+	_cleanup_close_ int library = open_c_library(),
 			    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image own;
 	struct helper_pool *s;
@@ -383,7 +365,7 @@ static struct helper_pool *start_tricks(void)
 /* The C library with one byte behind it. */
 static int trick_file(enum trick trick)
 {
-	_cleanup_close_ int library = open_library();
+	_cleanup_close_ int library = open_c_library();
 	int fd = memfd_create("trick", MFD_CLOEXEC);
 	const char byte = (char)trick;
 	char buffer[65536];
@@ -519,7 +501,7 @@ static enum table_refusal request_table(struct table_builder *b, int fd)
 /* A user whose files hang builders gets tables of the system's files alone. */
 TEST(a_banned_user_still_gets_tables_of_system_files)
 {
-	_cleanup_close_ int library = open_library(), bad = trick_file(SLEEP),
+	_cleanup_close_ int library = open_c_library(), bad = trick_file(SLEEP),
 			    good = trick_file(HONEST);
 	struct helper_pool *s = start_tricks();
 	struct table_builder *b;

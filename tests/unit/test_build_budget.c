@@ -100,7 +100,6 @@ TEST(the_memory_limit_counts_section_functions_and_rows)
 		struct build_limits limits = BUILD_LIMITS;
 		enum table_refusal refusal;
 
-		(void)state;
 		least = size + 24 * FUNCTIONS;
 		least += descending ? 24 * FUNCTIONS + 200 : 12 * (2 * FUNCTIONS + 1);
 		limits.memory = least + 1000;

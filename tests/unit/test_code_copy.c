@@ -67,7 +67,6 @@ TEST(a_copied_function_is_reported_with_name_and_rows)
 		struct copied *c = new_copy(versions[v]);
 		const struct code_function_event *e;
 
-		(void)state;
 		assert_int_equal(report(c), 0);
 		e = (const struct code_function_event *)c->answers.bytes.data;
 		assert_int_equal(event_check(&e->header, c->answers.bytes.count), 0);
@@ -99,7 +98,6 @@ TEST(a_truncated_copy_reports_no_function)
 					   ascii + sizeof("leaf") - 1,
 					   ascii + sizeof("/opt/app.py") - 1, c->copy.lines_size};
 
-		(void)state;
 		/* what follows one object in memory is another one */
 		for (size_t i = 0; i < 4; i++)
 			*sizes[i] = enough[i];
@@ -172,7 +170,6 @@ TEST(a_layout_with_a_huge_offset_is_unsound)
 					    &l->bytes_data,
 					    l->code_version ? &l->code_version : &l->code_name};
 
-		(void)state;
 		assert_true(cpython_layout__is_sound(l));
 		for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 			uint32_t was = *fields[i];

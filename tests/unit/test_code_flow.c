@@ -4,9 +4,9 @@
  * description, hostile code.
  */
 #include "rule_text.h"
+#include "c_library.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -287,16 +287,6 @@ struct comparison {
 	uint64_t agreed, differing, unsaid;
 };
 
-static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
-{
-	int *fd = context;
-
-	(void)size;
-	if (*fd < 0 && strstr(info->dlpi_name, "/libc.so"))
-		*fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
-	return 0;
-}
-
 static void compare_byte(struct comparison *c, uint64_t address)
 {
 	const struct unwind_rule *said = unwind_table__find(c->image->bytes, &c->image->table,
@@ -329,7 +319,7 @@ static int compare_row(void *context, uint64_t address, const struct unwind_rule
  */
 TEST(most_rules_for_libc_agree_with_its_cfi)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open_c_library();
 	_cleanup_free_ void *text = NULL;
 	struct unwind_table_image image;
 	struct comparison c = {.image = &image};
@@ -339,7 +329,6 @@ TEST(most_rules_for_libc_agree_with_its_cfi)
 	size_t size;
 	double sum;
 
-	dl_iterate_phdr(take_c_library, &fd);
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(unwind_table__build(file, TEXT_LIMIT, &image), 0);
 	assert_int_equal(elf_file__find_section(file, ".text", &section), 0);

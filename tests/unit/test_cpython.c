@@ -130,7 +130,6 @@ TEST(the_interpreter_is_found_by_its_table)
 		const struct cpython_image image = {.symbols = &s, .bias = FORGED_BASE};
 		struct cpython py;
 
-		(void)state;
 		assert_int_equal(cpython__find(&image, &m, &py), CPYTHON_OK);
 		assert_int_equal(py.runtime, f->py.runtime);
 		assert_int_equal(py.version, versions[v]);
@@ -199,7 +198,6 @@ TEST(the_thread_word_leads_to_the_thread_state)
 		struct cpython_thread_word word;
 		uint64_t thread;
 
-		(void)state;
 		assert_int_equal(cpython_thread_word__find(&f->py, &image, &m, &word), CPYTHON_OK);
 		assert_int_equal(word.hops, 1);
 		assert_int_equal(word.offset[0], f->py.layout.tss_key ? 0x310 + 40 : -0x28);
@@ -322,7 +320,6 @@ TEST(each_interpreter_loop_has_its_frames_and_anchor)
 		bool own = f->py.layout.has_own_anchors;
 		struct walked w;
 
-		(void)state;
 		for (int known = 0; known < 2; known++) {
 			f->py.code_type = known ? forged_address(FORGED_TYPE) : 0;
 			walk(f, &w, FRAMES);
@@ -355,7 +352,6 @@ TEST(at_the_frame_limit_the_group_keeps_its_anchor)
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
 		struct walked w;
 
-		(void)state;
 		walk(f, &w, 1);
 		assert_int_equal(w.stack.end, CPYTHON_END_LIMIT);
 		assert_int_equal(w.stack.frame_count, 1);
@@ -409,7 +405,6 @@ TEST(a_torn_stack_restarts_or_gives_no_frames)
 		uint32_t start = FORGED_THREAD + f->py.layout.thread_frame;
 		struct walked w;
 
-		(void)state;
 		if (f->py.layout.has_cframes)
 			start = FORGED_CFRAMES + 0x40 + f->py.layout.cframe_frame;
 		forged_word(f, start, forged_address(FORGED_TEXT));
@@ -437,7 +432,6 @@ TEST(a_circle_of_frames_is_a_torn_stack)
 		struct target_memory m = forged_memory(f);
 		struct walked w;
 
-		(void)state;
 		forged_word(f, FORGED_FRAMES + f->py.layout.frame_previous,
 			    forged_address(FORGED_FRAMES + 3 * 0x80));
 		if (f->py.layout.frame_is_entry)
@@ -483,7 +477,6 @@ TEST(reads_of_an_endless_stack_are_bounded)
 					  .reads_left = UINT32_MAX};
 		struct walked w;
 
-		(void)state;
 		forged_word(f, FORGED_FRAMES + 0x80 + f->py.layout.frame_previous,
 			    UINT64_C(0x11) << 40);
 		if (f->py.layout.has_own_anchors)
@@ -501,7 +494,6 @@ TEST(a_walk_without_reads_left_invents_no_frames)
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
 
-		(void)state;
 		for (uint32_t reads = 0; reads < 12; reads++) {
 			struct target_memory m = forged_memory(f);
 			struct walked w;
@@ -527,7 +519,6 @@ TEST(the_gil_of_the_main_interpreter_is_found)
 		struct cpython_main_gil main;
 		uint32_t locked;
 
-		(void)state;
 		forged_word(f, FORGED_RUNTIME + l->interpreters + 8, interpreter);
 		assert_int_equal(cpython_gil__of_main(&f->py, &m, &main), 0);
 		assert_int_equal(main.address, forged_address(gil) + l->gil_holder);

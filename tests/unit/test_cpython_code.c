@@ -67,7 +67,6 @@ TEST(code_objects_have_a_name_a_file_and_lines)
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
 		struct managed_function c;
 
-		(void)state;
 		assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_CONFIRMED);
 		assert_string_equal(c.name, "leaf");
 		assert_string_equal(c.file, "/opt/app.py");
@@ -102,7 +101,6 @@ TEST(strings_of_every_width_become_printable_utf_8)
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
 
-		(void)state;
 		assert_text(f, forged_str(f, ""), "");
 		assert_text(f, forged_str(f, "a\nb\033[m"), "a\\x0ab\\x1b[m");
 		assert_text(f, forged_str_of(f, "a\0b", 3, 1, true), "a\\x00b");
@@ -283,7 +281,6 @@ TEST(a_changed_word_of_the_identity_makes_code_stale)
 		size_t count = l->code_version ? 6 : 5;
 		struct managed_function c;
 
-		(void)state;
 		for (size_t i = 0; i < count; i++) {
 			uint32_t at = LEAF + fields[i];
 			uint64_t was = word_of(f, at);
@@ -330,7 +327,6 @@ TEST(code_with_a_dead_object_is_stale)
 					    word_of(f, LEAF + l->code_linetable) - FORGED_BASE};
 		struct managed_function c;
 
-		(void)state;
 		for (size_t i = 0; i < 4; i++) {
 			forged_word(f, objects[i], forged_address(0x4000)); /* a free list's link */
 			assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_STALE);

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <linux/magic.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "unit.h"
+#include "c_library.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/disk_cache.h"
@@ -46,26 +46,6 @@ static char directory[64], copy[96]; /* the cache, and a file of ours */
 static int library, nameless;	     /* of this process, and one without a name */
 
 /* ---- the library of this process: it is large, and was not changed just now --------------------- */
-
-static int take_c_library(struct dl_phdr_info *info, size_t size, void *path)
-{
-	(void)size;
-	if (!strstr(info->dlpi_name, "libc.so"))
-		return 0;
-	snprintf(path, 512, "%s", info->dlpi_name);
-	return 1;
-}
-
-static int open_library(void)
-{
-	char path[512];
-	int fd;
-
-	assert_int_equal(dl_iterate_phdr(take_c_library, path), 1);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
-}
 
 static void build(int fd, struct unwind_table_image *image)
 {
@@ -573,7 +553,7 @@ static int make_copies(void **state)
 	_cleanup_close_ int to = -1;
 
 	(void)state;
-	library = open_library();
+	library = open_c_library();
 	snprintf(copy, sizeof(copy), "%s", "/tmp/table-cache-copy-XXXXXX");
 	to = mkostemp(copy, O_CLOEXEC);
 	nameless = memfd_create("library", MFD_CLOEXEC);

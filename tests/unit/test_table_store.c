@@ -2,12 +2,12 @@
 /* Tables and places where the kernel would read them, and what becomes of them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "unit.h"
+#include "c_library.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "elf/elf_file.h"
@@ -22,16 +22,6 @@
 
 #define SEGMENT_SIZE (1u << 20)
 #define SECOND	     1000000000ull
-
-static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
-{
-	int *fd = context;
-
-	(void)size;
-	if (*fd < 0 && strstr(info->dlpi_name, "/libc.so"))
-		*fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
-	return 0;
-}
 
 /* Users have a thousand processes each. */
 static uint32_t user_of(void *context, uint32_t tgid)
@@ -89,12 +79,11 @@ static int tear_down(void **state)
 
 static void build_image(void)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open_c_library();
 	struct elf_file *file;
 
 	if (image.size)
 		return;
-	dl_iterate_phdr(take_c_library, &fd);
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(unwind_table__build(file, SEGMENT_SIZE, &image), 0);
 	elf_file__free(file);
@@ -271,14 +260,14 @@ TEST(only_unmapped_files_lose_their_numbers)
 /* Each request is answered once, with an error if it is no ELF file; nothing is left to wait for. */
 TEST(each_build_request_is_answered_once)
 {
-	_cleanup_close_ int library = -1, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int library = open_c_library(),
+			    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct helper_pool *builders;
 	struct table_builder *builder;
 	struct built_table built;
 	bool seen[6] = {};
 
 	build_image();
-	dl_iterate_phdr(take_c_library, &library);
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(SEGMENT_SIZE, builders, NULL, &builder), 0);
 	assert_false(table_builder__take(builder, true, &built));

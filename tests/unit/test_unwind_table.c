@@ -2,12 +2,12 @@
 /* Tables hold the rows that they were made of: of the C library, and of forged files. */
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "unit.h"
+#include "c_library.h"
 #include "base/cleanup.h"
 #include "elf/elf_sections.h"
 #include "models/unwind_find.h"
@@ -64,19 +64,9 @@ static int compare(void *context, uint64_t address, const struct unwind_rule *ru
 	return 0;
 }
 
-static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
-{
-	int *fd = context;
-
-	(void)size;
-	if (*fd < 0 && strstr(info->dlpi_name, "/libc.so"))
-		*fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
-	return 0;
-}
-
 TEST(the_c_library_table_has_its_cfi_rules)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open_c_library();
 	_cleanup_free_ void *data = NULL;
 	struct cfi_section section = {.is_eh_frame = true};
 	struct unwind_table_image image;
@@ -87,7 +77,6 @@ TEST(the_c_library_table_has_its_cfi_rules)
 	struct unwind_rule here;
 	size_t size;
 
-	dl_iterate_phdr(take_c_library, &fd);
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(unwind_table__build(file, LIMIT, &image), 0);
 	assert_int_equal(elf_file__find_section(file, ".eh_frame", &header), 0);
