@@ -344,7 +344,7 @@ pid_t file_finder__child(const struct file_finder *f)
 static void end_child(struct file_finder *f)
 {
 	if (f->child.pid)
-		helper_process__end(&f->child, REAP_NS);
+		helper_process__end(&f->child, REAP_NS, NULL, NULL);
 	f->early = false;
 }
 
@@ -371,7 +371,7 @@ static int start_child(struct file_finder *f, bool debuginfod)
 		return 0;
 	end_child(f);
 	f->class = plan.class;
-	return helper_process__start(&f->child, -1, &plan);
+	return helper_process__start(&f->child, NULL, &plan);
 }
 
 int file_finder__start(struct file_finder *f)

@@ -41,8 +41,8 @@
 #include "symbolize/sealed_files.h"
 #include "symbolize/sealed_protocol.h"
 #include "symbolize/symbol_index.h"
-#include "tenants/quota.h"
 #include "tenants/helper_process.h"
+#include "tenants/quota.h"
 
 #define CHILDREN_MAX	 64
 #define POLL_MS		 100
@@ -74,12 +74,11 @@ struct task {
 struct child {
 	struct task *task;
 	bool is_large; /* and counted */
-	pid_t pid;
-	int socket, listener; /* listener -1: none, or not yet */
+	struct helper_process process;
+	int listener; /* -1: none, or not yet */
 	bool greeted;
 	uint64_t deadline;
 	unsigned int seconds; /* of CPU that it may take */
-	struct liveness liveness;
 };
 
 struct run {
@@ -230,12 +229,8 @@ static int end_child(struct run *r, struct child *child)
 	struct rusage usage = {};
 	int status = 0;
 
-	if (end_process(child->pid, REAP_NS, &status, &usage)) {
+	if (helper_process__end(&child->process, REAP_NS, &status, &usage))
 		job->abandoned++;
-		log_debug(LOG_SYMBOLS, "%s: sealed child %d does not end: left behind",
-			  name_of(child->task), child->pid);
-	}
-	close(child->socket);
 	if (child->listener >= 0)
 		close(child->listener);
 	job->cpu_time += cpu_time_of(&usage);
@@ -272,28 +267,25 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 		.wants_index = wants_index(task),
 	};
 	struct child *child = &r->children[r->child_count];
-	pid_t pid;
-	int socket;
+	int err;
 
 	if (!r->memory)
 		r->memory = r->work->memory ? r->work->memory : memory_available() / 4;
 	request.limits.memory = r->memory;
 	request.files.symbols_only |= task->symbols_only;
 	request.files.memory_limit = r->memory / 2;
-	pid = sealed_keeper__fork(r->work->keeper, &request, &socket);
-	if (pid < 0)
-		return pid;
+	*child = (struct child){.task = task,
+				.listener = -1,
+				.seconds = seconds,
+				.deadline = deadline_of(r, seconds)};
+	err = sealed_keeper__fork(r->work->keeper, &request, &child->process);
+	if (err)
+		return err;
 	/* without answers of a child that did not finish */
 	sealed_answers__fini(&task->answers);
 	sealed_answers__init(&task->answers, task->job->count);
 	task->answers.takes_index = request.wants_index;
 	task->state = TASK_RUNNING;
-	*child = (struct child){.task = task,
-				.pid = pid,
-				.socket = socket,
-				.listener = -1,
-				.seconds = seconds,
-				.deadline = deadline_of(r, seconds)};
 	count_large(r, child);
 	r->child_count++;
 	return 0;
@@ -473,7 +465,7 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 /* 1: there may be more; 0: the child is done; -EAGAIN: nothing yet; other errors: drop it. */
 static int read_message(struct child *child, struct message_buffer *message)
 {
-	int got = message__receive(child->socket, message, MSG_DONTWAIT), err = -EBADMSG;
+	int got = message__receive(child->process.socket, message, MSG_DONTWAIT), err = -EBADMSG;
 
 	if (got <= 0)
 		return got;
@@ -505,7 +497,7 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 	int more = 1, gone = 0;
 
 	if (fds[0].revents || fds[1].revents)
-		child->liveness.since = now;
+		child->process.liveness.since = now;
 	if (fds[1].revents & POLLIN)
 		gone = sealed_files__answer(child->listener, child->task->job);
 	else if (fds[1].revents)
@@ -523,7 +515,7 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 		finish_child(r, child, more, CHILD_ENDED);
 	else if (now >= child->deadline)
 		finish_child(r, child, 0, CHILD_TOO_LATE);
-	else if (liveness__is_stuck(&child->liveness, child->pid, now, silence))
+	else if (liveness__is_stuck(&child->process.liveness, child->process.pid, now, silence))
 		finish_child(r, child, 0, CHILD_STUCK);
 	return 0;
 }
@@ -537,7 +529,7 @@ static int wait_for_children(struct run *r)
 	for (size_t i = 0; i < count; i++) {
 		const struct child *child = &r->children[i];
 
-		fds[2 * i] = (struct pollfd){.fd = child->socket, .events = POLLIN};
+		fds[2 * i] = (struct pollfd){.fd = child->process.socket, .events = POLLIN};
 		fds[2 * i + 1] = (struct pollfd){.fd = child->listener, .events = POLLIN};
 	}
 	poll(fds, 2 * count, POLL_MS);

@@ -21,9 +21,9 @@
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_protocol.h"
 #include "tenants/filter.h"
+#include "tenants/helper_process.h"
 #include "tenants/keeper.h"
 #include "tenants/message.h"
-#include "tenants/helper_process.h"
 
 #define MEMORY_BASE (256ull << 20)
 
@@ -165,8 +165,8 @@ static void pass(int *file, int *fds, size_t *count)
 	*file = CHILD_FIRST_FD + (int)(*count)++;
 }
 
-/* The child's pid; *socket is the caller's. `keeper`: its control, or -1: this process forks. */
-static pid_t start_child(const struct sealed_child_request *wanted, int keeper, int *socket)
+static int start_child(const struct sealed_child_request *wanted,
+		       const struct helper_process *keeper, struct helper_process *child)
 {
 	_cleanup_close_ int addresses = memory_with("addresses", wanted->addresses,
 						    wanted->count * sizeof(*wanted->addresses));
@@ -185,35 +185,29 @@ static pid_t start_child(const struct sealed_child_request *wanted, int keeper, 
 	plan.data = &request;
 	plan.size = sizeof(request);
 	plan.confine = request.limits;
-	return keeper < 0 ? child__start(&plan, socket) : keeper__fork(keeper, &plan, true, socket);
+	return helper_process__start(child, keeper, &plan);
 }
 
 /* ---- the keeper ------------------------------------------------------------------------------ */
 
 struct sealed_keeper {
-	pid_t pid;
-	int control; /* -1: there is none, or not any more */
+	struct helper_process process; /* or none any more */
 };
 
 struct sealed_keeper *sealed_keeper__new(void)
 {
 	struct sealed_keeper *k = calloc(1, sizeof(*k));
 
-	if (k && keeper__start(HELPER_SEALED_KEEPER, &PLAN, &k->pid, &k->control))
-		k->control = -1;
+	if (k && keeper__start(HELPER_SEALED_KEEPER, &PLAN, &k->process))
+		k->process = HELPER_PROCESS_NONE;
 	return k;
 }
 
 /* Its children continue. */
 static void end_keeper(struct sealed_keeper *k)
 {
-	int status;
-
-	if (k->control < 0)
-		return;
-	close(k->control);
-	k->control = -1;
-	end_process(k->pid, REAP_NS, &status, NULL);
+	if (k->process.pid)
+		helper_process__end(&k->process, REAP_NS, NULL, NULL);
 }
 
 void sealed_keeper__free(struct sealed_keeper *k)
@@ -224,14 +218,15 @@ void sealed_keeper__free(struct sealed_keeper *k)
 	free(k);
 }
 
-pid_t sealed_keeper__fork(struct sealed_keeper *k, const struct sealed_child_request *request,
-			  int *socket)
+int sealed_keeper__fork(struct sealed_keeper *k, const struct sealed_child_request *request,
+			struct helper_process *child)
 {
-	pid_t pid = start_child(request, k ? k->control : -1, socket);
+	bool has_keeper = k && k->process.pid;
+	int err = start_child(request, has_keeper ? &k->process : NULL, child);
 
-	if (pid > 0 || !k || k->control < 0)
-		return pid;
-	if (pid == -EPIPE)
+	if (!err || !has_keeper)
+		return err;
+	if (err == -EPIPE)
 		end_keeper(k);
-	return start_child(request, -1, socket);
+	return start_child(request, NULL, child);
 }

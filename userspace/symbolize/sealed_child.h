@@ -2,8 +2,7 @@
 #ifndef SYMBOLIZE_SEALED_CHILD_H
 #define SYMBOLIZE_SEALED_CHILD_H
 
-#include <sys/types.h>
-
+struct helper_process;
 struct sealed_child_request;
 struct sealed_keeper;
 
@@ -15,10 +14,10 @@ struct sealed_keeper *sealed_keeper__new(void);
 void sealed_keeper__free(struct sealed_keeper *k); /* NULL is fine */
 
 /*
- * The child's pid; *socket is the caller's. The keeper forks it if it can; `k` may be NULL. Its
- * first message (MESSAGE_PROGRESS) has the descriptor for file requests, if the kernel supports it.
+ * The keeper forks the child if it can; `k` may be NULL. Its first message (MESSAGE_PROGRESS) has
+ * the descriptor for file requests, if the kernel supports it. 0 or negative errno.
  */
-pid_t sealed_keeper__fork(struct sealed_keeper *k, const struct sealed_child_request *request,
-			  int *socket);
+int sealed_keeper__fork(struct sealed_keeper *k, const struct sealed_child_request *request,
+			struct helper_process *child);
 
 #endif

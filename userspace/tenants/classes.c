@@ -66,6 +66,7 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			    .empty_root = true,
 			    .first_to_go = true,
 			    .unconfined = true,
+			    .reaped = true,	     /* its status and usage are needed */
 			    .read_by_parent = true,  /* paths of files that it opens */
 			    .memory = 1024ull << 20, /* default; depends on free memory */
 			    .cpu_seconds = 30,	     /* default; depends on the module's size */

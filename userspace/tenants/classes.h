@@ -49,6 +49,7 @@ struct helper_class {
 	bool shows_debug;    /* writes debug messages, if enabled, to standard error */
 	bool as_parent;	     /* keeps user, root, capabilities, standard streams and signals */
 	bool unconfined;     /* runs even if confine() fails; child_self.confined has the error */
+	bool reaped;	     /* a child of its owner, even if a keeper forks it */
 	bool read_by_parent; /* its parent reads its memory, even without CAP_SYS_PTRACE */
 	uint64_t memory;     /* bytes beyond those at its start; 0: no limit */
 	unsigned int cpu_seconds; /* 0: no limit */

@@ -99,11 +99,12 @@ int helper_process__send_start(void)
 		0);
 }
 
-int helper_process__start(struct helper_process *h, int keeper, const struct child_plan *plan)
+int helper_process__start(struct helper_process *h, const struct helper_process *keeper,
+			  const struct child_plan *plan)
 {
 	int socket;
-	pid_t pid = keeper < 0 ? child__start(plan, &socket)
-			       : keeper__fork(keeper, plan, false, &socket);
+	pid_t pid = keeper ? keeper__fork(keeper->socket, plan, &socket)
+			   : child__start(plan, &socket);
 
 	if (pid < 0)
 		return pid;
@@ -139,13 +140,14 @@ void helper_process__kill(const struct helper_process *h)
 		syscall(SYS_pidfd_send_signal, h->pidfd, SIGKILL, NULL, 0);
 }
 
-int helper_process__end(struct helper_process *h, uint64_t wait_ns)
+int helper_process__end(struct helper_process *h, uint64_t wait_ns, int *status,
+			struct rusage *usage)
 {
 	pid_t pid = h->pid;
 	int err;
 
 	helper_process__let_go(h);
-	err = end_process(pid, wait_ns, NULL, NULL);
+	err = end_process(pid, wait_ns, status, usage);
 	if (err)
 		log_debug(LOG_SESSION, "helper %d does not end: left behind", pid);
 	return err;

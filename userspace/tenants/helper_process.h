@@ -50,8 +50,9 @@ struct helper_process {
 /* In a keeper's child: its first message. 0 or negative errno. */
 int helper_process__send_start(void);
 
-/* `keeper`: control of the keeper that forks it, see keeper__fork(); -1: this process does. */
-int helper_process__start(struct helper_process *h, int keeper, const struct child_plan *plan);
+/* `keeper`: forks it, if it can, see keeper__fork(); NULL: this process does. */
+int helper_process__start(struct helper_process *h, const struct helper_process *keeper,
+			  const struct child_plan *plan);
 /* As message__receive(), without waiting. Takes the first message of a keeper's child: -EAGAIN. */
 int helper_process__receive(struct helper_process *h, struct message_buffer *buffer);
 /* Closes what there is of it: a keeper's child ends when it has served its last request. */
@@ -59,6 +60,7 @@ void helper_process__let_go(struct helper_process *h);
 /* Kills a keeper's child. */
 void helper_process__kill(const struct helper_process *h);
 /* Of a child of this process: end_process(). */
-int helper_process__end(struct helper_process *h, uint64_t wait_ns);
+int helper_process__end(struct helper_process *h, uint64_t wait_ns, int *status,
+			struct rusage *usage);
 
 #endif

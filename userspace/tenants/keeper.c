@@ -13,12 +13,11 @@
 
 #include "base/cleanup.h"
 #include "tenants/filter.h"
+#include "tenants/helper_process.h"
 #include "tenants/message.h"
 
 #define END_PATIENCE_MS 200
 #define FORK_SECONDS	2 /* limit for a sibling's fork */
-
-enum keeper_service { KEEPER_CHILD, KEEPER_SIBLING };
 
 /* A request's bytes, or none. Its descriptors: the helper's end of the socket, then the plan's. */
 struct order {
@@ -63,10 +62,10 @@ static pid_t fork_helper(const struct keeper *k, const struct message_buffer *re
 	}
 	plan.fds = request->fds + 1;
 	plan.fd_count = request->fd_count - 1;
-	return child__fork(
-		&plan, &(struct child_origin){.socket = request->fds[0],
-					      .sibling = request->frame.service == KEEPER_SIBLING,
-					      .filter = k->filter});
+	return child__fork(&plan,
+			   &(struct child_origin){.socket = request->fds[0],
+						  .sibling = helper_classes[plan.class].reaped,
+						  .filter = k->filter});
 }
 
 /* 0; negative errno: the collector has ended. */
@@ -75,7 +74,7 @@ static int serve(const struct keeper *k, const struct message_buffer *request)
 	int64_t pid = request->fd_count ? fork_helper(k, request) : -EBADMSG;
 
 	message__close_fds(request->fds, request->fd_count);
-	if (request->frame.service != KEEPER_SIBLING)
+	if (!helper_classes[k->helper.class].reaped)
 		return 0;
 	return message__send(
 		CHILD_SOCKET,
@@ -104,8 +103,8 @@ static int run_keeper(const struct child_self *self)
 
 /* ---- the collector --------------------------------------------------------------------------- */
 
-int keeper__start(enum helper_class_id class, const struct child_plan *helper, pid_t *keeper,
-		  int *control)
+int keeper__start(enum helper_class_id class, const struct child_plan *helper,
+		  struct helper_process *keeper)
 {
 	const struct child_plan plan = {.class = class,
 					.name = helper_classes[helper->class].name,
@@ -113,18 +112,16 @@ int keeper__start(enum helper_class_id class, const struct child_plan *helper, p
 					.type = SOCK_SEQPACKET,
 					.data = helper};
 	const struct timeval patience = {.tv_sec = FORK_SECONDS};
-	pid_t pid = child__start(&plan, control);
+	int err = helper_process__start(keeper, NULL, &plan);
 
-	if (pid < 0)
-		return pid;
-	setsockopt(*control, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	*keeper = pid;
-	return 0;
+	if (!err)
+		setsockopt(keeper->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return err;
 }
 
-static int request_helper(int control, const struct child_plan *helper, bool sibling, int end)
+static int request_helper(int control, const struct child_plan *helper, int end)
 {
-	struct message message = {.frame = {.service = sibling ? KEEPER_SIBLING : KEEPER_CHILD}};
+	struct message message = {};
 	int fds[MESSAGE_FDS_MAX] = {end}, err;
 	struct order order;
 
@@ -155,16 +152,17 @@ static pid_t await_pid(int control)
 	return (pid_t)pid;
 }
 
-pid_t keeper__fork(int control, const struct child_plan *helper, bool sibling, int *socket)
+pid_t keeper__fork(int control, const struct child_plan *helper, int *socket)
 {
+	bool reaped = helper && helper_classes[helper->class].reaped;
 	int ends[2];
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -EAGAIN;
-	pid = request_helper(control, helper, sibling, ends[1]);
+	pid = request_helper(control, helper, ends[1]);
 	close(ends[1]);
-	if (!pid && sibling)
+	if (!pid && reaped)
 		pid = await_pid(control);
 	if (pid < 0)
 		close(ends[0]);
@@ -173,11 +171,12 @@ pid_t keeper__fork(int control, const struct child_plan *helper, bool sibling, i
 	return pid;
 }
 
-void keeper__stop(pid_t keeper, int *control)
+void keeper__stop(struct helper_process *keeper)
 {
-	cleanup_close(control);
-	*control = -1;
-	if (keeper > 0)
-		while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR)
+	pid_t pid = keeper->pid;
+
+	helper_process__let_go(keeper);
+	if (pid > 0)
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 }

@@ -41,8 +41,8 @@ struct helper {
 
 struct helper_pool {
 	struct helper_pool_options options;
-	pid_t keeper;
-	int control, epoll;
+	struct helper_process keeper; /* its pid stays when its control is closed */
+	int epoll;
 	struct helper helpers[HELPERS_MAX];
 	struct requests requests;
 	uint64_t tickets;
@@ -125,7 +125,7 @@ int helper_pool__request(struct helper_pool *p, const struct helper_request *req
 	    request->fd_count > MESSAGE_FDS_MAX || request->service >= p->options.service_count)
 		return -EINVAL;
 	return requests__add(&p->requests, request,
-			     p->control < 0 ? HELPER_ENDED : HELPER_ANSWERED);
+			     p->keeper.socket < 0 ? HELPER_ENDED : HELPER_ANSWERED);
 }
 
 void helper_pool__forget(struct helper_pool *p, const void *context)
@@ -159,8 +159,8 @@ static void set_state(struct helper *helper, enum helper_state state)
 static void drop_keeper(struct helper_pool *p)
 {
 	log_debug(LOG_SESSION, "the keeper of %s has ended", helper_classes[p->options.class].name);
-	close(p->control);
-	p->control = -1;
+	close(p->keeper.socket);
+	p->keeper.socket = -1;
 }
 
 static void close_helper(struct helper *helper, bool kill_it)
@@ -174,7 +174,7 @@ static void close_helper(struct helper *helper, bool kill_it)
 static int start_helper(struct helper_pool *p, struct helper *helper)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = helper};
-	int err = helper_process__start(&helper->process, p->control, NULL);
+	int err = helper_process__start(&helper->process, &p->keeper, NULL);
 
 	if (err) {
 		if (err != -EAGAIN)
@@ -349,7 +349,7 @@ static bool wants_helper(const struct helper_pool *p, uint64_t now)
 		fast += helper->state != HELPER_NONE && !is_slow(helper, now);
 		ready += helper->state == HELPER_IDLE || helper->state == HELPER_STARTING;
 	}
-	if (p->control < 0 || all >= p->options.most || now < p->retry)
+	if (p->keeper.socket < 0 || all >= p->options.most || now < p->retry)
 		return false;
 	return p->options.once ? !ready : p->requests.first && fast < p->options.at_once;
 }
@@ -398,7 +398,7 @@ static int start_keeper(struct helper_pool *p)
 	const struct child_plan plan = {
 		.class = p->options.class, .run = run_helper, .data = &p->options};
 
-	return keeper__start(p->options.keeper, &plan, &p->keeper, &p->control);
+	return keeper__start(p->options.keeper, &plan, &p->keeper);
 }
 
 int helper_pool__new(const struct helper_pool_options *options, struct helper_pool **pool)
@@ -409,7 +409,7 @@ int helper_pool__new(const struct helper_pool_options *options, struct helper_po
 	if (!p)
 		return -ENOMEM;
 	set_options(p, options);
-	p->control = -1;
+	p->keeper = HELPER_PROCESS_NONE;
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		p->helpers[i] = (struct helper){.process = HELPER_PROCESS_NONE};
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -439,12 +439,11 @@ static void end_helpers(struct helper_pool *p)
 
 void helper_pool__end(struct helper_pool *p)
 {
-	int control = p->control;
+	struct helper_process keeper = p->keeper;
 
-	p->control = -1;
+	p->keeper = HELPER_PROCESS_NONE;
 	end_helpers(p);
-	keeper__stop(p->keeper, &control);
-	p->keeper = 0;
+	keeper__stop(&keeper);
 }
 
 void helper_pool__free(struct helper_pool *p)
@@ -483,7 +482,7 @@ void helper_pool__step(struct helper_pool *p)
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		check_progress(p, &p->helpers[i], now);
 	charge_requests(p, now);
-	requests__refuse_hopeless(&p->requests, p->control < 0, now);
+	requests__refuse_hopeless(&p->requests, p->keeper.socket < 0, now);
 	hand_out(p, now);
 }
 

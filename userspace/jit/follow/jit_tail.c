@@ -68,8 +68,7 @@ struct jit_line {
 };
 
 struct jit_tail {
-	pid_t keeper;
-	int control; /* of it */
+	struct helper_process keeper;
 	struct jit_channels *channels;
 	struct outside_books *books; /* or NULL */
 	bool attach_jvms, settling, finished, paused;
@@ -444,7 +443,7 @@ static int begin_watcher(struct jit_line *l)
 		quota__continue(&channel->bytes, &before->bytes);
 	l->sent = l->numbers.count = 0;
 	l->seen_at = 0;
-	err = helper_process__start(watcher_of(l), t->control, &plan);
+	err = helper_process__start(watcher_of(l), &t->keeper, &plan);
 	return err == -EAGAIN ? 0 : err; /* the next tick tries again */
 }
 
@@ -857,13 +856,12 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 	if (!t)
 		return -ENOMEM;
 	t->attach_jvms = attach_jvms;
-	t->control = -1;
+	t->keeper = HELPER_PROCESS_NONE;
 	quota__init(&t->requests, QUOTA_JIT_FILES);
 	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++)
 		t->watchers[i] = HELPER_PROCESS_NONE;
 	t->channels = jit_channels__new();
-	err = t->channels ? keeper__start(HELPER_WATCHER_KEEPER, &plan, &t->keeper, &t->control)
-			  : -ENOMEM;
+	err = t->channels ? keeper__start(HELPER_WATCHER_KEEPER, &plan, &t->keeper) : -ENOMEM;
 	if (err) {
 		jit_tail__free(t);
 		return err;
@@ -890,7 +888,7 @@ void jit_tail__free(struct jit_tail *t)
 		free_line(&t->lines[i]);
 	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++)
 		helper_process__let_go(&t->watchers[i]);
-	keeper__stop(t->keeper, &t->control);
+	keeper__stop(&t->keeper);
 	jit_channels__free(t->channels);
 	vec_free(&t->untaken);
 	free(t);

@@ -237,7 +237,7 @@ static void close_child(struct wall *w, bool left)
 	if (w->child.socket < 0)
 		return;
 	looks = w->shared ? w->shared->count[VISIT_LINE_LOOKS] : 0;
-	helper_process__end(&w->child, left ? 0 : REAP_NS);
+	helper_process__end(&w->child, left ? 0 : REAP_NS, NULL, NULL);
 	if (!w->shared)
 		return;
 	for (int line = VISIT_LINE_UNCHANGED; line < VISIT_LINE_COUNT; line++)
@@ -260,7 +260,7 @@ static int start_child(struct wall *w, struct failure *failure)
 {
 	const struct child_plan plan = {
 		.class = HELPER_VISITOR, .run = run_visits, .type = SOCK_SEQPACKET};
-	int err = helper_process__start(&w->child, -1, &plan);
+	int err = helper_process__start(&w->child, NULL, &plan);
 
 	w->first_in_line = false;
 	w->made = w->cpu = 0;
