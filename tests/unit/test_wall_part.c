@@ -183,19 +183,25 @@ static int begin(void **state)
 	return 0;
 }
 
+static void tick_until_made(const struct live_part *part)
+{
+	uint64_t until = monotonic_ns() + PATIENCE;
+
+	part->started(part->object);
+	while (!made && monotonic_ns() < until) {
+		assert_int_equal(part->tick(part->object, monotonic_ns()), 0);
+		usleep(10000);
+		part->finish(part->object, monotonic_ns()); /* books */
+	}
+	assert_true(made > 0);
+	assert_null(part->refused(part->object));
+}
+
 TEST(visits_are_made)
 {
 	struct live_part part = new_part(false);
-	uint64_t until = monotonic_ns() + PATIENCE;
 
-	part.started(part.object);
-	while (!made && monotonic_ns() < until) {
-		assert_int_equal(part.tick(part.object, monotonic_ns()), 0);
-		usleep(10000);
-		part.finish(part.object, monotonic_ns()); /* books */
-	}
-	assert_true(made > 0);
-	assert_null(part.refused(part.object));
+	tick_until_made(&part);
 	end(&part);
 }
 
@@ -256,6 +262,19 @@ TEST(too_many_hang)
 	tick_until_refused(&part);
 	assert_int_equal(wrong.opened, 1 + VISIT_BANNED_MAX);
 	assert_non_null(strstr(part.refused(part.object), "too many processes"));
+	end(&part);
+}
+
+/* Something kills the visitor: the recording goes on without visits. */
+TEST(a_visitor_that_ends_is_reported)
+{
+	struct live_part part = new_part(false);
+
+	tick_until_made(&part);
+	kill_child();
+	tick_until_refused(&part);
+	assert_int_equal(wrong.opened, 1);
+	assert_non_null(strstr(part.refused(part.object), "has ended"));
 	end(&part);
 }
 

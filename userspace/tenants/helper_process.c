@@ -127,6 +127,16 @@ int helper_process__receive(struct helper_process *h, struct message_buffer *buf
 	return -EAGAIN;
 }
 
+bool helper_process__has_ended(struct helper_process *h)
+{
+	struct message_buffer buffer;
+	int got = helper_process__receive(h, &buffer);
+
+	if (got > 0)
+		message__close_fds(buffer.fds, buffer.fd_count);
+	return got != -EAGAIN;
+}
+
 void helper_process__let_go(struct helper_process *h)
 {
 	cleanup_close(&h->pidfd);

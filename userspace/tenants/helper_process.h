@@ -55,6 +55,8 @@ int helper_process__start(struct helper_process *h, const struct helper_process 
 			  const struct child_plan *plan);
 /* As message__receive(), without waiting. Takes the first message of a keeper's child: -EAGAIN. */
 int helper_process__receive(struct helper_process *h, struct message_buffer *buffer);
+/* For a process that sends nothing else: it has ended, or sends something. */
+bool helper_process__has_ended(struct helper_process *h);
 /* Closes what there is of it: a keeper's child ends when it has served its last request. */
 void helper_process__let_go(struct helper_process *h);
 /* Kills a keeper's child. */

@@ -378,17 +378,6 @@ static int say_unread(struct jit_tail *t, const struct watcher_request *request,
 
 /* ---- one watcher after the other ------------------------------------------------------------- */
 
-/* A live watcher sends nothing through its socket but its start. */
-static bool has_ended(struct helper_process *watcher)
-{
-	struct message_buffer buffer;
-	int got = helper_process__receive(watcher, &buffer);
-
-	if (got > 0)
-		message__close_fds(buffer.fds, buffer.fd_count);
-	return got != -EAGAIN;
-}
-
 /* The watcher ends then, unless it hangs: its channel is in use until it has ended. */
 static void abandon_watcher(const struct jit_line *l)
 {
@@ -404,7 +393,8 @@ static unsigned int find_channel(struct jit_tail *t)
 	for (unsigned int i = 0; i < t->line_count; i++)
 		used[t->lines[i].current] = true;
 	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++) {
-		if (used[i] || (t->watchers[i].socket >= 0 && !has_ended(&t->watchers[i])))
+		if (used[i] ||
+		    (t->watchers[i].socket >= 0 && !helper_process__has_ended(&t->watchers[i])))
 			continue;
 		helper_process__let_go(&t->watchers[i]);
 		return i;
@@ -566,8 +556,8 @@ static void look_after_watcher(struct jit_line *l)
 		return;
 	if (channel_of(l) && (watcher_of(l)->socket < 0 || l->numbers.count > NUMBERS_MAX)) {
 		begin_anew(l);
-	} else if (channel_of(l) &&
-		   (has_ended(watcher_of(l)) || !sound || is_hanging(l, monotonic_ns()))) {
+	} else if (channel_of(l) && (helper_process__has_ended(watcher_of(l)) || !sound ||
+				     is_hanging(l, monotonic_ns()))) {
 		if (sound)
 			handle_events(l, true);
 		leave_watcher(l);

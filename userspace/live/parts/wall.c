@@ -467,6 +467,8 @@ static int follow_visits(struct wall *w, uint64_t now)
 	uint64_t made_at = __atomic_load_n(&w->shared->made_at, __ATOMIC_RELAXED);
 	int err = 0;
 
+	if (w->started && w->child.socket >= 0 && helper_process__has_ended(&w->child))
+		visit_no_more(w, "the process that visits threads has ended");
 	if (w->started && w->child.socket >= 0) {
 		if (!visited || visited != w->visited_seen || made_at != w->visits_seen)
 			w->child.liveness.since = now;
