@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The watcher of JIT files: what passes between it and the collector, and what happens if it ends or sends nonsense. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/vec.h"
@@ -32,14 +27,13 @@ static char map_path[64];
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
-static void a_channel_delivers_all_events_in_order(void **state)
+TEST(a_channel_delivers_all_events_in_order)
 {
 	struct jit_channels *channels = jit_channels__new();
 	struct jit_channel *c = &channels->of[0];
 	static char record[60000], received[60000];
 	unsigned int reported = 0, got = 0;
 
-	(void)state;
 	assert_non_null(channels);
 	assert_int_equal(jit_channel__take_event(c, received, sizeof(received)), 0);
 	/* around the end, several times */
@@ -65,13 +59,12 @@ static void a_channel_delivers_all_events_in_order(void **state)
 }
 
 /* The other side is not believed. */
-static void invalid_sizes_in_a_channel_are_protocol_errors(void **state)
+TEST(invalid_sizes_in_a_channel_are_protocol_errors)
 {
 	struct jit_channels *channels = jit_channels__new();
 	struct jit_channel *c = &channels->of[0];
 	char received[64];
 
-	(void)state;
 	assert_true(jit_channel__send_event(c, "123456789", 9));
 	assert_int_equal(jit_channel__take_event(c, received, 8),
 			 -EPROTO); /* larger than any event */
@@ -90,12 +83,11 @@ static void invalid_sizes_in_a_channel_are_protocol_errors(void **state)
 }
 
 /* A watcher has its own channel and the sum of all, and no other channel. */
-static void a_watcher_keeps_only_its_own_channel(void **state)
+TEST(a_watcher_keeps_only_its_own_channel)
 {
 	struct jit_channels *channels = jit_channels__new();
 	struct jit_channel *own = jit_channels__keep(channels, 3);
 
-	(void)state;
 	assert_ptr_equal(own, &channels->of[3]);
 	assert_true(jit_channel__send_event(own, "1", 1));
 	assert_ptr_equal(own->bytes.shared, &channels->bytes_read);
@@ -151,7 +143,7 @@ static void refuse_touch(void *context, const struct jit_owner *owner)
 }
 
 /* No file of a user whose files hung a watcher is opened. */
-static void files_of_a_denied_user_are_reported_as_hung(void **state)
+TEST(files_of_a_denied_user_are_reported_as_hung)
 {
 	static struct quota bytes, hangs;
 	struct received h = {};
@@ -160,7 +152,6 @@ static void files_of_a_denied_user_are_reported_as_hung(void **state)
 	struct jit_follower *r;
 	struct jit_owner owner;
 
-	(void)state;
 	quota__init(&bytes, QUOTA_JIT_BYTES);
 	assert_int_equal(jit_owner__read(getpid(), &owner), 0);
 	quota__take(&hangs, owner.user, 1, 0);
@@ -210,7 +201,7 @@ static pid_t start_user(uid_t uid, struct jit_owner *owner)
  * A process without a map becomes another user, who has as many already as a user may have: it is
  * reported, and the number of files of that user stays right.
  */
-static void the_file_limit_applies_to_the_user_after_setuid(void **state)
+TEST(the_file_limit_applies_to_the_user_after_setuid)
 {
 	const uint64_t limit = quota_row(QUOTA_JIT_FILES)->user.limit;
 	static struct quota bytes, hangs;
@@ -221,7 +212,6 @@ static void the_file_limit_applies_to_the_user_after_setuid(void **state)
 	struct jit_follower *r;
 	pid_t children[2];
 
-	(void)state;
 	if (geteuid())
 		skip(); /* needs root */
 	children[0] = start_user(60100, &one);
@@ -276,12 +266,11 @@ static int remove_map(void **state)
 	return 0;
 }
 
-static void lines_appended_to_a_map_are_received(void **state)
+TEST(lines_appended_to_a_map_are_received)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
 
-	(void)state;
 	append("1000 10 f\n");
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	assert_int_equal(jit_tail__follow(t, getpid()), 0);
@@ -300,12 +289,11 @@ static void lines_appended_to_a_map_are_received(void **state)
 }
 
 /* Nothing is read in a pause, and nothing is lost by it; the end reads what there is, pause or not. */
-static void a_pause_delays_lines_without_losing_them(void **state)
+TEST(a_pause_delays_lines_without_losing_them)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
 
-	(void)state;
 	append("1000 10 f\n");
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	assert_int_equal(jit_tail__follow(t, getpid()), 0);
@@ -352,13 +340,12 @@ static pid_t find_watcher(void)
 }
 
 /* The next one reads everything again, as a file of another number; after the last one it is said. */
-static void killed_watchers_are_replaced_up_to_a_limit(void **state)
+TEST(killed_watchers_are_replaced_up_to_a_limit)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
 	uint32_t last = 0;
 
-	(void)state;
 	append("1000 10 f\n");
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	assert_int_equal(jit_tail__follow(t, getpid()), 0);
@@ -396,12 +383,11 @@ static void follow_ourselves(void *tail)
 }
 
 /* The kernel has no memory to start a watcher with: it is started later. */
-static void a_watcher_starts_later_after_a_lack_of_memory(void **state)
+TEST(a_watcher_starts_later_after_a_lack_of_memory)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
 
-	(void)state;
 	append("1000 10 f\n");
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	while_call_fails(SYS_sendmsg, ENOBUFS, follow_ourselves, t);
@@ -461,14 +447,13 @@ static pid_t other_user(char *map, size_t size, uid_t uid)
 }
 
 /* What happens to one user's watcher is nothing to the other one's. */
-static void a_killed_watcher_does_not_affect_other_users(void **state)
+TEST(a_killed_watcher_does_not_affect_other_users)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
 	pid_t watchers[4], child;
 	char map[64];
 
-	(void)state;
 	if (geteuid())
 		skip(); /* needs root */
 	append("1000 10 f\n");
@@ -494,49 +479,6 @@ static void a_killed_watcher_does_not_affect_other_users(void **state)
 	jit_tail__free(t);
 	kill(child, SIGKILL);
 	unlink(map);
-	vec_free(&h.bytes);
-}
-
-/*
- * A user beyond the number of lines gets the watcher of a user without processes, and another one
- * when that ends.
- */
-static void users_beyond_the_limit_take_over_idle_watchers(void **state)
-{
-	enum { USERS = JIT_LINES_MAX + 1, IDLE = 5 };
-	struct jit_tail *t = NULL;
-	struct received h = {};
-	pid_t watchers[USERS], children[USERS];
-	char maps[USERS][64];
-
-	(void)state;
-	if (geteuid())
-		skip(); /* needs root */
-	for (unsigned int i = 0; i < USERS; i++)
-		children[i] = other_user(maps[i], sizeof(maps[i]), 60000 + i);
-	assert_int_equal(jit_tail__new(false, &t), 0);
-	for (unsigned int i = 0; i < USERS; i++) {
-		if (i == JIT_LINES_MAX)
-			assert_int_equal(jit_tail__gone(t, children[IDLE]), 0);
-		assert_int_equal(jit_tail__follow(t, children[i]), 0);
-		wait_for_bytes(t, &h, 10 * (i + 1));
-	}
-	assert_int_equal(find_watchers(watchers, USERS), JIT_LINES_MAX);
-	for (unsigned int i = 1; i < JIT_LINE_FAILURES; i++) {
-		assert_true(jit_tail__settle(t, PATIENCE));
-		assert_int_equal(find_watchers(watchers, USERS), JIT_LINES_MAX);
-		/* a new one is the last child */
-		assert_int_equal(kill(watchers[i > 1 ? JIT_LINES_MAX - 1 : IDLE], SIGKILL), 0);
-		wait_for_bytes(t, &h, 10 * (USERS + i));
-	}
-	assert_true(jit_tail__finish(t, PATIENCE));
-	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
-	assert_int_equal(h.state, JIT_FILE_STATE_FOLLOWED);
-	jit_tail__free(t);
-	for (unsigned int i = 0; i < USERS; i++) {
-		kill(children[i], SIGKILL);
-		unlink(maps[i]);
-	}
 	vec_free(&h.bytes);
 }
 
@@ -567,7 +509,7 @@ static unsigned long memory_of(pid_t pid)
  * allocator has the program's setting: by default glibc keeps what lies at the end of the heap, where
  * blocks up to the size of the largest one that was freed are.
  */
-static void the_memory_for_a_large_map_is_released(void **state)
+TEST(the_memory_for_a_large_map_is_released)
 {
 	enum { LINES = 24000, LINE = 1000 };
 	static char text[LINE + 1];
@@ -575,7 +517,6 @@ static void the_memory_for_a_large_map_is_released(void **state)
 	struct received h = {};
 	uint64_t until;
 
-	(void)state;
 	memset(text, 'f', LINE - 1);
 	memcpy(text, "2000 10 ", 8);
 	text[LINE - 1] = '\n';
@@ -596,13 +537,12 @@ static void the_memory_for_a_large_map_is_released(void **state)
 }
 
 /* More commands than there is room for at once; in the end none is left. */
-static void a_map_is_read_after_a_flood_of_commands(void **state)
+TEST(a_map_is_read_after_a_flood_of_commands)
 {
 	struct jit_tail *t = NULL;
 	struct received h = {};
 	pid_t watcher;
 
-	(void)state;
 	append("1000 10 f\n");
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	for (int i = 0; i < 20000; i++) {
@@ -631,7 +571,7 @@ static void fill_long(char *path, size_t size, unsigned int number)
 }
 
 /* A process maps its dump again and again: one request, whose memory does not grow. */
-static void repeated_mappings_of_a_dump_are_one_request(void **state)
+TEST(repeated_mappings_of_a_dump_are_one_request)
 {
 	enum { TIMES = 20000, LONG = 1000 };
 	struct jit_tail *t = NULL;
@@ -639,7 +579,6 @@ static void repeated_mappings_of_a_dump_are_one_request(void **state)
 	char path[LONG];
 	size_t before;
 
-	(void)state;
 	fill_long(path, sizeof(path), 1);
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	assert_int_equal(jit_tail__follow(t, getpid()), 0);
@@ -656,14 +595,13 @@ static void repeated_mappings_of_a_dump_are_one_request(void **state)
 }
 
 /* Programs that end before their map is reported: nothing is kept of them. */
-static void ended_programs_leave_almost_no_memory_in_use(void **state)
+TEST(ended_programs_leave_almost_no_memory_in_use)
 {
 	enum { PROGRAMS = 1000 };
 	struct jit_tail *t = NULL;
 	struct received h = {};
 	size_t before = 0;
 
-	(void)state;
 	append("1000 10 f\n");
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	for (int i = 0; i < PROGRAMS; i++) {
@@ -697,7 +635,7 @@ static uint64_t count_refused(struct outside_books *books)
  * A process maps one dump after the other: its user has a limit, what is beyond it is counted, and
  * the end of the process gives the room back. Another process that finds no room is reported, once.
  */
-static void dumps_beyond_the_limit_of_a_user_are_counted(void **state)
+TEST(dumps_beyond_the_limit_of_a_user_are_counted)
 {
 	enum { DUMPS = 2000 };
 	const uint64_t limit = quota_row(QUOTA_JIT_FILES)->user.limit;
@@ -707,7 +645,6 @@ static void dumps_beyond_the_limit_of_a_user_are_counted(void **state)
 	pid_t child = fork();
 	char path[64];
 
-	(void)state;
 	if (!child)
 		for (;;)
 			pause();
@@ -737,28 +674,46 @@ static void dumps_beyond_the_limit_of_a_user_are_counted(void **state)
 	kill(child, SIGKILL);
 }
 
-#define test(function) cmocka_unit_test_setup_teardown(function, remove_map, remove_map)
-
-int main(void)
+/*
+ * A user beyond the number of lines gets the watcher of a user without processes, and another one
+ * when that ends.
+ */
+TEST(users_beyond_the_limit_take_over_idle_watchers)
 {
-	const struct CMUnitTest tests[] = {
-		test(a_channel_delivers_all_events_in_order),
-		test(a_watcher_keeps_only_its_own_channel),
-		test(invalid_sizes_in_a_channel_are_protocol_errors),
-		test(lines_appended_to_a_map_are_received),
-		test(killed_watchers_are_replaced_up_to_a_limit),
-		test(files_of_a_denied_user_are_reported_as_hung),
-		test(a_killed_watcher_does_not_affect_other_users),
-		test(a_map_is_read_after_a_flood_of_commands),
-		test(a_pause_delays_lines_without_losing_them),
-		test(the_memory_for_a_large_map_is_released),
-		test(users_beyond_the_limit_take_over_idle_watchers),
-		test(the_file_limit_applies_to_the_user_after_setuid),
-		test(a_watcher_starts_later_after_a_lack_of_memory),
-		test(ended_programs_leave_almost_no_memory_in_use),
-		test(repeated_mappings_of_a_dump_are_one_request),
-		test(dumps_beyond_the_limit_of_a_user_are_counted),
-	};
+	enum { USERS = JIT_LINES_MAX + 1, IDLE = 5 };
+	struct jit_tail *t = NULL;
+	struct received h = {};
+	pid_t watchers[USERS], children[USERS];
+	char maps[USERS][64];
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (geteuid())
+		skip(); /* needs root */
+	for (unsigned int i = 0; i < USERS; i++)
+		children[i] = other_user(maps[i], sizeof(maps[i]), 60000 + i);
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	for (unsigned int i = 0; i < USERS; i++) {
+		if (i == JIT_LINES_MAX)
+			assert_int_equal(jit_tail__gone(t, children[IDLE]), 0);
+		assert_int_equal(jit_tail__follow(t, children[i]), 0);
+		wait_for_bytes(t, &h, 10 * (i + 1));
+	}
+	assert_int_equal(find_watchers(watchers, USERS), JIT_LINES_MAX);
+	for (unsigned int i = 1; i < JIT_LINE_FAILURES; i++) {
+		assert_true(jit_tail__settle(t, PATIENCE));
+		assert_int_equal(find_watchers(watchers, USERS), JIT_LINES_MAX);
+		/* a new one is the last child */
+		assert_int_equal(kill(watchers[i > 1 ? JIT_LINES_MAX - 1 : IDLE], SIGKILL), 0);
+		wait_for_bytes(t, &h, 10 * (USERS + i));
+	}
+	assert_true(jit_tail__finish(t, PATIENCE));
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
+	assert_int_equal(h.state, JIT_FILE_STATE_FOLLOWED);
+	jit_tail__free(t);
+	for (unsigned int i = 0; i < USERS; i++) {
+		kill(children[i], SIGKILL);
+		unlink(maps[i]);
+	}
+	vec_free(&h.bytes);
 }
+
+EACH_TEST_WITH(remove_map, remove_map);
