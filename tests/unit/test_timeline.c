@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is shown between two samples of a thread: gaps, their edges, and where the CPU time goes. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "unit.h"
+#include "text_cases.h"
 #include "profile/timeline.h"
 
 #define PERIOD	    1000u
@@ -47,156 +45,39 @@ static void sample(struct fixture *f, uint64_t time, uint64_t cpu_delta)
 }
 
 /* "start@10000+0! sample@11000+1000 …", "!" where idle time follows. */
-static void render(const struct fixture *f, char *text, size_t size)
+static void render(FILE *out, char *input)
 {
 	static const char *const kinds[] = {"start", "sample", "idle", "back", "end"};
+	const uint64_t end = strtoull(input, &input, 10), tail = strtoull(input, &input, 10);
+	struct timeline_idle idle;
 	struct timeline t;
 	struct timeline_entry e;
-	size_t used = 0;
-
-	text[0] = '\0';
-	timeline__init(&t, &f->p, &f->thread);
-	while (timeline__next(&t, &e) && used < size)
-		used += snprintf(text + used, size - used, "%s%s@%" PRIu64 "+%" PRIu64 "%s",
-				 used ? " " : "", kinds[e.kind], e.time, e.cpu_delta,
-				 e.idle_after ? "!" : "");
-}
-
-static void expect(const struct fixture *f, const char *wanted)
-{
-	char text[1024];
-
-	render(f, text, sizeof(text));
-	assert_string_equal(text, wanted);
-}
-
-static void expect_idle(const struct fixture *f, size_t i, uint64_t count, uint64_t first)
-{
-	struct timeline_idle idle = timeline_idle_before(&f->p, &f->thread, i);
-
-	assert_int_equal(idle.count, count);
-	if (count)
-		assert_int_equal(idle.first, first);
-}
-
-TEST(a_busy_thread_has_no_gaps)
-{
 	struct fixture f;
 
-	begin(&f, 13000, 900);
-	sample(&f, 11000, 1000);
-	sample(&f, 12100, 1090);
-	expect(&f, "start@10000+0 sample@11000+1000 sample@12100+1090 end@13000+900");
-	for (size_t i = 0; i <= 2; i++)
-		expect_idle(&f, i, 0, 0);
+	begin(&f, end, tail);
+	for (char *word = strtok(input, " "); word; word = strtok(NULL, " ")) {
+		if (!strncmp(word, "thread=", 7))
+			f.thread.end = strtoull(word + 7, NULL, 10);
+		else if (!strncmp(word, "period=", 7))
+			f.p.period = strtoull(word + 7, NULL, 10);
+		else
+			sample(&f, strtoull(word, NULL, 10), strtoull(strchr(word, '+'), NULL, 10));
+	}
+	timeline__init(&t, &f.p, &f.thread);
+	while (timeline__next(&t, &e))
+		fprintf(out, "%s%s@%" PRIu64 "+%" PRIu64 "%s", e.kind == TIMELINE_START ? "" : " ",
+			kinds[e.kind], e.time, e.cpu_delta, e.idle_after ? "!" : "");
+	for (size_t i = 0; i <= f.thread.samples[SAMPLE_CPU].count; i++) {
+		idle = timeline_idle_before(&f.p, &f.thread, i);
+		if (idle.count)
+			fprintf(out, "; %" PRIu64 " idle before %zu from %" PRIu64, idle.count, i,
+				idle.first);
+	}
 }
 
-TEST(a_lost_sample_is_no_gap)
-{
-	struct fixture f;
+static const struct text_verb verbs[] = {{"timeline", render}, {}};
 
-	begin(&f, 15000, 1000);
-	sample(&f, 11000, 1000);
-	sample(&f, 14000, 2900);
-	expect(&f, "start@10000+0 sample@11000+1000 sample@14000+2900 end@15000+1000");
-	expect_idle(&f, 1, 0, 0);
-}
-
-TEST(a_sleep_is_a_gap)
-{
-	struct fixture f;
-
-	begin(&f, 22000, 1000);
-	sample(&f, 11000, 1000);
-	sample(&f, 21000, 801);
-	expect(&f, "start@10000+0 sample@11000+1000 idle@11400+400! back@20599+0 "
-		   "sample@21000+401 end@22000+1000");
-	expect_idle(&f, 1, 9, 12000);
-}
-
-TEST(cpu_between_ticks_is_shown_in_the_gap)
-{
-	struct fixture f;
-
-	begin(&f, 22000, 1000);
-	sample(&f, 11000, 1000);
-	sample(&f, 21000, 5000);
-	expect(&f, "start@10000+0 sample@11000+1000 idle@12000+1000! back@20000+3000 "
-		   "sample@21000+1000 end@22000+1000");
-	expect_idle(&f, 1, 9, 12000);
-}
-
-TEST(lost_samples_are_not_idle)
-{
-	struct fixture f;
-
-	/* half of twenty periods: that nineteen ticks missed it is not to be believed */
-	begin(&f, 32000, 1000);
-	sample(&f, 11000, 1000);
-	sample(&f, 31000, 10300);
-	expect(&f, "start@10000+0 sample@11000+1000 idle@12000+1000! back@30000+8300 "
-		   "sample@31000+1000 end@32000+1000");
-	expect_idle(&f, 1, 10, 21000);
-}
-
-TEST(a_gap_without_cpu_keeps_times_apart)
-{
-	struct fixture f;
-
-	begin(&f, 13600, 0);
-	sample(&f, 11000, 1000);
-	sample(&f, 12501, 0);
-	expect(&f, "start@10000+0 sample@11000+1000 idle@11001+0! back@12500+0 sample@12501+0 "
-		   "end@13600+0");
-	expect_idle(&f, 1, 1, 11501);
-}
-
-TEST(idle_before_the_first_and_after_the_last)
-{
-	struct fixture f;
-
-	begin(&f, 20500, 300);
-	sample(&f, 15500, 1400);
-	expect(&f, "start@10000+0! back@14500+400 sample@15500+1000 idle@15800+300! end@20500+0");
-	expect_idle(&f, 0, 5, 10500);
-	expect_idle(&f, 1, 4, 16500);
-}
-
-TEST(a_thread_without_samples)
-{
-	struct fixture f;
-
-	begin(&f, 13500, 200);
-	expect(&f, "start@10000+0! end@13500+200");
-	expect_idle(&f, 0, 3, 10000);
-
-	begin(&f, 10000, 0);
-	expect(&f, "start@10000+0");
-	expect_idle(&f, 0, 0, 0);
-}
-
-TEST(a_thread_that_ends_with_its_last_sample)
-{
-	struct fixture f;
-
-	begin(&f, 99000, 0);
-	sample(&f, 11000, 1000);
-	f.thread.end = 11000;
-	expect(&f, "start@10000+0 sample@11000+1000");
-	f.thread.cpu_tail = 7;
-	expect(&f, "start@10000+0 sample@11000+1000 end@11001+7");
-}
-
-TEST(no_period_no_gaps)
-{
-	struct fixture f;
-
-	begin(&f, 99000, 0);
-	f.p.period = 0;
-	sample(&f, 50000, 1000);
-	expect(&f, "start@10000+0 sample@50000+1000 end@99000+0");
-	expect_idle(&f, 0, 0, 0);
-}
+TEXT_TABLE("timeline", verbs, NULL, NULL);
 
 TEST(names_and_stacks_of_entries)
 {
