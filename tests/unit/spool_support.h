@@ -6,20 +6,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "unit.h"
 #include "agent/spool.h"
 #include "agent/spool_file.h"
 #include "base/clocks.h"
-
-#include <cmocka.h> /* its fail is a macro, that of base/log.h a function */
 
 #include "unit/tools.h"
 
@@ -196,18 +191,6 @@ static inline void write_bytes(const char *path, const void *data, size_t size)
 	assert_int_equal(ftruncate(fd, size), 0);
 	assert_int_equal(write(fd, data, size), size);
 	close(fd);
-}
-
-static inline int make_place(void **state)
-{
-	(void)state;
-	return make_scratch();
-}
-
-static inline int remove_place(void **state)
-{
-	(void)state;
-	return remove_scratch();
 }
 
 #endif

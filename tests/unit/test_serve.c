@@ -1,17 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The server's parts: tokens and hosts, evicted connections, and the files that it serves. */
-#include "base/clocks.h"
-#include "serve/listener.h"
-#include "serve/server_private.h"
-#include "serve/server_request.h"
-#include "serve/source_api.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,15 +13,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "unit.h"
+#include "base/clocks.h"
+#include "serve/listener.h"
+#include "serve/server_private.h"
+#include "serve/server_request.h"
+#include "serve/source_api.h"
+
 #define SECOND 1000000000ull
 
 /* ---- tokens and hosts ------------------------------------------------------------------------ */
 
-static void tokens_differ_and_only_the_whole_token_matches(void **state)
+TEST(tokens_differ_and_only_the_whole_token_matches)
 {
 	char token[TOKEN_SIZE + 1], other[TOKEN_SIZE + 1], text[TOKEN_SIZE + 3];
 
-	(void)state;
 	assert_int_equal(token__make(token), 0);
 	assert_int_equal(token__make(other), 0);
 	assert_string_not_equal(token, other);
@@ -52,7 +46,7 @@ static void tokens_differ_and_only_the_whole_token_matches(void **state)
 	}
 }
 
-static void only_loopback_names_with_our_port_are_ours(void **state)
+TEST(only_loopback_names_with_our_port_are_ours)
 {
 	static const char *const ours[] = {"127.0.0.1:8123", "localhost:8123", "LocalHost:8123",
 					   "[::1]:8123"};
@@ -72,7 +66,6 @@ static void only_loopback_names_with_our_port_are_ours(void **state)
 					      "a127.0.0.1:8123"};
 	struct listener listener = {.port = 8123};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		assert_true(listener__is_our_host(&listener, ours[i]));
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
@@ -83,12 +76,11 @@ static void only_loopback_names_with_our_port_are_ours(void **state)
 	assert_false(listener__is_our_host(&listener, "localhost:8123"));
 }
 
-static void opening_a_used_port_fails_with_a_remedy(void **state)
+TEST(opening_a_used_port_fails_with_a_remedy)
 {
 	struct listener one, two;
 	struct failure failure = {};
 
-	(void)state;
 	assert_int_equal(listener__open_loopback(&one, 0, NULL), 0);
 	assert_true(one.port);
 	assert_int_equal(listener__open_loopback(&two, one.port, &failure), -EADDRINUSE);
@@ -133,12 +125,11 @@ static bool is_cut_off(const struct line *line)
 	return recv(line->theirs, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-static void the_oldest_peer_without_a_token_makes_room(void **state)
+TEST(the_oldest_peer_without_a_token_makes_room)
 {
 	struct line lines[2 * STRANGERS_MAX];
 	struct peers peers = {};
 
-	(void)state;
 	for (size_t i = 0; i < STRANGERS_MAX; i++)
 		connect_peer(&peers, &lines[i], i);
 	for (size_t i = 0; i < STRANGERS_MAX; i++)
@@ -167,12 +158,11 @@ static void the_oldest_peer_without_a_token_makes_room(void **state)
 	assert_true(LIST_EMPTY(&peers.list));
 }
 
-static void peers_with_slow_requests_are_dropped(void **state)
+TEST(peers_with_slow_requests_are_dropped)
 {
 	struct line slow, waiting;
 	struct peers peers = {};
 
-	(void)state;
 	connect_peer(&peers, &slow, 0);
 	connect_peer(&peers, &waiting, 0);
 	peer__trust(waiting.peer);
@@ -290,7 +280,7 @@ static void assert_file_refused(const struct source_list *list, const char *path
 	assert_refused(list, request, why);
 }
 
-static void only_listed_text_files_are_served(void **state)
+TEST_WITH(only_listed_text_files_are_served, set_up_sources, tear_down_sources)
 {
 	struct sources *s = *state;
 	char request[256], path[128];
@@ -333,22 +323,20 @@ static void only_listed_text_files_are_served(void **state)
 }
 
 /* /proc has no sizes, and other users' secrets */
-static void files_in_proc_are_refused(void **state)
+TEST(files_in_proc_are_refused)
 {
 	static const char *const paths[] = {"/proc/self/environ", "/proc/self/maps"};
 	const struct source_list list = {.paths = paths, .count = 2};
 
-	(void)state;
 	assert_file_refused(&list, paths[0], "");
 	assert_file_refused(&list, paths[1], "");
 }
 
-static void only_source_and_asm_requests_are_supported(void **state)
+TEST(only_source_and_asm_requests_are_supported)
 {
 	const struct source_list none = {};
 	cJSON *json = send_request(&none, "symbolicate/v5", "{\"jobs\":[]}");
 
-	(void)state;
 	assert_true(cJSON_IsString(cJSON_GetObjectItem(json, "error")));
 	cJSON_Delete(json);
 	assert_true(source_api__has_request("source/v1"));
@@ -358,12 +346,11 @@ static void only_source_and_asm_requests_are_supported(void **state)
 }
 
 /* As deep as a request can be: an error, and no crash. */
-static void a_deeply_nested_request_is_an_error(void **state)
+TEST(a_deeply_nested_request_is_an_error)
 {
 	const struct source_list none = {};
 	char *request = malloc(API_REQUEST_MAX + 1);
 
-	(void)state;
 	assert_non_null(request);
 	memset(request, '[', API_REQUEST_MAX);
 	request[API_REQUEST_MAX] = 0;
@@ -386,7 +373,7 @@ static int connect_client(const struct server *s)
 }
 
 /* There is no descriptor for a connection: it waits, and the server does not spin meanwhile. */
-static void a_connection_waits_idly_until_a_descriptor_is_free(void **state)
+TEST(a_connection_waits_idly_until_a_descriptor_is_free)
 {
 	const struct server_options options = {.header_max = 8192, .idle_seconds = 10};
 	struct failure failure;
@@ -395,7 +382,6 @@ static void a_connection_waits_idly_until_a_descriptor_is_free(void **state)
 	uint64_t cpu;
 	int client, wake = eventfd(0, EFD_CLOEXEC), next;
 
-	(void)state;
 	assert_int_equal(server__new(&options, &s, &failure), 0);
 	client = connect_client(s);
 	next = dup(client);
@@ -415,23 +401,4 @@ static void a_connection_waits_idly_until_a_descriptor_is_free(void **state)
 	server__free(s);
 	close(client);
 	close(wake);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tokens_differ_and_only_the_whole_token_matches),
-		cmocka_unit_test(only_loopback_names_with_our_port_are_ours),
-		cmocka_unit_test(opening_a_used_port_fails_with_a_remedy),
-		cmocka_unit_test(the_oldest_peer_without_a_token_makes_room),
-		cmocka_unit_test(peers_with_slow_requests_are_dropped),
-		cmocka_unit_test_setup_teardown(only_listed_text_files_are_served, set_up_sources,
-						tear_down_sources),
-		cmocka_unit_test(files_in_proc_are_refused),
-		cmocka_unit_test(only_source_and_asm_requests_are_supported),
-		cmocka_unit_test(a_deeply_nested_request_is_an_error),
-		cmocka_unit_test(a_connection_waits_idly_until_a_descriptor_is_free),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

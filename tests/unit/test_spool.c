@@ -18,13 +18,12 @@
 
 /* ---- what it is for -------------------------------------------------------------------------- */
 
-static void windows_come_out_in_order_and_unchanged(void **state)
+TEST(windows_come_out_in_order_and_unchanged)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 	struct spool_window *w;
 	struct stat st;
 
-	(void)state;
 	for (uint64_t i = 0; i < 20; i++)
 		assert_int_equal(put(s, i, 1 + i % 3, 100 * i), 0);
 	assert_int_equal(stats_of(s).windows, 20);
@@ -51,12 +50,11 @@ static void windows_come_out_in_order_and_unchanged(void **state)
 	spool__free(s);
 }
 
-static void progress_of_requests_outlasts_a_restart(void **state)
+TEST(progress_of_requests_outlasts_a_restart)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 	struct spool_window *w;
 
-	(void)state;
 	assert_int_equal(put(s, 7, 4, 1000), 0);
 	assert_int_equal(spool__take(s, &w), 0);
 	for (size_t i = 0; i < 4; i++)
@@ -81,12 +79,11 @@ static void progress_of_requests_outlasts_a_restart(void **state)
 
 /* ---- caps ------------------------------------------------------------------------------------ */
 
-static void the_oldest_windows_make_room_for_new_ones(void **state)
+TEST(the_oldest_windows_make_room_for_new_ones)
 {
 	struct spool *s = open_spool(50000, 3000 * NS_PER_SECOND);
 	struct spool_window *w;
 
-	(void)state;
 	for (uint64_t i = 0; i < 10; i++) {
 		assert_int_equal(put(s, i, 1, 9500), 0);
 		assert_true(stats_of(s).bytes <= 50000);
@@ -120,12 +117,11 @@ static void the_oldest_windows_make_room_for_new_ones(void **state)
 	spool__free(s);
 }
 
-static void windows_that_are_too_old_are_dropped(void **state)
+TEST(windows_that_are_too_old_are_dropped)
 {
 	struct spool *s = open_spool(MEGABYTE, 100 * NS_PER_SECOND);
 	struct sealed_window w;
 
-	(void)state;
 	w = make_window(1, 1, 10);
 	w.start_realtime -= 99 * NS_PER_SECOND;
 	assert_int_equal(spool__put(s, &w), 0);
@@ -146,12 +142,11 @@ static void windows_that_are_too_old_are_dropped(void **state)
 	spool__free(s);
 }
 
-static void without_a_directory_the_newest_windows_stay_in_memory(void **state)
+TEST(without_a_directory_the_newest_windows_stay_in_memory)
 {
 	const struct spool_options options = {.bytes = 1000, .age = 100 * NS_PER_SECOND};
 	struct spool *s;
 
-	(void)state;
 	assert_int_equal(spool__new(&options, &s, NULL), 0);
 	for (uint64_t i = 0; i < 10; i++)
 		assert_int_equal(put(s, i, 2, 5000), 0);
@@ -185,12 +180,11 @@ static int open_in_child(void)
 	return WEXITSTATUS(status);
 }
 
-static void a_directory_has_one_spool_at_a_time(void **state)
+TEST(a_directory_has_one_spool_at_a_time)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 	pid_t sleeping;
 
-	(void)state;
 	assert_int_equal(open_in_child(), 77);
 	/* a child of ours that is still there does not keep it */
 	sleeping = fork();
@@ -206,13 +200,12 @@ static void a_directory_has_one_spool_at_a_time(void **state)
 
 /* ---- a disk that fails ----------------------------------------------------------------------- */
 
-static void windows_stay_in_memory_while_the_disk_is_full(void **state)
+TEST(windows_stay_in_memory_while_the_disk_is_full)
 {
 	struct spool *s;
 	char path[512];
 	char *filling = calloc(1, 200 * 1024);
 
-	(void)state;
 	assert_int_equal(mkdir(directory, 0700), 0);
 	if (mount("none", directory, "tmpfs", 0, "size=256k,mode=0700")) {
 		print_message("mount: %s (needs CAP_SYS_ADMIN)\n", strerror(errno));
@@ -246,11 +239,10 @@ static void windows_stay_in_memory_while_the_disk_is_full(void **state)
 	assert_int_equal(umount(directory), 0);
 }
 
-static void a_read_only_disk_gets_its_windows_once_writable(void **state)
+TEST(a_read_only_disk_gets_its_windows_once_writable)
 {
 	struct spool *s;
 
-	(void)state;
 	assert_int_equal(mkdir(directory, 0700), 0);
 	if (mount("none", directory, "tmpfs", 0, "size=256k,mode=0700")) {
 		print_message("mount: %s (needs CAP_SYS_ADMIN)\n", strerror(errno));
@@ -286,11 +278,10 @@ static void a_read_only_disk_gets_its_windows_once_writable(void **state)
 	assert_int_equal(umount(directory), 0);
 }
 
-static void a_deleted_directory_is_recreated_for_the_next_window(void **state)
+TEST(a_deleted_directory_is_recreated_for_the_next_window)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 
-	(void)state;
 	assert_int_equal(put(s, 1, 1, 1000), 0);
 	run("rm -rf %s", directory);
 	assert_int_equal(put(s, 2, 1, 1000), 0);
@@ -303,7 +294,7 @@ static void a_deleted_directory_is_recreated_for_the_next_window(void **state)
 }
 
 /* A file size limit stands for a disk that fails at any byte. */
-static void a_write_cut_short_leaves_no_file(void **state)
+TEST(a_write_cut_short_leaves_no_file)
 {
 	struct rlimit saved, limit;
 	struct sealed_window w = make_window(1, 2, 150);
@@ -311,7 +302,6 @@ static void a_write_cut_short_leaves_no_file(void **state)
 	struct spool_file *file;
 	uint64_t size;
 
-	(void)state;
 	assert_int_equal(spool_file__pack(&w, &file), 0);
 	size = spool_file__head(file)->file_size;
 	spool_file__free(file);
@@ -433,13 +423,12 @@ static void check_after_crash(const struct reported *reported)
 	assert_int_equal(count_files(NULL), 0);
 }
 
-static void a_crash_at_any_step_loses_no_window(void **state)
+TEST(a_crash_at_any_step_loses_no_window)
 {
 	struct reported *reported = mmap(NULL, sizeof(*reported), PROT_READ | PROT_WRITE,
 					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int at;
 
-	(void)state;
 	assert_ptr_not_equal(reported, MAP_FAILED);
 	for (at = 1; crash_at(reported, at); at++) {
 		assert_true(at < 5000);
@@ -451,25 +440,5 @@ static void a_crash_at_any_step_loses_no_window(void **state)
 	munmap(reported, sizeof(*reported));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(windows_come_out_in_order_and_unchanged, fresh_directory),
-		cmocka_unit_test_setup(progress_of_requests_outlasts_a_restart, fresh_directory),
-		cmocka_unit_test_setup(the_oldest_windows_make_room_for_new_ones, fresh_directory),
-		cmocka_unit_test_setup(windows_that_are_too_old_are_dropped, fresh_directory),
-		cmocka_unit_test_setup(without_a_directory_the_newest_windows_stay_in_memory,
-				       fresh_directory),
-		cmocka_unit_test_setup(a_directory_has_one_spool_at_a_time, fresh_directory),
-		cmocka_unit_test_setup(windows_stay_in_memory_while_the_disk_is_full,
-				       fresh_directory),
-		cmocka_unit_test_setup(a_read_only_disk_gets_its_windows_once_writable,
-				       fresh_directory),
-		cmocka_unit_test_setup(a_deleted_directory_is_recreated_for_the_next_window,
-				       fresh_directory),
-		cmocka_unit_test_setup(a_write_cut_short_leaves_no_file, fresh_directory),
-		cmocka_unit_test_setup(a_crash_at_any_step_loses_no_window, fresh_directory),
-	};
-
-	return cmocka_run_group_tests(tests, make_place, remove_place);
-}
+EACH_TEST_WITH(fresh_directory, NULL);
+ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);

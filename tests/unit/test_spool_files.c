@@ -73,12 +73,11 @@ static void expect_skipped(const char *path, size_t strange)
 	assert_int_equal(access(path, F_OK), 0); /* left for who wants to look at it */
 }
 
-static void truncated_files_are_skipped_and_stay(void **state)
+TEST(truncated_files_are_skipped_and_stay)
 {
 	char path[512], bytes[2048];
 	size_t size = make_file(path, bytes, sizeof(bytes));
 
-	(void)state;
 	for (size_t cut = 0; cut < size; cut++) {
 		write_bytes(path, bytes, cut);
 		expect_skipped(path, 1);
@@ -88,7 +87,7 @@ static void truncated_files_are_skipped_and_stay(void **state)
 	expect_skipped(path, 1);
 }
 
-static void every_changed_byte_but_progress_is_detected(void **state)
+TEST(every_changed_byte_but_progress_is_detected)
 {
 	char path[512], bytes[2048];
 	size_t size = make_file(path, bytes, sizeof(bytes));
@@ -96,7 +95,6 @@ static void every_changed_byte_but_progress_is_detected(void **state)
 	struct spool_window *w;
 	size_t states = 0;
 
-	(void)state;
 	for (size_t at = 0; at < size; at++) {
 		bytes[at] ^= 0x81;
 		write_bytes(path, bytes, size);
@@ -210,7 +208,7 @@ static bool read_forged(int fd, const char *name, const char *bytes)
 	return true;
 }
 
-static void forged_files_have_valid_strings_or_are_refused(void **state)
+TEST(forged_files_have_valid_strings_or_are_refused)
 {
 	_Alignas(8) char bytes[2048], forged[2048];
 	char path[512];
@@ -219,7 +217,6 @@ static void forged_files_have_valid_strings_or_are_refused(void **state)
 	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	uint64_t seed = 1, believed = 0;
 
-	(void)state;
 	assert_true(fd >= 0);
 	memcpy(forged, bytes, size);
 	make_hash(forged, size);
@@ -237,13 +234,12 @@ static void forged_files_have_valid_strings_or_are_refused(void **state)
 	assert_in_range(believed, 1000, 18000);
 }
 
-static void foreign_files_are_counted_and_stay(void **state)
+TEST(foreign_files_are_counted_and_stay)
 {
 	char path[512], bytes[2048], other[512];
 	size_t size = make_file(path, bytes, sizeof(bytes));
 	struct spool *s;
 
-	(void)state;
 	snprintf(other, sizeof(other), "%s/window", scratch);
 	write_bytes(other, bytes, size);
 	/* a link to a good window, a directory and a pipe by names of windows */
@@ -279,14 +275,13 @@ static void foreign_files_are_counted_and_stay(void **state)
 	assert_int_equal(count_files(NULL), 8);
 }
 
-static void a_directory_open_to_others_is_refused(void **state)
+TEST(a_directory_open_to_others_is_refused)
 {
 	struct spool_options options = {.directory = directory, .bytes = 1000, .age = 1};
 	struct failure failure = {};
 	struct spool *s;
 	char link[256];
 
-	(void)state;
 	assert_int_equal(mkdir(directory, 0700), 0);
 	assert_int_equal(chmod(directory, 0770), 0);
 	assert_int_equal(spool__new(&options, &s, &failure), -EPERM);
@@ -300,17 +295,5 @@ static void a_directory_open_to_others_is_refused(void **state)
 	assert_int_equal(spool__new(&options, &s, &failure), -ENOTDIR);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(truncated_files_are_skipped_and_stay, fresh_directory),
-		cmocka_unit_test_setup(every_changed_byte_but_progress_is_detected,
-				       fresh_directory),
-		cmocka_unit_test_setup(forged_files_have_valid_strings_or_are_refused,
-				       fresh_directory),
-		cmocka_unit_test_setup(foreign_files_are_counted_and_stay, fresh_directory),
-		cmocka_unit_test_setup(a_directory_open_to_others_is_refused, fresh_directory),
-	};
-
-	return cmocka_run_group_tests(tests, make_place, remove_place);
-}
+EACH_TEST_WITH(fresh_directory, NULL);
+ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);
