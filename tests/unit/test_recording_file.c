@@ -111,24 +111,24 @@ struct bytes {
 	size_t size;
 };
 
-static struct bytes load(const char *path)
-{
-	struct bytes bytes;
+static struct bytes file; /* of the running test */
 
-	assert_int_equal(read_file_at(AT_FDCWD, path, 64 << 20, &bytes.data, &bytes.size), 0);
-	return bytes;
+static void load(const char *path)
+{
+	free(file.data);
+	assert_int_equal(read_file_at(AT_FDCWD, path, 64 << 20, &file.data, &file.size), 0);
 }
 
 /* Where chunk number `n` starts. */
-static size_t chunk_at(const struct bytes *file, unsigned int n)
+static size_t chunk_at(unsigned int n)
 {
 	size_t at = FILE_HEADER;
 
 	while (n-- > 0) {
 		uint64_t payload;
 
-		assert_memory_equal(file->data + at, CHUNK_MAGIC, 8);
-		memcpy(&payload, file->data + at + 16, sizeof(payload));
+		assert_memory_equal(file.data + at, CHUNK_MAGIC, 8);
+		memcpy(&payload, file.data + at + 16, sizeof(payload));
 		at += CHUNK_HEADER + payload + CHUNK_TRAILER;
 	}
 	return at;
@@ -136,7 +136,8 @@ static size_t chunk_at(const struct bytes *file, unsigned int n)
 
 /* ---- reading them ---------------------------------------------------------------------------- */
 
-struct result {
+/* Of the latest reading. */
+static struct result {
 	int err;
 	struct recording_summary summary;
 	struct failure failure;
@@ -146,78 +147,88 @@ struct result {
 	uint64_t last_time;
 	bool disordered;
 	int answer; /* of the sink, from the third event on */
-};
+} r;
 
 static int take(void *context, const struct event_header *event)
 {
-	struct result *r = context;
-
-	r->disordered |= event->time < r->last_time;
-	r->last_time = event->time;
+	(void)context;
+	r.disordered |= event->time < r.last_time;
+	r.last_time = event->time;
 	switch (event->type) {
 	case EVENT_SAMPLE:
 		assert_int_equal(
-			vec_push(&r->samples, ((const struct sample_event *)event)->cpu_time), 0);
+			vec_push(&r.samples, ((const struct sample_event *)event)->cpu_time), 0);
 		break;
 	case EVENT_LOST:
-		assert_int_equal(vec_push(&r->lost, *(const struct lost_event *)event), 0);
+		assert_int_equal(vec_push(&r.lost, *(const struct lost_event *)event), 0);
 		break;
 	case EVENT_CLOCK_ANCHOR:
-		r->anchors++;
+		r.anchors++;
 		break;
 	case EVENT_END:
-		r->ends++;
+		r.ends++;
 		break;
 	default:
-		r->others++;
+		r.others++;
 	}
-	return r->summary.events >= 3 ? r->answer : 0;
+	return r.summary.events >= 3 ? r.answer : 0;
 }
 
-static void result_fini(struct result *r)
+static int tear_down(void **state)
 {
-	vec_free(&r->samples);
-	vec_free(&r->lost);
+	(void)state;
+	vec_free(&r.samples);
+	vec_free(&r.lost);
+	free(file.data);
+	file = (struct bytes){};
+	return 0;
 }
 
-static void read_fd(int fd, struct result *r)
+/* `answer`: of the sink, from the third event on. */
+static void read_fd_until(int fd, int answer)
 {
-	r->err = recording_read(fd, take, r, &r->summary, &r->failure);
-	assert_false(r->disordered);
-	assert_int_equal(r->summary.samples, r->samples.count);
-	assert_int_equal(r->summary.events,
-			 r->samples.count + r->lost.count + r->anchors + r->ends + r->others);
+	vec_free(&r.samples);
+	vec_free(&r.lost);
+	r = (struct result){.answer = answer};
+	r.err = recording_read(fd, take, NULL, &r.summary, &r.failure);
+	assert_false(r.disordered);
+	assert_int_equal(r.summary.samples, r.samples.count);
+	assert_int_equal(r.summary.events,
+			 r.samples.count + r.lost.count + r.anchors + r.ends + r.others);
 }
 
-static void read_path(const char *path, struct result *r)
+static void read_fd(int fd)
+{
+	read_fd_until(fd, 0);
+}
+
+static void read_path(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	memset(r, 0, sizeof(*r));
 	assert_true(fd >= 0);
-	read_fd(fd, r);
+	read_fd(fd);
 	close(fd);
 }
 
 /* From memory, by way of a memfd that is used again and again. */
-static void read_bytes(const char *data, size_t size, struct result *r)
+static void read_bytes(const char *data, size_t size)
 {
 	static int fd = -1;
 
 	if (fd < 0)
 		fd = memfd_create("recording", MFD_CLOEXEC);
-	memset(r, 0, sizeof(*r));
 	assert_int_equal(ftruncate(fd, 0), 0);
 	assert_int_equal(pwrite(fd, data, size, 0), size);
-	read_fd(fd, r);
+	read_fd(fd);
 }
 
-static bool has_all_samples(const struct result *r, uint64_t count)
+static bool has_all_samples(uint64_t count)
 {
-	if (r->samples.count != count)
+	if (r.samples.count != count)
 		return false;
 	for (uint64_t i = 0; i < count; i++) {
-		if (r->samples.data[i] != i)
+		if (r.samples.data[i] != i)
 			return false;
 	}
 	return true;
@@ -228,25 +239,23 @@ static bool has_all_samples(const struct result *r, uint64_t count)
 TEST(recorded_events_are_read_back)
 {
 	const char *path = in_directory("round.sysprof");
-	struct result r;
-	struct bytes file;
 	struct stat st;
 	int fd;
 
 	write_recording(path, 5, 10);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	file = load(path);
+	load(path);
 	for (unsigned int i = 0; i < 6; i++) { /* each chunk starts with an anchor */
 		struct event_header first;
 
-		memcpy(&first, file.data + chunk_at(&file, i) + CHUNK_HEADER, sizeof(first));
+		memcpy(&first, file.data + chunk_at(i) + CHUNK_HEADER, sizeof(first));
 		assert_int_equal(first.type, EVENT_CLOCK_ANCHOR);
 	}
-	assert_int_equal(chunk_at(&file, 6), file.size);
-	read_path(path, &r);
+	assert_int_equal(chunk_at(6), file.size);
+	read_path(path);
 	assert_int_equal(r.err, 0);
-	assert_true(has_all_samples(&r, 50));
+	assert_true(has_all_samples(50));
 	assert_int_equal(r.anchors, 2); /* those that were appended, not their copies */
 	assert_int_equal(r.ends, 1);
 	assert_int_equal(r.summary.chunks, 6);
@@ -260,8 +269,6 @@ TEST(recorded_events_are_read_back)
 	assert_true(recording_probe(fd));
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 0);
 	close(fd);
-	free(file.data);
-	result_fini(&r);
 }
 
 static int take_mapping(void *context, const struct event_header *event)
@@ -280,7 +287,6 @@ TEST(the_number_of_a_file_is_not_recorded)
 	struct mmap_event *e = &written.event;
 	struct recording_summary summary;
 	struct failure failure;
-	struct bytes file;
 	size_t at;
 	int fd;
 
@@ -293,12 +299,11 @@ TEST(the_number_of_a_file_is_not_recorded)
 	e->file = 0x123456789abcdef0;
 	assert_int_equal(recording_writer__append(w, &e->header), 0);
 	assert_int_equal(recording_writer__close(w, NULL), 0);
-	file = load(path);
-	at = chunk_at(&file, 0) + CHUNK_HEADER;
+	load(path);
+	at = chunk_at(0) + CHUNK_HEADER;
 	assert_int_equal(*(uint32_t *)(file.data + at), 104 + 24);
 	assert_string_equal(file.data + at + 104, e->path);
 	assert_null(memmem(file.data, file.size, &e->file, sizeof(e->file)));
-	free(file.data);
 
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(recording_read(fd, take_mapping, &read, &summary, &failure), 0);
@@ -313,7 +318,6 @@ TEST(long_recordings_are_divided_into_chunks)
 	enum { COUNT = 60000 };
 	const char *path = in_directory("long.sysprof");
 	struct recording_writer *w = open_writer(path);
-	struct result r;
 
 	assert_int_equal(add_anchor(w, 900), 0);
 	for (uint64_t i = 0; i < COUNT; i++)
@@ -323,13 +327,12 @@ TEST(long_recordings_are_divided_into_chunks)
 	assert_int_equal(recording_writer__flush(w), 0); /* nothing to do */
 	uint64_t bytes = recording_writer__bytes(w);
 	recording_writer__free(w);
-	read_path(path, &r);
+	read_path(path);
 	assert_int_equal(r.err, 0);
-	assert_true(has_all_samples(&r, COUNT));
+	assert_true(has_all_samples(COUNT));
 	assert_int_equal(r.summary.bytes, bytes);
 	assert_true(r.summary.cut_short);
 	assert_true(r.summary.chunks >= COUNT * sizeof(struct sample_event) >> 20);
-	result_fini(&r);
 }
 
 TEST(the_name_appears_with_the_first_flush)
@@ -338,8 +341,6 @@ TEST(the_name_appears_with_the_first_flush)
 	const char *path = in_directory("old.sysprof");
 	FILE *old = fopen(path, "w");
 	struct recording_writer *w;
-	struct result r;
-	struct bytes file;
 
 	fputs("precious", old);
 	fclose(old);
@@ -347,17 +348,14 @@ TEST(the_name_appears_with_the_first_flush)
 	for (uint64_t n = 0; n < COUNT; n++)
 		assert_int_equal(add_sample(w, n), 0);
 	assert_true(recording_writer__bytes(w) > 0); /* whole chunks do not do it */
-	file = load(path);
+	load(path);
 	assert_string_equal(file.data, "precious");
-	free(file.data);
 	assert_int_equal(recording_writer__flush(w), 0);
-	read_path(path, &r);
-	assert_true(has_all_samples(&r, COUNT));
-	result_fini(&r);
+	read_path(path);
+	assert_true(has_all_samples(COUNT));
 	recording_writer__free(w);
-	read_path(path, &r); /* kept on failure */
-	assert_true(has_all_samples(&r, COUNT));
-	result_fini(&r);
+	read_path(path); /* kept on failure */
+	assert_true(has_all_samples(COUNT));
 
 	/* a writer that was never flushed leaves nothing */
 	w = open_writer(in_directory("never.sysprof"));
@@ -374,7 +372,6 @@ TEST(a_pipe_can_be_written_but_not_read_back)
 {
 	const char *fifo = in_directory("fifo");
 	struct recording_writer *w;
-	struct result r = {};
 	char data[65536];
 	ssize_t size;
 	int fd;
@@ -388,15 +385,14 @@ TEST(a_pipe_can_be_written_but_not_read_back)
 	assert_int_equal(recording_writer__close(w, NULL), 0);
 	size = read(fd, data, sizeof(data));
 	assert_true(size > 0);
-	read_fd(fd, &r); /* it cannot be read back from there */
+	read_fd(fd); /* it cannot be read back from there */
 	assert_int_equal(r.err, -ENOTSUP);
 	assert_false(recording_probe(fd));
 	assert_true(r.failure.remedy[0]);
 	close(fd);
-	read_bytes(data, size, &r);
+	read_bytes(data, size);
 	assert_int_equal(r.err, 0);
-	assert_true(has_all_samples(&r, 10));
-	result_fini(&r);
+	assert_true(has_all_samples(10));
 }
 
 /* ---- writers that fail ----------------------------------------------------------------------- */
@@ -404,7 +400,6 @@ TEST(a_pipe_can_be_written_but_not_read_back)
 TEST(a_killed_writer_leaves_what_was_flushed)
 {
 	const char *path = in_directory("killed.sysprof");
-	struct result r;
 	int status, ready[2];
 	char byte;
 	pid_t pid;
@@ -427,12 +422,11 @@ TEST(a_killed_writer_leaves_what_was_flushed)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	read_path(path, &r);
+	read_path(path);
 	assert_int_equal(r.err, 0);
-	assert_true(has_all_samples(&r, 5000));
+	assert_true(has_all_samples(5000));
 	assert_true(r.summary.cut_short);
 	assert_false(r.summary.truncated);
-	result_fini(&r);
 	close(ready[0]);
 	close(ready[1]);
 }
@@ -469,7 +463,6 @@ TEST(a_full_disk_leaves_whole_chunks)
 	const char *path = in_directory("full.sysprof");
 	struct recording_writer *w;
 	struct failure failure;
-	struct result r;
 	int status;
 	pid_t pid = fork();
 
@@ -478,13 +471,12 @@ TEST(a_full_disk_leaves_whole_chunks)
 	waitpid(pid, &status, 0);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	read_path(path, &r);
+	read_path(path);
 	assert_int_equal(r.err, 0);
 	assert_true(r.summary.bytes < 10000);
 	assert_true(r.samples.count >= 50 && r.samples.count % 50 == 0);
-	assert_true(has_all_samples(&r, r.samples.count));
+	assert_true(has_all_samples(r.samples.count));
 	assert_false(r.summary.truncated); /* it was cut back to its last whole chunk */
-	result_fini(&r);
 
 	w = open_writer("/dev/full");
 	assert_int_equal(add_sample(w, 0), 0);
@@ -498,65 +490,58 @@ TEST(a_full_disk_leaves_whole_chunks)
 
 enum { SMALL_CHUNKS = 4, SMALL_EACH = 3, SMALL_SAMPLES = SMALL_CHUNKS * SMALL_EACH };
 
-static struct bytes small_recording(void)
+static void load_small_recording(void)
 {
 	write_recording(in_directory("small.sysprof"), SMALL_CHUNKS, SMALL_EACH);
-	return load(in_directory("small.sysprof"));
+	load(in_directory("small.sysprof"));
 }
 
 TEST(whole_chunks_of_a_truncated_file_are_read)
 {
-	struct bytes file = small_recording();
-
+	load_small_recording();
 	for (size_t size = 0; size < file.size; size++) {
 		unsigned int whole = 0;
-		struct result r;
 
-		while (whole <= SMALL_CHUNKS && chunk_at(&file, whole + 1) <= size)
+		while (whole <= SMALL_CHUNKS && chunk_at(whole + 1) <= size)
 			whole++;
-		read_bytes(file.data, size, &r);
+		read_bytes(file.data, size);
 		if (whole == 0) {
 			assert_int_equal(r.err, size < 8 ? -ENOEXEC : -ENODATA);
 			assert_true(r.failure.what[0]);
 		} else {
 			assert_int_equal(r.err, 0);
-			assert_true(has_all_samples(&r, whole * SMALL_EACH));
-			assert_int_equal(r.summary.truncated, chunk_at(&file, whole) != size);
+			assert_true(has_all_samples(whole * SMALL_EACH));
+			assert_int_equal(r.summary.truncated, chunk_at(whole) != size);
 			assert_int_equal(r.summary.damaged_chunks, 0);
 			assert_true(r.summary.cut_short);
 		}
-		result_fini(&r);
 	}
-	free(file.data);
 }
 
 /* One damaged byte costs one chunk, and the loss is reported at its place. */
 TEST(a_damaged_byte_in_a_chunk_costs_that_chunk)
 {
 	static const char patterns[] = {0x01, (char)0x80, (char)0xff};
-	struct bytes file = small_recording();
 
+	load_small_recording();
 	for (size_t i = 0; i < file.size * sizeof(patterns); i++) {
 		size_t at = i / sizeof(patterns);
 		unsigned int chunk = 0;
-		struct result r;
 
 		file.data[at] ^= patterns[i % sizeof(patterns)];
-		read_bytes(file.data, file.size, &r);
+		read_bytes(file.data, file.size);
 		file.data[at] ^= patterns[i % sizeof(patterns)];
 		if (at < 8) {
 			assert_int_equal(r.err, -ENOEXEC);
-			result_fini(&r);
 			continue;
 		}
 		assert_int_equal(r.err, 0);
 		if (at < FILE_HEADER) {
 			assert_true(r.summary.header_damaged);
-			assert_true(has_all_samples(&r, SMALL_SAMPLES));
-			result_fini(&r);
+			assert_true(has_all_samples(SMALL_SAMPLES));
 			continue;
 		}
-		while (chunk_at(&file, chunk + 1) <= at)
+		while (chunk_at(chunk + 1) <= at)
 			chunk++;
 		assert_int_equal(r.summary.damaged_chunks, 1);
 		assert_int_equal(r.lost.count, 1);
@@ -577,142 +562,129 @@ TEST(a_damaged_byte_in_a_chunk_costs_that_chunk)
 					     r.samples.data[j] < first + SMALL_EACH);
 		} else {
 			assert_true(r.summary.cut_short); /* the end was in it */
-			assert_true(has_all_samples(&r, SMALL_SAMPLES));
+			assert_true(has_all_samples(SMALL_SAMPLES));
 		}
-		result_fini(&r);
 	}
-	free(file.data);
 }
 
 /* Bytes that are gone, or too many, cost the chunk they are in and no other. */
 TEST(missing_or_extra_bytes_cost_one_chunk)
 {
-	struct bytes file = small_recording();
-	char *other = malloc(file.size + 100);
+	char *other;
 
+	load_small_recording();
+	other = malloc(file.size + 100);
 	for (unsigned int chunk = 0; chunk < SMALL_CHUNKS; chunk++) {
-		size_t start = chunk_at(&file, chunk), end = chunk_at(&file, chunk + 1);
+		size_t start = chunk_at(chunk), end = chunk_at(chunk + 1);
 
 		for (size_t at = start; at < end; at += 5) {
 			size_t gone = end - at < 3 ? end - at : 3;
-			struct result r;
 
 			memcpy(other, file.data, at);
 			memcpy(other + at, file.data + at + gone, file.size - at - gone);
-			read_bytes(other, file.size - gone, &r);
+			read_bytes(other, file.size - gone);
 			assert_int_equal(r.err, 0);
 			assert_int_equal(r.samples.count, SMALL_SAMPLES - SMALL_EACH);
 			assert_int_equal(r.lost.count, 1);
 			assert_int_equal(r.ends, 1);
-			result_fini(&r);
 
 			memcpy(other, file.data, at);
 			memset(other + at, 'x', 100);
 			memcpy(other + at + 100, file.data + at, file.size - at);
-			read_bytes(other, file.size + 100, &r);
+			read_bytes(other, file.size + 100);
 			assert_int_equal(r.err, 0);
 			assert_true(r.samples.count >= SMALL_SAMPLES - SMALL_EACH);
 			assert_int_equal(r.lost.count, 1);
 			assert_int_equal(r.ends, 1);
-			result_fini(&r);
 		}
 		/* the whole chunk gone: its number is missed */
-		struct result r;
 
 		memcpy(other, file.data, start);
 		memcpy(other + start, file.data + end, file.size - end);
-		read_bytes(other, file.size - (end - start), &r);
+		read_bytes(other, file.size - (end - start));
 		assert_int_equal(r.err, 0);
 		assert_int_equal(r.samples.count, SMALL_SAMPLES - SMALL_EACH);
 		assert_int_equal(r.lost.count, 1);
 		assert_int_equal(r.summary.damaged_chunks, 1);
-		result_fini(&r);
 	}
 	free(other);
-	free(file.data);
 }
 
 TEST(reading_random_damage_ends_with_a_defined_result)
 {
-	struct bytes file = small_recording();
-	char *other = malloc(file.size);
+	char *other;
 
+	load_small_recording();
+	other = malloc(file.size);
 	srand(11);
 	for (int round = 0; round < 3000; round++) {
-		struct result r;
-
 		memcpy(other, file.data, file.size);
 		for (int i = rand() % 20; i >= 0; i--)
 			other[8 + rand() % (file.size - 8)] = rand();
-		read_bytes(other, file.size - rand() % 100, &r);
+		read_bytes(other, file.size - rand() % 100);
 		assert_true(r.err == 0 || r.err == -ENODATA || r.err == -EPROTONOSUPPORT);
-		result_fini(&r);
 	}
 	free(other);
-	free(file.data);
 }
 
 /* ---- files that lie -------------------------------------------------------------------------- */
 
-static void set_header(struct bytes *file, size_t at, uint32_t value)
+static void set_header(size_t at, uint32_t value)
 {
 	uint32_t crc;
 
-	memcpy(file->data + at, &value, sizeof(value));
-	crc = crc32_update(0, file->data, 60);
-	memcpy(file->data + 60, &crc, sizeof(crc));
+	memcpy(file.data + at, &value, sizeof(value));
+	crc = crc32_update(0, file.data, 60);
+	memcpy(file.data + 60, &crc, sizeof(crc));
 }
 
 TEST(other_versions_and_byte_orders_are_refused)
 {
-	struct bytes file = small_recording();
-	struct result r;
-
-	set_header(&file, 12, 7);
-	read_bytes(file.data, file.size, &r);
+	load_small_recording();
+	set_header(12, 7);
+	read_bytes(file.data, file.size);
 	assert_int_equal(r.err, -EPROTONOSUPPORT);
 	assert_non_null(strstr(r.failure.what, "newer sysprof: version 7"));
-	set_header(&file, 12, 1);
-	set_header(&file, 8, 0x04030201);
-	read_bytes(file.data, file.size, &r);
+	set_header(12, 1);
+	set_header(8, 0x04030201);
+	read_bytes(file.data, file.size);
 	assert_int_equal(r.err, -ENOTSUP);
 	assert_non_null(strstr(r.failure.what, "byte order"));
-	read_bytes("", 0, &r);
+	read_bytes("", 0);
 	assert_int_equal(r.err, -ENOEXEC);
-	read_bytes("{\"meta\": {}}", 12, &r);
+	read_bytes("{\"meta\": {}}", 12);
 	assert_int_equal(r.err, -ENOEXEC);
-	free(file.data);
 }
 
 /* A process may give itself names that look like a chunk. */
 TEST(a_planted_chunk_is_not_read)
 {
-	const char *path = in_directory("planted.sysprof");
-	struct bytes planted = small_recording();
-	size_t chunk = chunk_at(&planted, 0), size = chunk_at(&planted, 1) - chunk;
-	size_t whole = (sizeof(struct kallsyms_event) + size + 7) & ~(size_t)7;
-	struct kallsyms_event *text = calloc(1, whole);
-	struct recording_writer *w = open_writer(path);
-	struct bytes file;
-	struct result r;
+	struct kallsyms_event *text;
+	struct recording_writer *w;
+	size_t chunk, size, whole;
+	const char *path;
 
+	load_small_recording();
+	chunk = chunk_at(0);
+	size = chunk_at(1) - chunk;
+	whole = (sizeof(*text) + size + 7) & ~(size_t)7;
+	text = calloc(1, whole);
 	text->header = (struct event_header){.size = whole, .type = EVENT_KALLSYMS, .time = 1};
 	text->text_size = size;
-	memcpy(text->text, planted.data + chunk, size);
+	memcpy(text->text, file.data + chunk, size);
+	path = in_directory("planted.sysprof");
+	w = open_writer(path);
 	assert_int_equal(recording_writer__append(w, &text->header), 0);
 	assert_int_equal(recording_writer__flush(w), 0);
 	assert_int_equal(add_end(w, 5000), 0);
 	assert_int_equal(recording_writer__close(w, NULL), 0);
-	file = load(path);
+	load(path);
 	file.data[FILE_HEADER + 9] ^= 1; /* the header of the chunk that holds the other */
-	read_bytes(file.data, file.size, &r);
+	read_bytes(file.data, file.size);
 	assert_int_equal(r.err, 0);
 	assert_int_equal(r.samples.count, 0);
 	assert_int_equal(r.ends, 1);
 	assert_int_equal(r.lost.count, 1);
-	result_fini(&r);
-	free(file.data);
-	free(planted.data);
 	free(text);
 }
 
@@ -722,7 +694,6 @@ TEST(invalid_events_in_a_sound_chunk_are_skipped)
 	struct recording_writer *w = open_writer(path);
 	struct sample_event bad, old;
 	struct event_header impossible = {.size = 20};
-	struct result r;
 
 	make_sample(&bad, 0);
 	make_sample(&old, 1);
@@ -734,23 +705,21 @@ TEST(invalid_events_in_a_sound_chunk_are_skipped)
 	assert_int_equal(add_sample(w, 2), 0);
 	assert_int_equal(recording_writer__append(w, &impossible), -EBADMSG);
 	assert_int_equal(recording_writer__close(w, NULL), 0);
-	read_path(path, &r);
+	read_path(path);
 	assert_int_equal(r.err, 0);
-	assert_true(has_all_samples(&r, 3));
+	assert_true(has_all_samples(3));
 	assert_int_equal(r.summary.bad_events, 1);
 	assert_int_equal(r.summary.disordered, 1);
-	result_fini(&r);
 }
 
 /* Chunk headers that are sound, all of them with wrong payloads, one inside the other. */
 TEST(reading_nested_false_chunks_ends_without_data)
 {
 	enum { HEADERS = 200000 };
-	struct bytes file = small_recording();
 	size_t size = FILE_HEADER + (size_t)HEADERS * CHUNK_HEADER;
 	char *lies = malloc(size);
-	struct result r;
 
+	load_small_recording();
 	memcpy(lies, file.data, FILE_HEADER);
 	for (size_t i = 0; i < HEADERS; i++) {
 		char *header = lies + FILE_HEADER + i * CHUNK_HEADER;
@@ -762,25 +731,22 @@ TEST(reading_nested_false_chunks_ends_without_data)
 		crc = crc32_update(0, header, CHUNK_HEADER - 4);
 		memcpy(header + CHUNK_HEADER - 4, &crc, sizeof(crc));
 	}
-	read_bytes(lies, size, &r);
+	read_bytes(lies, size);
 	assert_int_equal(r.err, -ENODATA);
 	free(lies);
-	free(file.data);
 }
 
 TEST(an_error_of_the_sink_ends_the_reading)
 {
-	struct bytes file = small_recording();
-	struct result r = {.answer = -ECANCELED};
-	int fd = open(in_directory("small.sysprof"), O_RDONLY | O_CLOEXEC);
+	int fd;
 
-	read_fd(fd, &r);
+	load_small_recording();
+	fd = open(in_directory("small.sysprof"), O_RDONLY | O_CLOEXEC);
+	read_fd_until(fd, -ECANCELED);
 	assert_int_equal(r.err, -ECANCELED);
 	assert_int_equal(r.summary.events, 3);
 	assert_false(r.failure.what[0]);
 	close(fd);
-	result_fini(&r);
-	free(file.data);
 }
 
 static int make_directory(void **state)
@@ -798,4 +764,5 @@ static int remove_directory(void **state)
 	return system(command);
 }
 
+EACH_TEST_WITH(NULL, tear_down);
 ALL_TESTS_WITH(make_directory, remove_directory);
