@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Indexes that sealed children send, with and without a keeper. The children are real, and read this test itself. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_child.h"
 #include "symbolize/symbol_index.h"
@@ -100,13 +95,12 @@ static void check_index(struct sealed_keeper *keeper, const struct answers *all)
 }
 
 /* Nothing stays but the keeper. */
-static void an_index_has_all_answers_and_its_child_ends(void **state)
+TEST(an_index_has_all_answers_and_its_child_ends)
 {
 	struct sealed_keeper *keeper = sealed_keeper__new();
 	struct answers all = run(NULL, 0, ADDRESSES, NULL);
 	pid_t keeper_pid = only_child();
 
-	(void)state;
 	assert_true(keeper_pid > 0);
 	for (size_t i = 0; i < ADDRESSES; i++)
 		assert_true(strchr(all.names[i], '_') && all.lines[i] > 0);
@@ -118,12 +112,11 @@ static void an_index_has_all_answers_and_its_child_ends(void **state)
 	assert_int_equal(only_child(), 0);
 }
 
-static void a_keeper_that_died_is_done_without(void **state)
+TEST(a_keeper_that_died_is_done_without)
 {
 	struct sealed_keeper *keeper = sealed_keeper__new();
 	struct answers before = run(keeper, 0, ADDRESSES, NULL), after;
 
-	(void)state;
 	kill(only_child(), SIGKILL);
 	for (int i = 0; i < 2; i++) {
 		after = run(keeper, 0, ADDRESSES, NULL);
@@ -164,12 +157,4 @@ static int find_offsets(void **state)
 	return self < 0 || !offsets[0];
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_index_has_all_answers_and_its_child_ends),
-		cmocka_unit_test(a_keeper_that_died_is_done_without),
-	};
-
-	return cmocka_run_group_tests(tests, find_offsets, NULL);
-}
+ALL_TESTS_WITH(find_offsets, NULL);
