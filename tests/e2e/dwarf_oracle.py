@@ -27,7 +27,7 @@ LEAST = 5000
 FEW = {"gcc-5", "clang-split-5", "dwz"}  # of `make test`; `make test-all` compares the others
 # What addr2line reads whole. It loses levels on clang's output, reads no .dwo, and takes wrong files out of what
 # dwz has rearranged (libc's).
-SECOND_JUDGE = {"gcc-4", "gcc-5", "gcc-lto", "sqlite-gcc", "rust"}
+SECOND_JUDGE = {"gcc-4", "gcc-5", "gcc-lto", "lz4-gcc", "rust"}
 CUT_NAME = 4000  # readable names are cut somewhere behind this
 SHARE_OF_EXCEPTIONS = 0.001
 SUFFIX = re.compile(r"\.(cold|part|isra|constprop|lto_priv|llvm|localalias)(\.\d+)*$")

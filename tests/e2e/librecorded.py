@@ -11,7 +11,6 @@ program that it tests. Several processes run at a time, so that one recording ha
     clang   `clang`, at a large file
     java    `java`, with frame pointers, and a request for its map; and `launcher`, which compiles what it runs first
 """
-import glob
 import json
 import os
 import re
@@ -51,6 +50,22 @@ public class Work {
     java.util.HashMap<Long, Long> map = new java.util.HashMap<>();
     for (long x = 0; ; x++) map.put(x % 1000, x);
   }
+}
+"""
+FUNCTION = """
+struct sNUMBER { struct sNUMBER *next; unsigned key, count; char name[NUMBER % 60 + 4]; };
+static unsigned hNUMBER(const char *p, unsigned n) { unsigned h = NUMBER; while (n--) h = h * 31 + p[n] % 7; return h; }
+int fNUMBER(struct sNUMBER *s, unsigned *counts, int n)
+{
+	for (; s; s = s->next) {
+		switch (hNUMBER(s->name, sizeof(s->name)) % 5) {
+		case 0: for (int i = 0; i < n; i++) counts[i] += s->key / (i + 1); break;
+		case 1: s->count = counts[s->key % 64] ^ NUMBER; break;
+		case 3: n += s->count > 7 ? fNUMBER(s->next, counts, n / 2) : 1; break;
+		default: s->key = hNUMBER((char *)counts, n & 255);
+		}
+	}
+	return n;
 }
 """
 
@@ -103,11 +118,14 @@ def node_commands():
     return commands
 
 
-def clang_commands():
-    sources = glob.glob(os.path.join(os.path.dirname(BUILD), "build/oracle/**/sqlite3.c"), recursive=True)
-    if not sources or not shutil.which("clang"):
-        raise Skip("there is no clang, or nothing large for it to compile")
-    return {"clang": ["clang", "-O2", "-w", "-c", sources[0], "-o", scratch("sqlite3.o")]}
+def clang_command():
+    """A compiler that has more to do than any test lasts."""
+    if not shutil.which("clang"):
+        raise Skip("there is no clang")
+    source = scratch("large.c")
+    with open(source, "w", encoding="utf-8") as f:
+        f.writelines(FUNCTION.replace("NUMBER", str(n)) for n in range(3000))
+    return ["clang", "-O2", "-w", "-c", source, "-o", scratch("large.o")]
 
 
 def java_commands():
@@ -118,7 +136,7 @@ def java_commands():
 
 
 # what runs, how long before it is recorded, and the options
-KINDS = {"python": (python_commands, 1, []), "node": (node_commands, 1.5, []), "clang": (clang_commands, 0.3, []),
+KINDS = {"python": (python_commands, 1, []), "node": (node_commands, 1.5, []), "clang": (lambda: {"clang": clang_command()}, 0.3, []),
          # Java's compilers work hardest while it starts
          "java": (java_commands, 0.2, ["--jvm-perfmap"])}
 

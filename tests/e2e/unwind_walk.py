@@ -9,12 +9,12 @@ Both have to reach the root in 99 % of the stops, but for three. The rest is cod
 for a few instructions (libgcc, as it goes to a landing pad): neither gets through there; and the calls that bind a
 function at its first use, which ours has no rule for and is cut at.
 """
-import glob
 import os
 import random
 import shutil
 
 from libe2e import BUILD, SANITIZED, Background, Skip, long, main, need_root, run, schedstat, scratch, wait_for
+from librecorded import clang_command
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STOPS = 100 if SANITIZED else 400
@@ -65,11 +65,7 @@ def test_assembly():
 
 
 def test_clang():
-    sources = glob.glob(os.path.join(os.path.dirname(BUILD), "build/oracle/**/sqlite3.c"), recursive=True)
-    if not sources or not shutil.which("clang"):
-        raise Skip("there is no clang, or nothing large for it to compile")
-    compare("clang", "clang", "-O2", "-w", "-c", sources[0], "-o",
-            scratch("sqlite3.o"))
+    compare("clang", *clang_command())
 
 
 @long
