@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: beside waiting long sanitized
+# runs: beside long sanitized
 """What goes wrong before, while and after recording: one row each.
 
 A row says the exit status, a part of the message, and a time limit. All of them leave nothing
@@ -18,7 +18,8 @@ import sys
 import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, Skip, alone, children_of, fixture, folded, has_chain, load_json,
-                    long, main, natively, need_root, quick, run, scratch, share, sysprof, wait_for)
+                    long, main, natively, need_root, quick, run, schedstat, scratch,
+                    share, started_sampling, sysprof, wait_for)
 
 LIMIT = 30 if SANITIZED else 10
 libc = ctypes.CDLL(None, use_errno=True)
@@ -583,7 +584,6 @@ def test_full_disk_takes_all_files():
     run("umount", path, check=0)
 
 
-@alone
 def test_full_disk_keeps_the_recording():
     """What a .sysprof held before the disk was full is there and readable; the target runs on."""
     need_root()
@@ -592,8 +592,9 @@ def test_full_disk_keeps_the_recording():
     with Background(fixture("chain"), "60") as chain:
         with Background(SYSPROF, "record", "-p", chain.pid, "-o", file, "-o", f"{path}/x.json",
                         cwd=path) as recorder:
-            wait_for(lambda: os.path.exists(file), 20, "a recording")
-            time.sleep(1.5)
+            started_sampling(recorder, file)
+            sampled = schedstat(chain.pid)[0] + 1.5e9
+            wait_for(lambda: schedstat(chain.pid)[0] >= sampled, 60, "1.5 s of CPU time")
             fill(path)
             result = recorder.finish(timeout=LIMIT)
         assert chain.p.poll() is None, "the target has ended"

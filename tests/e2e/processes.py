@@ -225,7 +225,6 @@ def test_exec_replaces_name_and_mappings():
 
 # ---- names --------------------------------------------------------------------------------------
 
-@alone
 @natively
 def test_names_at_the_time():
     path, firefox = scratch("rename.folded"), scratch("rename.json.gz")

@@ -229,7 +229,6 @@ def test_no_inherit_of_a_command():
 
 
 @quick
-@alone
 @natively
 def test_whole_system():
     path = scratch("all.json.gz")
@@ -244,7 +243,6 @@ def test_whole_system():
     assert seen[one.pid].name == "chain" and seen[two.pid].name == "loop"
 
 
-@alone
 @natively
 @long
 def test_exclude_self():
@@ -340,7 +338,6 @@ def test_max_depth():
 
 # ---- how often, when, where ---------------------------------------------------------------------
 
-@alone
 @natively
 @long
 def test_rates():
@@ -353,7 +350,6 @@ def test_rates():
 
 
 @quick
-@alone
 @natively
 def test_cpus():
     if os.sysconf("SC_NPROCESSORS_ONLN") < 2:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
-# runs: long
+# runs: beside long
 """Tasks that live for less than a period: sampled in proportion to their CPU time, under their own names.
 
 The storm logs the name, life, renames and CPU time of each of its tasks; the profile is joined with that.
@@ -239,20 +239,24 @@ def reaped(storm):
     return sum(t.total_ns for t in storm.tasks)
 
 
+@e.alone
 def test_thousand_forks():
     check_thousand("fork", reaped)
 
 
 @e.long
+@e.alone
 def test_thousand_execs():
     check_thousand("exec", reaped)
 
 
 @e.long
+@e.alone
 def test_thousand_threads():
     check_thousand("thread", lambda storm: int(storm.reported["threads_cpu"]))
 
 
+@e.alone
 def test_thousand_in_the_whole_system():
     check_thousand("fork", reaped, ["-a"])
 
@@ -268,12 +272,14 @@ def check_named(mode, target=None):
           f"{sure} of {len(storm.tasks)} tasks must have met a tick")
 
 
+@e.alone
 def test_names_of_command():
     for mode in ("fork", "exec", "thread"):
         check_named(mode)
 
 
 @e.long
+@e.alone
 def test_names_in_the_whole_system():
     for mode in ("fork", "exec", "thread"):
         check_named(mode, ["-a"])
@@ -285,6 +291,7 @@ def test_names_of_short_lives():
         Storm("short-" + mode, ["-N", PREFIX, "-j", 2, mode, 500, 300]).check_names()
 
 
+@e.alone
 def test_the_unsampled_leave_no_trace():
     """In the whole system a process without samples costs nothing if it ends before it is looked at, and the books of a
     thread are closed only if it has some."""
@@ -315,6 +322,7 @@ def test_the_unsampled_leave_no_trace():
 
 
 @e.long
+@e.alone
 def test_beside_other_recorders():
     """Each that starts or ends makes the kernel rearrange the counters that time a tick."""
     done = threading.Event()

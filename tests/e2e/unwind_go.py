@@ -8,7 +8,7 @@ import collections
 import os
 import re
 
-from libe2e import alone, firefox_threads, folded, long, main, need_root, record, run, scratch
+from libe2e import firefox_threads, folded, long, main, need_root, record, run, scratch
 from libgo import SOURCES, go_build, pprof
 
 COLD = 1000000000  # ns: until a busy machine has made the tables
@@ -169,7 +169,6 @@ def our_stacks(path):
     return {stack: value / whole for stack, value in result.items()}, whole
 
 
-@alone
 @long
 def test_pprof():
     """What either of the two has seen in at least 1 % of its samples, the other one has seen as often."""

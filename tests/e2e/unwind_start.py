@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: long
+# runs: beside long
 """The first milliseconds: of a recording that begins in the middle of a program's run, of programs that live for some
 milliseconds, and of COMMAND; and that others' execs do no harm to a process's stacks.
 """
@@ -14,7 +14,7 @@ import statistics
 import struct
 import time
 
-from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SAMPLE_FRAMES, Background, Skip, fixture, long, main, need_root, record, recording_events, run,
+from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SAMPLE_FRAMES, Background, Skip, alone, fixture, long, main, need_root, record, recording_events, run,
                     scratch, started_sampling, stack_ends, sysprof)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -57,6 +57,7 @@ def whole_share(samples):
     return sum(s.end == ROOT for s in having) / max(1, len(having)), len(having)
 
 
+@alone
 def test_attached_in_the_middle():
     """Every sample from the first tick on, 40 frames and 20 KB deep: the tables are there before it."""
     need_root()
@@ -73,6 +74,7 @@ def test_attached_in_the_middle():
     assert copies <= 0.01 * count, copies
 
 
+@alone
 def test_command_from_its_first_stack():
     """A stack of 20 KB that is copied is whole too, and no sample is of the child that was held."""
     need_root()
@@ -157,6 +159,7 @@ def loaded_host():
         yield
 
 
+@alone
 def test_command_by_table():
     """The first tick after its execve finds nothing else to do, and its tables built."""
     need_root()
@@ -164,6 +167,7 @@ def test_command_by_table():
 
 
 @long
+@alone
 def test_command_by_table_on_a_loaded_host():
     """The scheduler lets the collector wait, but not for its own pace of 100 ms."""
     need_root()
@@ -202,12 +206,14 @@ def test_table_before_the_first_tick():
     assert f"{program}: unwind table" in done.err, done
 
 
+@alone
 def test_program_in_a_signal_handler():
     """It is in the handler from its first moment on."""
     need_root()
     assert_soon(lambda: programs(compiled("alarms"), "0.1", wanted=lambda s: FRAME_AFTER_SIGNAL in s.kinds), 20, 8)
 
 
+@alone
 def test_program_in_new_namespaces():
     """Its files are known, but not under its root directory."""
     need_root()
@@ -217,6 +223,7 @@ def test_program_in_new_namespaces():
     assert_soon(lambda: programs(*unshare, fixture("deep-no-fp"), "60", "0.1"), 20, 8)
 
 
+@alone
 def test_untouched_pages_of_a_frame():
     """No copy of the stack reaches the callers of a frame most of whose pages do not exist."""
     need_root()
@@ -225,6 +232,7 @@ def test_untouched_pages_of_a_frame():
 
 
 @long
+@alone
 def test_first_lines_of_a_perf_map():
     """They are read a moment after they were written, though the map was made after the process was seen."""
     need_root()
@@ -257,6 +265,7 @@ def target_that_execs(count):
     return starts_of(path)
 
 
+@alone
 def test_target_that_execs():
     """-p of a shell that becomes another program, and that again."""
     need_root()
@@ -295,6 +304,7 @@ def exec_with_pid(pid):
     return child == pid
 
 
+@alone
 def test_exec_elsewhere_on_the_same_slot():
     """One execve of a process whose number falls on the same slot is enough, if it is taken for the target's."""
     need_root()
@@ -317,6 +327,7 @@ def test_exec_elsewhere_on_the_same_slot():
 
 
 @long
+@alone
 def test_storm_of_execs():
     """1,000 execs a second: their own stacks are whole, those of a process beside them too, and it costs little."""
     need_root()
@@ -338,6 +349,7 @@ def test_storm_of_execs():
 
 
 @long
+@alone
 def test_one_file_at_a_thousand_offsets():
     """Its mappings change 10,000 times a second: its stacks stay whole, and it does not keep the collector busy."""
     need_root()
@@ -355,6 +367,7 @@ def test_one_file_at_a_thousand_offsets():
     assert cpu <= 0.25 * seconds + 0.35, (cpu, seconds)
 
 
+@alone
 def test_programs_of_some_milliseconds():
     """Where the files are known, the first samples of most are walked by table."""
     need_root()
