@@ -134,7 +134,7 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 	$(call say,ORACLE,$(@D))
 	$(Q)$< $(@D)
 
-# What `make test` proves, and what `make test-all` adds to it. tests/run.sh has the suites.
+# What `make test` proves, and what `make test-all` adds to it. tests/run.py has the suites.
 CHECKS		:= layers house format build:unit build:golden
 SANITIZED_SUITES := build-asan:unit build-asan:golden build-asan:sanitized build-asan:replay
 # Short ones at the end: no lane waits for long.
@@ -146,7 +146,7 @@ test:
 ifeq ($(filter test-all,$(MAKECMDGOALS)),)
 	$(Q)tools/install-deps.sh test
 	$(Q)+$(sub) quick-build
-	$(Q)tests/run.sh $(CHECKS) build:quick
+	$(Q)tests/run.py $(CHECKS) build:quick
 endif
 
 test-all:
@@ -154,11 +154,11 @@ test-all:
 	$(Q)+$(sub) tests-build
 	$(Q)+$(sub) fuzz-build
 	$(Q)+$(sub) SANITIZE=1 tests-build
-	$(Q)tests/run.sh $(ALL_SUITES)
+	$(Q)tests/run.py $(ALL_SUITES)
 
 sanitize:
 	$(Q)+$(sub) SANITIZE=1 tests-build
-	$(Q)tests/run.sh $(filter-out $(if $(wildcard build/tests/recordings/made),,%:replay),$(SANITIZED_SUITES))
+	$(Q)tests/run.py $(filter-out $(if $(wildcard build/tests/recordings/made),,%:replay),$(SANITIZED_SUITES))
 
 # Built at once, so that both may be made with -j.
 quick-tests:
@@ -167,21 +167,21 @@ quick-tests:
 		$(if $(filter golden%,$(MAKECMDGOALS)),$(GOLDEN_TESTS))
 
 unit: quick-tests
-	$(Q)tests/run.sh $(BUILD):unit
+	$(Q)tests/run.py $(BUILD):unit
 
 golden: quick-tests
-	$(Q)tests/run.sh $(BUILD):golden
+	$(Q)tests/run.py $(BUILD):golden
 
 golden-update: quick-tests
-	$(Q)GOLDEN_UPDATE=1 tests/run.sh $(BUILD):golden
+	$(Q)GOLDEN_UPDATE=1 tests/run.py $(BUILD):golden
 
 e2e: all $(FIXTURES) $(E2E_TOOLS) $(FETCHED)
-	$(Q)tests/run.sh $(BUILD):e2e
+	$(Q)tests/run.py $(BUILD):e2e
 
 test-servers:
 	$(Q)tools/install-deps.sh test
 	$(Q)+$(sub) all $(BUILD)/tests/fixtures/chain $(BUILD)/tests/e2e/agent_formats $(SERVERS)
-	$(Q)tests/run.sh $(BUILD):servers
+	$(Q)tests/run.py $(BUILD):servers
 
 vmtest: all
 	$(Q)tools/install-deps.sh --check vmtest
@@ -196,6 +196,6 @@ distros:
 # Programs of the tests, for as long as one likes; as root, through sudo where one is not.
 soak: tests-build
 	$(Q)tests/soak.sh $(BUILD) $(SECONDS)
-	$(Q)tests/run.sh $(BUILD):soak
+	$(Q)tests/run.py $(BUILD):soak
 
 -include $(MODELS:.o=.d) $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(E2E_TOOLS:=.d)

@@ -54,7 +54,7 @@ needs() {
 	distros | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:ctags                | universal-ctags | ctags           | ctags      | ctags
-	test  | cmd:python3              | python3         | python3         | python     | python3
+	unit  | cmd:python3              | python3         | python3         | python     | python3
 	test  | py:yaml                  | python3-yaml    | python3-pyyaml  | python-yaml | python3-PyYAML
 	test  | py:jsonschema            | python3-jsonschema | python3-jsonschema | python-jsonschema | python3-jsonschema
 	test  | py:greenlet            | python3-greenlet | python3-greenlet | python-greenlet | python3-greenlet

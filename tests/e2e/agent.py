@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: beside waiting long
+# runs: beside long
 """The agent as its user runs it: windows into a directory, signals, metrics, a profile on request, its configuration.
 
 The CPU time that the busy program prints is compared with the sum of its service's windows.

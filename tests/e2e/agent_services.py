@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
-# runs: beside waiting long
+# runs: beside long
 """Which services running processes are given (agent_services.c prints them, window by window).
 
 Processes of every kind run in control groups as systemd, Docker and kubelet make them, and files of container runtimes

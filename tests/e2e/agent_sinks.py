@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: beside waiting sanitized
+# runs: beside sanitized
 """Sinks against servers that answer slowly, never, with garbage, or are not there; and after crashes.
 
 push_windows.c puts windows into a sink, whose bytes follow from their numbers. What has arrived here is compared with

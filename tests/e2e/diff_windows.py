@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
-# runs: beside waiting long
+# runs: beside long
 """sysprof diff --service: spans of time out of the files of an agent; real ones, made-up ones, and hostile ones."""
 import gzip
 import json

@@ -622,7 +622,7 @@ class Keeper:
                     self.keep(path)
 
 
-# only for tests/run.sh: of no use if a test is run by hand
+# only for tests/run.py: of no use if a test is run by hand
 keeper = Keeper() if "RECORDINGS" in os.environ and not SANITIZED else None
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: beside waiting long sanitized
+# runs: beside long sanitized
 """Every way of ending a recording from outside, and what is on the terminal meanwhile.
 
 A Ctrl-C is a real one: sysprof runs on a pseudo-terminal that gets the character.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside waiting long
+# runs: beside long
 """What an agent is made of, beside everything that comes and goes: nothing of it grows.
 
 soak.c records the whole system in windows of two seconds and measures itself every ten, within a budget if it is given
@@ -121,7 +121,7 @@ def beside(commands, seconds, log, **options):
 @e.alone
 @e.long
 def test_nothing_grows():
-    seconds = int(os.environ.get("SOAK_SECONDS", "40"))
+    seconds = int(os.environ.get("SOAK_SECONDS", "24"))
     check(beside(storms(2000) + functions(seconds), seconds, os.environ.get("SOAK_LOG") or e.scratch("soak.log")), seconds)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: beside waiting
+# runs: beside
 """Viewers that live in a browser open our files: speedscope, and DevTools' own Performance panel."""
 import os
 import re

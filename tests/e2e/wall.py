@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 240
-# runs: beside waiting
+# runs: beside
 """record --wall: what threads wait for, against what they measured themselves; books, and files without it."""
 import concurrent.futures
 import contextlib

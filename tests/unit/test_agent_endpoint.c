@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runs: waiting */
 /* The endpoint against clients that send requests, unfinished requests, and nonsense. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runs: waiting */
 /* Builders of unwind tables that do what they shall, and some that were taken over by what they read. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runs: waiting */
 /* Debug files from servers: good ones, broken ones, slow ones, none. */
 #include <arpa/inet.h>
 #include <errno.h>

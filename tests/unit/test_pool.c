@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runs: waiting */
 /* Reader processes: answers, descriptors, and requests that hang, crash, burn CPU time or never end. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runs: waiting */
 /*
  * Sealed children: what they may and may not, and what becomes of a job whose child crashes, hangs,
  * eats memory or lies. The children are real; what they do in place of reading a module is said here.

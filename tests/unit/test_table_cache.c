@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runs: waiting */
 /*
  * The cache of unwind tables: what was built comes out again; what is damaged, forged, of another file
  * or another version is thrown away; what is not kept; a disk that takes no more.

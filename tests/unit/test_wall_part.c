@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runs: waiting */
 /*
  * The part that visits threads, with visits of the test's own: a visitor that ends or hangs costs
  * visits, never the recording, and the reason is reported.
