@@ -36,15 +36,15 @@ static struct event_header *insert_field(const struct event_header *event, size_
 struct event_header *event_widen(struct event_header *event, size_t available, uint32_t version,
 				 void *buffer)
 {
+	if (available < sizeof(*event))
+		return event;
 	for (size_t i = 0; i < sizeof(grown_events) / sizeof(grown_events[0]); i++) {
 		const struct grown_event *grown = &grown_events[i];
 
-		if (version >= grown->version)
+		if (version >= grown->version || event->type != grown->type)
 			continue;
-		if (available < sizeof(*event) || event->size > available ||
-		    !event_size_is_sound(event))
-			return event;
-		if (event->type == grown->type && event->size >= grown->at)
+		if (event->size <= available && event_size_is_sound(event) &&
+		    event->size >= grown->at)
 			return insert_field(event, grown->at, buffer);
 	}
 	return event;
