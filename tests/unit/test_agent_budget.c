@@ -13,12 +13,13 @@ struct load {
 	uint64_t memory;
 };
 
-struct run {
+/* Of the running test. */
+static struct run {
 	struct budget *budget;
 	uint64_t now;
 	unsigned int changes, downs, backs;
 	unsigned int least_hz;
-};
+} run;
 
 static const enum budget_part PART_OF[BUDGET_STEP_COUNT] = {
 #define X(id, part, ...) [BUDGET_STEP_##id] = BUDGET_PART_##part,
@@ -26,54 +27,64 @@ static const enum budget_part PART_OF[BUDGET_STEP_COUNT] = {
 #undef X
 };
 
-static struct run start(double cpu, uint64_t memory, unsigned int hz)
+static int tear_down(void **state)
 {
-	const struct budget_options options = {.cpu = cpu, .memory = memory, .hz = hz};
-	struct run run = {.budget = budget__new(&options), .now = TICK, .least_hz = ~0u};
-
-	assert_non_null(run.budget);
-	return run;
+	(void)state;
+	budget__free(run.budget);
+	run.budget = NULL;
+	return 0;
 }
 
-static struct budget_state state_of(const struct run *run)
+static void start_with(const struct budget_options *options)
+{
+	tear_down(NULL);
+	run = (struct run){.budget = budget__new(options), .now = TICK, .least_hz = ~0u};
+	assert_non_null(run.budget);
+}
+
+static void start(double cpu, uint64_t memory, unsigned int hz)
+{
+	start_with(&(struct budget_options){.cpu = cpu, .memory = memory, .hz = hz});
+}
+
+static struct budget_state current(void)
 {
 	struct budget_state state;
 
-	budget__state(run->budget, &state);
+	budget__state(run.budget, &state);
 	return state;
 }
 
-static enum budget_change take(struct run *run, const struct budget_usage *usage,
-			       enum budget_step *step)
+static enum budget_change take(const struct budget_usage *usage, enum budget_step *step)
 {
-	enum budget_change change = budget__measure(run->budget, usage, step);
-	struct budget_state state = state_of(run);
+	enum budget_change change = budget__measure(run.budget, usage, step);
+	struct budget_state state = current();
 
-	run->now += TICK;
-	run->changes += change != BUDGET_SAME;
-	run->downs += change == BUDGET_DOWN;
-	run->backs += change == BUDGET_BACK;
-	if (state.hz < run->least_hz)
-		run->least_hz = state.hz;
+	run.now += TICK;
+	run.changes += change != BUDGET_SAME;
+	run.downs += change == BUDGET_DOWN;
+	run.backs += change == BUDGET_BACK;
+	if (state.hz < run.least_hz)
+		run.least_hz = state.hz;
 	return change;
 }
 
 /* All of it is of the programs in the kernel. */
-static enum budget_change measure(struct run *run, double cpu, uint64_t memory)
+static enum budget_change measure(double cpu, uint64_t memory)
 {
-	const struct budget_usage usage = {.time = run->now,
+	const struct budget_usage usage = {.time = run.now,
 					   .cpu = cpu,
 					   .cpu_by = {[BUDGET_PART_TICKS] = cpu},
 					   .memory = memory};
 	enum budget_step step;
 
-	return take(run, &usage, &step);
+	return take(&usage, &step);
 }
 
-static struct budget_usage cost(const struct run *run, const struct load *load)
+static struct budget_usage cost(const struct load *load)
 {
-	struct budget_state state = state_of(run);
-	struct budget_usage usage = {.time = run->now, .memory = load->memory};
+	struct budget_state state = current();
+	struct budget_usage usage = {.time = run.now, .memory = load->memory};
 
 	usage.cpu_by[BUDGET_PART_TICKS] = load->fixed + load->by_hz * state.hz / 97;
 	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
@@ -84,33 +95,32 @@ static struct budget_usage cost(const struct run *run, const struct load *load)
 	return usage;
 }
 
-static void live_with(struct run *run, const struct load *load, unsigned int seconds)
+static void live_with(const struct load *load, unsigned int seconds)
 {
 	for (unsigned int i = 0; i < seconds / 10; i++) {
-		const struct budget_usage usage = cost(run, load);
+		const struct budget_usage usage = cost(load);
 		enum budget_step step;
 
-		take(run, &usage, &step);
+		take(&usage, &step);
 	}
 }
 
 /* The steps that are taken while the load stays over the budget. */
 static void expect_steps(const struct load *load, const enum budget_step *steps, size_t count)
 {
-	struct run run = start(0.005, 0, 97);
 	size_t taken = 0;
 
+	start(0.005, 0, 97);
 	for (int i = 0; i < 200; i++) {
-		const struct budget_usage usage = cost(&run, load);
+		const struct budget_usage usage = cost(load);
 		enum budget_step step;
 
-		if (take(&run, &usage, &step) != BUDGET_DOWN)
+		if (take(&usage, &step) != BUDGET_DOWN)
 			continue;
 		assert_true(taken < count);
 		assert_int_equal(step, steps[taken++]);
 	}
 	assert_int_equal(taken, count);
-	budget__free(run.budget);
 }
 
 #define EXPECT_STEPS(load, ...)                                                                    \
@@ -143,12 +153,11 @@ TEST(visits_are_reduced_to_one_before_the_rate)
 {
 	for (unsigned int visits = 0; visits <= 20; visits += 10) {
 		const struct budget_options options = {.cpu = 0.005, .hz = 97, .visits = visits};
-		struct run run = {.budget = budget__new(&options), .now = TICK};
 		unsigned int least = visits;
 
-		assert_non_null(run.budget);
-		for (int i = 0; i < 50 && state_of(&run).hz == 97; i++) {
-			const double part = 0.0004 * state_of(&run).visits;
+		start_with(&options);
+		for (int i = 0; i < 50 && current().hz == 97; i++) {
+			const double part = 0.0004 * current().visits;
 			const struct budget_usage usage = {
 				.time = run.now,
 				.cpu = 0.006 + part,
@@ -156,37 +165,35 @@ TEST(visits_are_reduced_to_one_before_the_rate)
 					[BUDGET_PART_TICKS] = 0.006, [BUDGET_PART_VISITS] = part}};
 			enum budget_step step;
 
-			least = state_of(&run).visits;
-			take(&run, &usage, &step);
+			least = current().visits;
+			take(&usage, &step);
 		}
-		assert_true(state_of(&run).hz < 97);
+		assert_true(current().hz < 97);
 		assert_int_equal(least, visits ? 1 : 0);
-		assert_int_equal(state_of(&run).levels - state_of(&run).level > 0, 1);
-		budget__free(run.budget);
+		assert_int_equal(current().levels - current().level > 0, 1);
 	}
 }
 
 /* Over the budget for what no step can save: the rate is lowered to 19 Hz, and not further. */
 TEST(collector_cost_lowers_the_rate_only_to_19_hz)
 {
-	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
 
+	start(0.005, 0, 97);
 	for (int i = 0; i < 200; i++) {
 		const struct budget_usage usage = {
 			.time = run.now,
 			.cpu = 0.02,
 			.cpu_by = {[BUDGET_PART_COLLECTOR] = 0.019, [BUDGET_PART_TICKS] = 0.001}};
 
-		take(&run, &usage, &step);
+		take(&usage, &step);
 	}
-	assert_int_equal(state_of(&run).hz, 19);
-	assert_false(state_of(&run).allowed[BUDGET_STEP_EARLY_TICKS]);
+	assert_int_equal(current().hz, 19);
+	assert_false(current().allowed[BUDGET_STEP_EARLY_TICKS]);
 	/* these would have saved nothing */
-	assert_true(state_of(&run).allowed[BUDGET_STEP_DEBUG_INFO]);
-	assert_true(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
-	assert_true(state_of(&run).allowed[BUDGET_STEP_JIT_HISTORIES]);
-	budget__free(run.budget);
+	assert_true(current().allowed[BUDGET_STEP_DEBUG_INFO]);
+	assert_true(current().allowed[BUDGET_STEP_TABLE_BUILDS]);
+	assert_true(current().allowed[BUDGET_STEP_JIT_HISTORIES]);
 }
 
 /* Whatever it costs: there are always 7 samples a second, and every further excess is counted. */
@@ -196,75 +203,67 @@ TEST(the_rate_never_falls_below_the_floor)
 	struct budget_stats stats;
 
 	for (size_t i = 0; i < sizeof(RATES) / sizeof(*RATES); i++) {
-		struct run run = start(0.005, 1000, RATES[i]);
-
+		start(0.005, 1000, RATES[i]);
 		for (int k = 0; k < 500; k++)
-			measure(&run, 100, 1u << 30);
+			measure(100, 1u << 30);
 		assert_true(run.least_hz >= 7);
-		assert_int_equal(state_of(&run).hz, 7);
-		assert_true(state_of(&run).over);
+		assert_int_equal(current().hz, 7);
+		assert_true(current().over);
 		budget__stats(run.budget, &stats);
 		assert_true(stats.over_at_floor > 400);
 		assert_int_equal(stats.measured, 500);
 		assert_int_equal(stats.over, 500);
-		budget__free(run.budget);
 	}
 }
 
 /* Less than 7 was requested: that is kept. */
 TEST(a_requested_rate_below_the_floor_is_kept)
 {
-	struct run run = start(0.005, 0, 5);
-
+	start(0.005, 0, 5);
 	for (int i = 0; i < 100; i++)
-		measure(&run, 1, 0);
-	assert_int_equal(state_of(&run).hz, 5);
+		measure(1, 0);
+	assert_int_equal(current().hz, 5);
 	assert_int_equal(run.downs, 0);
-	budget__free(run.budget);
 }
 
 /* All of it is names and lines. */
-static enum budget_change measure_symbols(struct run *run, double cpu)
+static enum budget_change measure_symbols(double cpu)
 {
 	const struct budget_usage usage = {
-		.time = run->now, .cpu = cpu, .cpu_by = {[BUDGET_PART_SYMBOLS] = cpu}};
+		.time = run.now, .cpu = cpu, .cpu_by = {[BUDGET_PART_SYMBOLS] = cpu}};
 	enum budget_step step;
 
-	return take(run, &usage, &step);
+	return take(&usage, &step);
 }
 
 TEST(a_single_peak_counts_only_above_twice_the_budget)
 {
-	struct run run = start(0.005, 0, 97);
-
+	start(0.005, 0, 97);
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(measure_symbols(&run, i % 2 ? 0.004 : 0.0095), BUDGET_SAME);
+		assert_int_equal(measure_symbols(i % 2 ? 0.004 : 0.0095), BUDGET_SAME);
 	/* but one over twice of it is */
-	assert_int_equal(measure_symbols(&run, 0.0101), BUDGET_DOWN);
+	assert_int_equal(measure_symbols(0.0101), BUDGET_DOWN);
 	/* and what follows is not judged */
-	assert_int_equal(measure_symbols(&run, 1), BUDGET_SAME);
-	assert_int_equal(measure_symbols(&run, 1), BUDGET_DOWN);
-	budget__free(run.budget);
+	assert_int_equal(measure_symbols(1), BUDGET_SAME);
+	assert_int_equal(measure_symbols(1), BUDGET_DOWN);
 }
 
 /* Names of new programs, twice a minute and far over the budget: the rate has no part in that. */
 TEST(peaks_of_symbol_cost_do_not_lower_the_rate)
 {
-	struct run run = start(0.005, 0, 97);
-
+	start(0.005, 0, 97);
 	for (int i = 0; i < 100; i++)
-		measure_symbols(&run, i % 6 < 2 ? 0.1 : 0.002);
-	assert_false(state_of(&run).allowed[BUDGET_STEP_NEW_FILES]);
+		measure_symbols(i % 6 < 2 ? 0.1 : 0.002);
+	assert_false(current().allowed[BUDGET_STEP_NEW_FILES]);
 	assert_int_equal(run.least_hz, 97);
-	budget__free(run.budget);
 }
 
 /* The first minute costs ten times what follows, in all parts: the rate is what it was. */
 TEST(a_costly_first_minute_leaves_the_rate)
 {
-	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
 
+	start(0.005, 0, 97);
 	for (int i = 0; i < 100; i++) {
 		const double times = i < 6 ? 10 : 1;
 		const struct budget_usage usage = {
@@ -276,56 +275,53 @@ TEST(a_costly_first_minute_leaves_the_rate)
 				   [BUDGET_PART_TICKS] = 0.0012 * times},
 		};
 
-		take(&run, &usage, &step);
+		take(&usage, &step);
 	}
 	assert_int_equal(run.least_hz, 97);
-	budget__free(run.budget);
 }
 
 TEST(steps_are_undone_singly_once_the_load_is_light)
 {
 	const struct load heavy = {.by_hz = 0.05}, light = {.by_hz = 0.0005};
-	struct run run = start(0.005, 0, 97);
 	struct budget_stats stats;
 	unsigned int calm = 0;
 
-	live_with(&run, &heavy, 300);
-	assert_int_equal(state_of(&run).hz, 7);
+	start(0.005, 0, 97);
+	live_with(&heavy, 300);
+	assert_int_equal(current().hz, 7);
 	/* not before the average of a minute fits, and one step at a time */
 	while (!run.backs) {
-		live_with(&run, &light, 10);
+		live_with(&light, 10);
 		calm += 10;
 	}
 	assert_true(calm >= 20 && calm <= 60);
 	assert_int_equal(run.backs, 1);
-	assert_int_equal(state_of(&run).hz, 19);
-	live_with(&run, &light, 600);
-	assert_int_equal(state_of(&run).level, 0);
-	assert_int_equal(state_of(&run).hz, 97);
+	assert_int_equal(current().hz, 19);
+	live_with(&light, 600);
+	assert_int_equal(current().level, 0);
+	assert_int_equal(current().hz, 97);
 	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
-		assert_true(state_of(&run).allowed[i]);
+		assert_true(current().allowed[i]);
 	budget__stats(run.budget, &stats);
 	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
 		assert_int_equal(stats.down[i], stats.back[i]);
-	budget__free(run.budget);
 }
 
 /* Most of the collector's cost is of processes that come and go: the rate comes back if the rest of it fits. */
 TEST(the_rate_is_raised_only_as_the_budget_permits)
 {
-	struct run run = start(0.005, 0, 97);
 	enum budget_step step;
 
+	start(0.005, 0, 97);
 	for (int i = 0; i < 12; i++)
-		take(&run,
-		     &(struct budget_usage){.time = run.now,
+		take(&(struct budget_usage){.time = run.now,
 					    .cpu = 0.009,
 					    .cpu_by = {[BUDGET_PART_TICKS] = 0.002,
 						       [BUDGET_PART_COLLECTOR] = 0.007}},
 		     &step);
-	assert_int_equal(state_of(&run).hz, 19);
+	assert_int_equal(current().hz, 19);
 	for (int i = 0; i < 360; i++) {
-		double rate = state_of(&run).hz / 19.0;
+		double rate = current().hz / 19.0;
 		struct budget_usage usage = {
 			.time = run.now,
 			.cpu_by = {[BUDGET_PART_TICKS] = 0.0003 * rate,
@@ -336,20 +332,18 @@ TEST(the_rate_is_raised_only_as_the_budget_permits)
 		for (int part = 0; part < BUDGET_PART_COUNT; part++)
 			usage.cpu += usage.cpu_by[part];
 		assert_true(usage.cpu < 0.005);
-		take(&run, &usage, &step);
+		take(&usage, &step);
 		/* at 47 Hz it takes 76 % of the budget, at 97 it would be 113 % */
-		assert_int_equal(state_of(&run).hz, i < 30 ? state_of(&run).hz : 47);
+		assert_int_equal(current().hz, i < 30 ? current().hz : 47);
 	}
-	budget__free(run.budget);
 }
 
 /* Names are put off after the rate was lowered, and save enough for it: it does not wait for them to come back. */
 TEST(the_rate_is_raised_while_names_stay_deferred)
 {
-	struct run run = start(0.005, 0, 97);
-
+	start(0.005, 0, 97);
 	for (int i = 0; i < 200; i++) {
-		struct budget_state state = state_of(&run);
+		struct budget_state state = current();
 		struct budget_usage usage = {.time = run.now};
 		enum budget_step step;
 
@@ -362,34 +356,32 @@ TEST(the_rate_is_raised_while_names_stay_deferred)
 		usage.cpu_by[BUDGET_PART_COLLECTOR] = i < 60 ? 0.0041 : 0;
 		for (int part = 0; part < BUDGET_PART_COUNT; part++)
 			usage.cpu += usage.cpu_by[part];
-		take(&run, &usage, &step);
+		take(&usage, &step);
 		if (i == 59)
-			assert_int_equal(state_of(&run).hz, 19);
+			assert_int_equal(current().hz, 19);
 	}
-	assert_false(state_of(&run).allowed[BUDGET_STEP_NEW_FILES]);
-	assert_int_equal(state_of(&run).hz, 47);
-	budget__free(run.budget);
+	assert_false(current().allowed[BUDGET_STEP_NEW_FILES]);
+	assert_int_equal(current().hz, 47);
 }
 
 /* It was too much several times: a higher rate waits for five minutes then, not for an hour. */
 TEST(a_rate_lowered_often_is_raised_within_ten_minutes)
 {
 	const struct load heavy = {.by_hz = 0.02}, light = {.by_hz = 0.0005};
-	struct run run = start(0.005, 0, 97);
 	unsigned int low = 0;
 
+	start(0.005, 0, 97);
 	for (int i = 0; i < 10; i++) {
-		live_with(&run, &heavy, 240);
-		live_with(&run, &light, 240);
+		live_with(&heavy, 240);
+		live_with(&light, 240);
 	}
-	live_with(&run, &heavy, 240);
-	assert_true(state_of(&run).hz < 47);
-	while (state_of(&run).hz < 47) {
-		live_with(&run, &light, 10);
+	live_with(&heavy, 240);
+	assert_true(current().hz < 47);
+	while (current().hz < 47) {
+		live_with(&light, 10);
 		low += 10;
 	}
 	assert_true(low <= 2 * 300);
-	budget__free(run.budget);
 }
 
 /* A load that fits at 19 Hz and not at 47: it stays there. */
@@ -399,18 +391,17 @@ TEST(changes_are_rare_under_a_steady_load)
 		const struct load load = {.fixed = 0.0005,
 					  .by_hz = by_hz,
 					  .by_step = {[BUDGET_STEP_DEBUG_INFO] = 0.0003}};
-		struct run run = start(0.005, 0, 97);
 		unsigned int settled;
 
-		live_with(&run, &load, 600);
+		start(0.005, 0, 97);
+		live_with(&load, 600);
 		settled = run.changes;
-		live_with(&run, &load, 24 * 3600);
+		live_with(&load, 24 * 3600);
 		/* the one that costs nothing it may try again, seldomer and seldomer */
 		assert_true(run.changes - settled <= 2 * 27);
-		if (cost(&run, &load).cpu > 0.005)
-			assert_int_equal(state_of(&run).hz, 7);
+		if (cost(&load).cpu > 0.005)
+			assert_int_equal(current().hz, 7);
 		assert_true(run.least_hz >= 7);
-		budget__free(run.budget);
 	}
 }
 
@@ -418,77 +409,72 @@ TEST(changes_are_rare_under_a_steady_load)
 TEST(retries_of_a_costly_step_become_hourly)
 {
 	const struct load load = {.fixed = 0.0001, .by_step = {[BUDGET_STEP_NEW_FILES] = 0.02}};
-	struct run run = start(0.005, 0, 97);
 
-	live_with(&run, &load, 3600);
+	start(0.005, 0, 97);
+	live_with(&load, 3600);
 	assert_true(run.backs >= 2 && run.backs <= 6);
 	run.backs = 0;
-	live_with(&run, &load, 24 * 3600);
+	live_with(&load, 24 * 3600);
 	assert_in_range(run.backs, 20, 25); /* once an hour */
-	budget__free(run.budget);
 }
 
 TEST(a_long_calm_resets_the_wait_of_a_step)
 {
 	const struct load heavy = {.by_step = {[BUDGET_STEP_NEW_FILES] = 0.02}},
 			  light = {.fixed = 0.0001};
-	struct run run = start(0.005, 0, 97);
 
+	start(0.005, 0, 97);
 	for (int i = 0; i < 20; i++) {
-		live_with(&run, &heavy, 50);
-		assert_int_equal(state_of(&run).level, 1);
-		live_with(&run, &light, 1200);
-		assert_int_equal(state_of(&run).level, 0);
+		live_with(&heavy, 50);
+		assert_int_equal(current().level, 1);
+		live_with(&light, 1200);
+		assert_int_equal(current().level, 0);
 	}
 	assert_int_equal(run.backs, 20);
-	budget__free(run.budget);
 }
 
 TEST(memory_over_its_limit_takes_a_step)
 {
-	struct run run = start(0, 100u << 20, 97);
-
-	measure(&run, 5, 90u << 20);
-	assert_false(state_of(&run).over);
-	measure(&run, 5, 101u << 20);
-	assert_int_equal(measure(&run, 5, 101u << 20), BUDGET_DOWN);
+	start(0, 100u << 20, 97);
+	measure(5, 90u << 20);
+	assert_false(current().over);
+	measure(5, 101u << 20);
+	assert_int_equal(measure(5, 101u << 20), BUDGET_DOWN);
 	for (int i = 0; i < 100; i++)
-		measure(&run, 5, 80u << 20);
-	assert_int_equal(state_of(&run).level, 1);
+		measure(5, 80u << 20);
+	assert_int_equal(current().level, 1);
 	for (int i = 0; i < 9; i++)
-		measure(&run, 5, 70u << 20);
-	assert_int_equal(state_of(&run).level, 0);
-	budget__free(run.budget);
+		measure(5, 70u << 20);
+	assert_int_equal(current().level, 0);
 }
 
 /* What saves no memory has nothing to do with it. */
 TEST(memory_use_neither_lowers_nor_holds_back_the_rate)
 {
 	struct load load = {.by_hz = 0.008, .memory = 85u << 20};
-	struct run run = start(0.005, 100u << 20, 97);
 
-	live_with(&run, &load, 600);
-	assert_int_equal(state_of(&run).hz, 47);
+	start(0.005, 100u << 20, 97);
+	live_with(&load, 600);
+	assert_int_equal(current().hz, 47);
 	load.by_hz = 0.001;
-	live_with(&run, &load, 600);
-	assert_int_equal(state_of(&run).hz, 97);
-	assert_int_equal(state_of(&run).level, 0);
+	live_with(&load, 600);
+	assert_int_equal(current().hz, 97);
+	assert_int_equal(current().level, 0);
 
 	load.memory = 120u << 20;
-	live_with(&run, &load, 3600);
+	live_with(&load, 3600);
 	assert_int_equal(run.least_hz, 47);
-	assert_int_equal(state_of(&run).hz, 97);
-	assert_true(state_of(&run).allowed[BUDGET_STEP_EARLY_TICKS]);
-	assert_false(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
+	assert_int_equal(current().hz, 97);
+	assert_true(current().allowed[BUDGET_STEP_EARLY_TICKS]);
+	assert_false(current().allowed[BUDGET_STEP_TABLE_BUILDS]);
 	/* also while it is over its limit */
 	load.by_hz = 0.008;
-	live_with(&run, &load, 600);
-	assert_int_equal(state_of(&run).hz, 47);
+	live_with(&load, 600);
+	assert_int_equal(current().hz, 47);
 	load.by_hz = 0.001;
-	live_with(&run, &load, 600);
-	assert_int_equal(state_of(&run).hz, 97);
-	assert_int_equal(state_of(&run).level, 5);
-	budget__free(run.budget);
+	live_with(&load, 600);
+	assert_int_equal(current().hz, 97);
+	assert_int_equal(current().level, 5);
 }
 
 /* Steps for memory are taken where none is left for the CPU, too, and do not hold back the others. */
@@ -496,67 +482,64 @@ TEST(steps_for_memory_and_cpu_are_independent)
 {
 	struct load load = {
 		.by_hz = 0.1, .memory = 120u << 20, .by_step = {[BUDGET_STEP_NEW_FILES] = 0.004}};
-	struct run run = start(0.005, 100u << 20, 97);
 
-	live_with(&run, &load, 3600);
-	assert_int_equal(state_of(&run).hz, 7);
-	assert_false(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
+	start(0.005, 100u << 20, 97);
+	live_with(&load, 3600);
+	assert_int_equal(current().hz, 7);
+	assert_false(current().allowed[BUDGET_STEP_TABLE_BUILDS]);
 	load = (struct load){.memory = 90u << 20};
-	live_with(&run, &load, 3600);
-	assert_int_equal(state_of(&run).hz, 97);
-	assert_true(state_of(&run).allowed[BUDGET_STEP_NEW_FILES]);
-	assert_false(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
+	live_with(&load, 3600);
+	assert_int_equal(current().hz, 97);
+	assert_true(current().allowed[BUDGET_STEP_NEW_FILES]);
+	assert_false(current().allowed[BUDGET_STEP_TABLE_BUILDS]);
 	load.memory = 70u << 20;
-	live_with(&run, &load, 3600);
-	assert_int_equal(state_of(&run).level, 0);
-	budget__free(run.budget);
+	live_with(&load, 3600);
+	assert_int_equal(current().level, 0);
 }
 
 /* A rate that has to wait holds no step for memory back, and no step is missing meanwhile. */
 TEST(memory_steps_are_taken_while_the_rate_waits)
 {
-	struct run run = start(0.005, 100u << 20, 97);
 	struct budget_stats stats;
 
-	measure(&run, 0.008, 90u << 20);
-	assert_int_equal(measure(&run, 0.008, 101u << 20), BUDGET_DOWN);
-	assert_int_equal(state_of(&run).hz, 97);
-	measure(&run, 0.008, 90u << 20);
-	measure(&run, 0.008, 90u << 20);
-	assert_int_equal(measure(&run, 0.008, 90u << 20), BUDGET_SAME);
+	start(0.005, 100u << 20, 97);
+	measure(0.008, 90u << 20);
+	assert_int_equal(measure(0.008, 101u << 20), BUDGET_DOWN);
+	assert_int_equal(current().hz, 97);
+	measure(0.008, 90u << 20);
+	measure(0.008, 90u << 20);
+	assert_int_equal(measure(0.008, 90u << 20), BUDGET_SAME);
 	budget__stats(run.budget, &stats);
 	assert_int_equal(stats.over_at_floor, 0);
-	assert_int_equal(measure(&run, 0.008, 90u << 20), BUDGET_DOWN);
-	assert_int_equal(state_of(&run).hz, 47);
-	budget__free(run.budget);
+	assert_int_equal(measure(0.008, 90u << 20), BUDGET_DOWN);
+	assert_int_equal(current().hz, 47);
 }
 
 TEST(without_limits_no_step_is_taken)
 {
-	struct run run = start(0, 0, 97);
-
+	start(0, 0, 97);
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(measure(&run, 64, 1ull << 40), BUDGET_SAME);
-	budget__free(run.budget);
+		assert_int_equal(measure(64, 1ull << 40), BUDGET_SAME);
 }
 
 TEST(changed_limits_do_not_raise_a_lowered_rate)
 {
 	const struct budget_options more = {.cpu = 0.05, .hz = 19},
 				    less = {.cpu = 0.001, .hz = 199, .visits = 10};
-	struct run run = start(0.005, 0, 97);
 
+	start(0.005, 0, 97);
 	for (int i = 0; i < 100; i++)
-		measure(&run, 0.04, 0);
-	assert_int_equal(state_of(&run).hz, 7);
+		measure(0.04, 0);
+	assert_int_equal(current().hz, 7);
 	budget__set(run.budget, &more);
-	assert_int_equal(state_of(&run).level, 1);
-	assert_int_equal(state_of(&run).hz, 7);
+	assert_int_equal(current().level, 1);
+	assert_int_equal(current().hz, 7);
 	for (int i = 0; i < 100; i++)
-		measure(&run, 0.001, 0);
-	assert_int_equal(state_of(&run).hz, 19);
+		measure(0.001, 0);
+	assert_int_equal(current().hz, 19);
 	budget__set(run.budget, &less);
-	assert_int_equal(state_of(&run).hz, 199);
-	assert_int_equal(state_of(&run).levels, BUDGET_STEP_COUNT);
-	budget__free(run.budget);
+	assert_int_equal(current().hz, 199);
+	assert_int_equal(current().levels, BUDGET_STEP_COUNT);
 }
+
+EACH_TEST_WITH(NULL, tear_down);
