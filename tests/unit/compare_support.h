@@ -192,21 +192,37 @@ static const struct profile *record(struct fixture *f, const struct program *pro
 
 /* ---- comparing them -------------------------------------------------------------------------- */
 
-struct trial {
+/* The latest comparison. */
+static struct {
 	struct comparison *c;
 	const struct compare_result *result;
-};
+} t;
+
+static int free_trial(void **state)
+{
+	(void)state;
+	comparison__free(t.c);
+	t.c = NULL;
+	t.result = NULL;
+	return 0;
+}
+
+static void begin_trial(void)
+{
+	free_trial(NULL);
+	t.c = comparison__new();
+	assert_non_null(t.c);
+}
 
 static const struct compare_options sampling_only = {.view = COMPARE_SHARE, .run_noise = 0};
 
-static struct trial compare_files(const struct program *old, const struct program *new,
-				  const size_t files[COMPARE_SIDES], const struct recording *r,
-				  const struct compare_options *options)
+static void compare_files(const struct program *old, const struct program *new,
+			  const size_t files[COMPARE_SIDES], const struct recording *r,
+			  const struct compare_options *options)
 {
-	struct trial t = {.c = comparison__new()};
 	struct failure failure = {};
 
-	assert_non_null(t.c);
+	begin_trial();
 	for (int side = 0; side < COMPARE_SIDES; side++)
 		for (size_t i = 0; i < files[side]; i++) {
 			struct fixture f;
@@ -219,16 +235,14 @@ static struct trial compare_files(const struct program *old, const struct progra
 		}
 	if (comparison__finish(t.c, options, &t.result, &failure))
 		fail_msg("%s", failure.what);
-	return t;
 }
 
 /* One file a side. If it fails, there is no result. */
-static struct trial compare_two(const struct program *new, const struct recording *old_run,
-				const struct recording *new_run,
-				const struct compare_options *options, struct failure *failure)
+static void compare_two(const struct program *new, const struct recording *old_run,
+			const struct recording *new_run, const struct compare_options *options,
+			struct failure *failure)
 {
-	struct trial t = {.c = comparison__new()};
-
+	begin_trial();
 	for (int side = 0; side < COMPARE_SIDES; side++) {
 		struct fixture f;
 		const struct profile *p = record(&f, side ? new : &base, side ? new_run : old_run);
@@ -239,41 +253,40 @@ static struct trial compare_two(const struct program *new, const struct recordin
 	}
 	if (comparison__finish(t.c, options, &t.result, failure))
 		t.result = NULL;
-	return t;
 }
 
-static struct trial compare(const struct program *old, const struct program *new, size_t files,
-			    const struct recording *r, const struct compare_options *options)
+static void compare(const struct program *old, const struct program *new, size_t files,
+		    const struct recording *r, const struct compare_options *options)
 {
 	const size_t both[COMPARE_SIDES] = {files, files};
 
-	return compare_files(old, new, both, r, options);
+	compare_files(old, new, both, r, options);
 }
 
-static const struct compare_test *test_of(const struct trial *t, const char *function)
+static const struct compare_test *test_of(const char *function)
 {
-	for (size_t i = 0; i < t->result->test_count; i++)
-		if (!t->result->tests[i].is_self &&
-		    !strcmp(comparison__name(t->c, t->result->tests[i].function), function))
-			return &t->result->tests[i];
+	for (size_t i = 0; i < t.result->test_count; i++)
+		if (!t.result->tests[i].is_self &&
+		    !strcmp(comparison__name(t.c, t.result->tests[i].function), function))
+			return &t.result->tests[i];
 	fail_msg("%s is not tested", function);
 	return NULL;
 }
 
-static const struct compare_row *row_of(const struct trial *t, const char *function)
+static const struct compare_row *row_of(const char *function)
 {
-	for (size_t i = 0; i < t->result->row_count; i++) {
-		const struct compare_row *row = &t->result->rows[i];
+	for (size_t i = 0; i < t.result->row_count; i++) {
+		const struct compare_row *row = &t.result->rows[i];
 
-		if (!strcmp(comparison__name(t->c, t->result->tests[row->test].function), function))
+		if (!strcmp(comparison__name(t.c, t.result->tests[row->test].function), function))
 			return row;
 	}
 	return NULL;
 }
 
-static bool has_alarm(const struct trial *t)
+static bool has_alarm(void)
 {
-	return t->result->row_count || t->result->tests[0].found;
+	return t.result->row_count || t.result->tests[0].found;
 }
 
 #endif

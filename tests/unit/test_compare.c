@@ -26,10 +26,8 @@ static unsigned int alarms(unsigned int pairs, size_t files, const struct record
 	unsigned int count = 0;
 
 	for (unsigned int i = 0; i < pairs; i++) {
-		struct trial t = compare(&base, &base, files, r, options);
-
-		count += has_alarm(&t);
-		comparison__free(t.c);
+		compare(&base, &base, files, r, options);
+		count += has_alarm();
 	}
 	return count;
 }
@@ -74,10 +72,8 @@ TEST(hundreds_of_small_functions_raise_few_alarms)
 		program.parts[i] = (struct part){paths[i], 1};
 	}
 	for (unsigned int i = 0; i < PAIRS(200); i++) {
-		struct trial t = compare(&program, &program, 3 + i % 2, &small, &sampling_only);
-
-		found[i % 2] += has_alarm(&t);
-		comparison__free(t.c);
+		compare(&program, &program, 3 + i % 2, &small, &sampling_only);
+		found[i % 2] += has_alarm();
 	}
 	print_message("many functions: alarms with three files %u of 100, with four %u of 100\n",
 		      found[0], found[1]);
@@ -99,15 +95,13 @@ TEST(run_noise_is_measured_on_the_larger_side)
 	for (int view = 0; view < 2; view++)
 		for (unsigned int i = 0; i < PAIRS(100); i++) {
 			const size_t files[] = {6, 1 + i % 2};
-			struct trial t = compare_files(&base, &base, files, &noisy, &views[view]);
 
+			compare_files(&base, &base, files, &noisy, &views[view]);
 			assert_true(!t.result->noise_assumed && t.result->noise_files == 6);
 			noise[view] += t.result->run_noise / 100;
-			alarms_of[view] += has_alarm(&t);
-			comparison__free(t.c);
-			t = compare_files(&base, &slow, files, &noisy, &views[view]);
-			found[view] += row_of(&t, "header") != NULL;
-			comparison__free(t.c);
+			alarms_of[view] += has_alarm();
+			compare_files(&base, &slow, files, &noisy, &views[view]);
+			found[view] += row_of("header") != NULL;
 		}
 	print_message(
 		"noise measured on one side: %.3f and %.3f, alarms %u and %u of 100, four times "
@@ -133,11 +127,13 @@ static struct hits hits(unsigned int pairs, double factor, const struct recordin
 	struct hits h = {};
 
 	for (unsigned int i = 0; i < pairs; i++) {
-		struct trial t = compare(&base, &slow, 1, r, r->has_cpu ? &work : &sampling_only);
-		const struct compare_test *test = test_of(&t, "header");
-		const struct compare_row *row = row_of(&t, "header");
+		const struct compare_test *test;
+		const struct compare_row *row;
 		uint32_t path[8];
 
+		compare(&base, &slow, 1, r, r->has_cpu ? &work : &sampling_only);
+		test = test_of("header");
+		row = row_of("header");
 		assert_int_equal(compare_rule__parse(&rule, "function header > 0.1%"), 0);
 		h.ruled += compare_rule__apply(&rule, t.c, t.result).answer == COMPARE_WORSE;
 		h.covered += test->relative_low <= factor - 1 && factor - 1 <= test->relative_high;
@@ -147,7 +143,6 @@ static struct hits hits(unsigned int pairs, double factor, const struct recordin
 			assert_int_equal(comparison__path(t.c, row->node, path, 8), 4);
 			assert_string_equal(comparison__name(t.c, path[2]), "parse");
 		}
-		comparison__free(t.c);
 	}
 	return h;
 }
@@ -200,13 +195,13 @@ static void assert_moved_only(const struct program *old, const struct program *n
 	unsigned int slower = 0;
 
 	for (int i = 0; i < 100; i++) {
-		struct trial t = compare(old, new, 1, &minute, &sampling_only);
+		const struct compare_row *row, *above;
 
-		const struct compare_row *row = row_of(&t, function), *above = row_of(&t, caller);
-
+		compare(old, new, 1, &minute, &sampling_only);
+		row = row_of(function);
+		above = row_of(caller);
 		slower += (row && row->verdict != COMPARE_IS_MOVED) ||
 			  (above && above->verdict != COMPARE_IS_MOVED);
-		comparison__free(t.c);
 	}
 	print_message("%s: not moved in %u of 100\n", function, slower);
 	assert_true(slower <= 2);
@@ -233,34 +228,29 @@ TEST(one_slow_function_makes_no_other_faster)
 {
 	const struct program slow = changed("main;run;parse;header", 10);
 	const struct recording minute = {.samples = 59940, .untimed = true};
-	struct trial t;
 
 	random_state = 1234567;
-	t = compare(&base, &slow, 1, &minute, &sampling_only);
+	compare(&base, &slow, 1, &minute, &sampling_only);
 	assert_int_equal(t.result->row_count, 1);
 	assert_int_equal(t.result->rows[0].verdict, COMPARE_IS_SLOWER);
-	assert_non_null(row_of(&t, "header"));
+	assert_non_null(row_of("header"));
 	assert_near(t.result->tests[0].relative, 0.45, 0.1);
-	assert_near(test_of(&t, "header")->relative, 9, 0.1);
-	comparison__free(t.c);
+	assert_near(test_of("header")->relative, 9, 0.1);
 }
 
 TEST(added_and_removed_functions_are_new_and_gone)
 {
 	struct program more = base;
 	const struct recording minute = {.samples = 59940, .untimed = true};
-	struct trial t;
 
 	random_state = 7654321;
 	more.parts[more.count++] = (struct part){"main;run;verify", 0.10};
-	t = compare(&base, &more, 1, &minute, &sampling_only);
-	assert_non_null(row_of(&t, "verify"));
-	assert_int_equal(row_of(&t, "verify")->verdict, COMPARE_IS_NEW);
-	comparison__free(t.c);
-	t = compare(&more, &base, 1, &minute, &sampling_only);
-	assert_non_null(row_of(&t, "verify"));
-	assert_int_equal(row_of(&t, "verify")->verdict, COMPARE_IS_GONE);
-	comparison__free(t.c);
+	compare(&base, &more, 1, &minute, &sampling_only);
+	assert_non_null(row_of("verify"));
+	assert_int_equal(row_of("verify")->verdict, COMPARE_IS_NEW);
+	compare(&more, &base, 1, &minute, &sampling_only);
+	assert_non_null(row_of("verify"));
+	assert_int_equal(row_of("verify")->verdict, COMPARE_IS_GONE);
 }
 
 /* Four functions that call each other all take longer: of the circle one is a row. */
@@ -277,15 +267,13 @@ TEST(a_cycle_of_slower_functions_is_one_row)
 	static const struct compare_options second = {.view = COMPARE_SECOND, .run_noise = 0};
 	const struct recording minute = {.samples = 20000};
 	struct program slow = old;
-	struct trial t;
 
 	random_state = 314159;
 	for (int i = 0; i < 4; i++)
 		slow.parts[i].cost *= 2;
-	t = compare(&old, &slow, 1, &minute, &second);
+	compare(&old, &slow, 1, &minute, &second);
 	assert_int_equal(t.result->row_count, 1);
 	assert_int_equal(t.result->rows[0].verdict, COMPARE_IS_SLOWER);
-	comparison__free(t.c);
 }
 
 /* In one of five callers, and there alone, as much own code is gone as the function has more. It has not moved. */
@@ -304,24 +292,22 @@ TEST(a_function_slower_in_all_callers_is_not_moved)
 	static const struct compare_options second = {.view = COMPARE_SECOND, .run_noise = 0};
 	const struct recording minute = {.samples = 20000};
 	struct program slow = old;
-	struct trial t;
 
 	random_state = 271828;
 	for (int i = 0; i < 5; i++)
 		slow.parts[i].cost *= 2;
 	slow.parts[5].cost -= slow.parts[0].cost / 2;
-	t = compare(&old, &slow, 1, &minute, &second);
-	assert_non_null(row_of(&t, "helper"));
-	assert_int_equal(row_of(&t, "helper")->verdict, COMPARE_IS_SLOWER);
-	comparison__free(t.c);
+	compare(&old, &slow, 1, &minute, &second);
+	assert_non_null(row_of("helper"));
+	assert_int_equal(row_of("helper")->verdict, COMPARE_IS_SLOWER);
 }
 
-static void assert_cannot_tell(const struct trial *t)
+static void assert_cannot_tell(void)
 {
 	struct compare_rule rule;
 
 	assert_int_equal(compare_rule__parse(&rule, "total > 2%"), 0);
-	assert_int_equal(compare_rule__apply(&rule, t->c, t->result).answer, COMPARE_CANNOT_TELL);
+	assert_int_equal(compare_rule__apply(&rule, t.c, t.result).answer, COMPARE_CANNOT_TELL);
 }
 
 /* One in five stacks of one side is cut, or half of its samples are lost: no verdict. */
@@ -338,15 +324,12 @@ TEST(cut_stacks_or_lost_samples_prevent_a_verdict)
 
 	random_state = 99;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct trial t = compare_two(&slow, &whole, &cases[i].damaged, &sampling_only,
-					     &failure);
-
+		compare_two(&slow, &whole, &cases[i].damaged, &sampling_only, &failure);
 		assert_non_null(t.result);
 		assert_true(t.result->refused && t.result->refused_for == cases[i].doubt);
 		for (size_t k = 0; k < t.result->row_count; k++)
 			assert_int_equal(t.result->rows[k].verdict, COMPARE_IS_UNCLEAR);
-		assert_cannot_tell(&t);
-		comparison__free(t.c);
+		assert_cannot_tell();
 	}
 }
 
@@ -357,14 +340,12 @@ TEST(a_mostly_idle_program_has_few_lost_ticks)
 	const struct recording whole = {.samples = 6000};
 	const struct recording quiet = {.samples = 6000, .lost = 0.35, .others = 60};
 	struct failure failure = {};
-	struct trial t;
 
 	random_state = 99;
-	t = compare_two(&slow, &whole, &quiet, &sampling_only, &failure);
+	compare_two(&slow, &whole, &quiet, &sampling_only, &failure);
 	assert_non_null(t.result);
 	assert_false(t.result->refused);
 	assert_true(t.result->side[COMPARE_NEW].doubt[COMPARE_DOUBT_LOST] < 0.01);
-	comparison__free(t.c);
 }
 
 /* A neighbour of NEW takes its caches: all of it takes a tenth longer. One run a side cannot show that it is the program. */
@@ -382,12 +363,10 @@ TEST(a_uniformly_slower_single_run_is_inconclusive)
 		loaded.parts[i].cost *= 1.1;
 	for (int view = 0; view < 2; view++)
 		for (unsigned int i = 0; i < 100; i++) {
-			struct trial t = compare_two(&loaded, &one, &one, &views[view], &failure);
-
+			compare_two(&loaded, &one, &one, &views[view], &failure);
 			assert_non_null(t.result);
-			alarms_of[view] += has_alarm(&t);
-			assert_cannot_tell(&t);
-			comparison__free(t.c);
+			alarms_of[view] += has_alarm();
+			assert_cannot_tell();
 		}
 	print_message("a neighbour's load on one side: verdicts in %u and %u of 100\n",
 		      alarms_of[0], alarms_of[1]);
@@ -413,12 +392,12 @@ TEST(only_well_formed_rules_are_parsed)
 	assert_true(!rule.is_total && rule.tolerance == 0.05);
 }
 
-static enum compare_answer answer(const struct trial *t, const char *text)
+static enum compare_answer answer(const char *text)
 {
 	struct compare_rule rule;
 
 	assert_int_equal(compare_rule__parse(&rule, text), 0);
-	return compare_rule__apply(&rule, t->c, t->result).answer;
+	return compare_rule__apply(&rule, t.c, t.result).answer;
 }
 
 TEST(a_rule_near_the_measured_change_cannot_be_decided)
@@ -427,23 +406,21 @@ TEST(a_rule_near_the_measured_change_cannot_be_decided)
 	const struct recording minute = {.samples = 59940, .untimed = true};
 	struct compare_ruling ruling;
 	struct compare_rule rule;
-	struct trial t;
 
 	random_state = 4242;
-	t = compare(&base, &slow, 1, &minute, &sampling_only);
-	assert_int_equal(answer(&t, "function header > 20%"), COMPARE_WORSE);
-	assert_int_equal(answer(&t, "function head* > 20%"), COMPARE_WORSE);
-	assert_int_equal(answer(&t, "function header > 80%"), COMPARE_NOT_WORSE);
-	assert_int_equal(answer(&t, "function body > 10%"), COMPARE_NOT_WORSE);
-	assert_int_equal(answer(&t, "function nothing > 10%"), COMPARE_CANNOT_TELL);
-	assert_int_equal(answer(&t, "function header > 50%"), COMPARE_CANNOT_TELL);
-	assert_int_equal(answer(&t, "total > 1%"), COMPARE_WORSE);
-	assert_int_equal(answer(&t, "total > 5%"), COMPARE_NOT_WORSE);
+	compare(&base, &slow, 1, &minute, &sampling_only);
+	assert_int_equal(answer("function header > 20%"), COMPARE_WORSE);
+	assert_int_equal(answer("function head* > 20%"), COMPARE_WORSE);
+	assert_int_equal(answer("function header > 80%"), COMPARE_NOT_WORSE);
+	assert_int_equal(answer("function body > 10%"), COMPARE_NOT_WORSE);
+	assert_int_equal(answer("function nothing > 10%"), COMPARE_CANNOT_TELL);
+	assert_int_equal(answer("function header > 50%"), COMPARE_CANNOT_TELL);
+	assert_int_equal(answer("total > 1%"), COMPARE_WORSE);
+	assert_int_equal(answer("total > 5%"), COMPARE_NOT_WORSE);
 	assert_int_equal(compare_rule__parse(&rule, "function body > 2%"), 0);
 	ruling = compare_rule__apply(&rule, t.c, t.result);
 	assert_int_equal(ruling.answer, COMPARE_CANNOT_TELL);
 	assert_true(ruling.samples_needed > 59940 && ruling.runs_needed >= 3);
-	comparison__free(t.c);
 }
 
 /* ---- what cannot be compared ----------------------------------------------------------------- */
@@ -486,17 +463,14 @@ TEST(different_events_are_refused_unless_both_are_clocks)
 	const struct recording task = {.samples = 1000, .event = "task-clock"};
 	const struct recording cycles = {.samples = 1000, .event = "cycles"};
 	struct failure failure = {};
-	struct trial t;
 
 	random_state = 6;
-	t = compare_two(&base, &clock, &task, &sampling_only, &failure);
+	compare_two(&base, &clock, &task, &sampling_only, &failure);
 	assert_non_null(t.result);
-	comparison__free(t.c);
-	t = compare_two(&base, &clock, &cycles, &sampling_only, &failure);
+	compare_two(&base, &clock, &cycles, &sampling_only, &failure);
 	assert_null(t.result);
 	if (!strstr(failure.what, "of the event cpu-clock") || !strstr(failure.what, "of cycles"))
 		fail_msg("%s", failure.what);
-	comparison__free(t.c);
 }
 
 /* A tenth of the rate: the same values, with larger errors. */
@@ -509,13 +483,11 @@ TEST(a_lower_sampling_rate_gives_the_same_values)
 
 	random_state = 2718281828u;
 	for (unsigned int i = 0; i < 200; i++) {
-		struct trial t = compare_two(&base, &often, &rare, &run, &failure);
-
+		compare_two(&base, &often, &rare, &run, &failure);
 		assert_non_null(t.result);
-		found += has_alarm(&t);
+		found += has_alarm();
 		assert_near(t.result->tests[0].side[COMPARE_NEW].value, 6e9, 1e-6);
-		assert_near(test_of(&t, "body")->side[COMPARE_NEW].value, 1.2e9, 0.5);
-		comparison__free(t.c);
+		assert_near(test_of("body")->side[COMPARE_NEW].value, 1.2e9, 0.5);
 	}
 	print_message("999 Hz against 100 Hz: alarms %u of 200\n", found);
 	assert_true(found <= 10);
@@ -527,13 +499,12 @@ TEST(different_kernels_are_noted_in_the_output)
 	const struct recording old = {.samples = 1000, .kernel = "6.1.0"};
 	const struct recording new = {.samples = 1000, .kernel = "6.12.0"};
 	struct failure failure = {};
-	struct trial t;
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	random_state = 8;
-	t = compare_two(&base, &old, &new, &sampling_only, &failure);
+	compare_two(&base, &old, &new, &sampling_only, &failure);
 	assert_non_null(t.result);
 	assert_int_equal(
 		compare_write_text(
@@ -543,14 +514,12 @@ TEST(different_kernels_are_noted_in_the_output)
 	fclose(out);
 	assert_non_null(strstr(text, "note: the kernels differ"));
 	free(text);
-	comparison__free(t.c);
 }
 
 /* Both sides as one profile have all samples and all CPU time of each file; a side's values add up to its whole. */
 TEST(a_profile_of_both_sides_has_all_their_samples)
 {
 	const struct recording one = {.samples = 3000};
-	struct trial t;
 
 	random_state = 7;
 	for (size_t files = 1; files <= 3; files += 2) {
@@ -558,7 +527,7 @@ TEST(a_profile_of_both_sides_has_all_their_samples)
 		const struct profile *p;
 		double sum[COMPARE_SIDES] = {};
 
-		t = compare(&base, &base, files, &one, &sampling_only);
+		compare(&base, &base, files, &one, &sampling_only);
 		assert_int_equal(comparison__build_profile(t.c, true, b), 0);
 		assert_int_equal(profile_builder__finish(b, &p, NULL, 0), 0);
 		assert_int_equal(p->thread_count, 2 * files + 1);
@@ -577,6 +546,7 @@ TEST(a_profile_of_both_sides_has_all_their_samples)
 		for (int i = 0; i < COMPARE_SIDES; i++)
 			assert_near(sum[i], t.result->tests[0].side[i].value, 1e-9);
 		profile_builder__free(b);
-		comparison__free(t.c);
 	}
 }
+
+EACH_TEST_WITH(NULL, free_trial);
