@@ -113,8 +113,8 @@ int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *con
 
 	*result = (struct proc_maps_result){};
 	*tid = pid;
-	exec_name__read(dir, result->name);
 	result->began = monotonic_ns();
+	exec_name__read(dir, result->name);
 	err = read_text(&text, "maps");
 	if (!err && !result->lines)
 		err = read_threads(&text, tid);

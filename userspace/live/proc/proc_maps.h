@@ -23,7 +23,7 @@ struct proc_maps_result {
 	size_t lines;	  /* of all mappings; 0: the process is gone, or not all were read */
 	bool sink_failed; /* the error is what `take` has returned */
 	char name[PROC_COMM_SIZE]; /* of its program (live/proc/exec_name.h); "": unknown */
-	uint64_t began, ended;	   /* CLOCK_MONOTONIC ns: each line is of a time in between */
+	uint64_t began, ended;	   /* CLOCK_MONOTONIC ns: all of it is of times in between */
 };
 
 /*
