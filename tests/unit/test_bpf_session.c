@@ -30,7 +30,8 @@ struct sample {
 	uint8_t user_end, from_user;
 };
 
-struct recording {
+/* Of the running test. */
+static struct recording {
 	struct bpf_session *session;
 	struct clock clock;
 	size_t count;
@@ -38,12 +39,36 @@ struct recording {
 	size_t events[64];   /* by type */
 	uint64_t exited_cpu; /* sum of EVENT_THREAD_CPU */
 	uint64_t lost;	     /* of EVENT_LOST of no CPU */
-};
+} * r;
+
+static struct bpf_session_options options;
+
+static int set_up(void **state)
+{
+	(void)state;
+	options = (struct bpf_session_options){
+		.target = {.mode = TARGET_PROCESSES, .inherit = true},
+		.hz = HZ,
+		.user_stacks = true,
+		.kernel_stacks = true,
+		.max_depth = 256,
+	};
+	return 0;
+}
+
+static int close_recording(void **state)
+{
+	(void)state;
+	if (r)
+		bpf_session__free(r->session);
+	free(r);
+	r = NULL;
+	return 0;
+}
 
 static int take(void *context, struct event_header *event)
 {
-	struct recording *r = context;
-
+	(void)context;
 	assert_true(event->type < 64);
 	r->events[event->type]++;
 	if (event->type == EVENT_THREAD_CPU)
@@ -77,39 +102,27 @@ static int take(void *context, struct event_header *event)
 	return 0;
 }
 
-static struct bpf_session_options defaults(void)
+static void open_recording(void)
 {
-	return (struct bpf_session_options){
-		.target = {.mode = TARGET_PROCESSES, .inherit = true},
-		.hz = HZ,
-		.user_stacks = true,
-		.kernel_stacks = true,
-		.max_depth = 256,
-	};
-}
-
-static struct recording *open_recording(const struct bpf_session_options *options)
-{
-	struct recording *r = calloc(1, sizeof(*r));
 	struct clock_anchor_event anchors[2];
 	struct failure failure = {};
 	int err;
 
 	if (geteuid()) {
 		print_message("needs root\n");
-		free(r);
 		skip();
 	}
-	err = bpf_session__open(options, &r->session, &failure);
+	close_recording(NULL);
+	r = calloc(1, sizeof(*r));
+	err = bpf_session__open(&options, &r->session, &failure);
 	if (err)
 		print_error("%s; %s\n", failure.what, failure.remedy);
 	assert_int_equal(err, 0);
 	clock__start(&r->clock, bpf_session__info(r->session)->tsc, anchors);
 	assert_int_equal(bpf_session__enable_sideband(r->session, &failure), 0);
-	return r;
 }
 
-static void start(struct recording *r)
+static void start(void)
 {
 	struct failure failure = {};
 
@@ -117,14 +130,14 @@ static void start(struct recording *r)
 }
 
 /* Disable and drain; the books of every CPU must balance. */
-static void stop(struct recording *r)
+static void stop(void)
 {
 	const struct bpf_session_info *info = bpf_session__info(r->session);
 	uint64_t received = 0;
 
 	bpf_session__disable(r->session);
 	bpf_session__disable(r->session);
-	assert_int_equal(bpf_session__drain(r->session, take, r), 0);
+	assert_int_equal(bpf_session__drain(r->session, take, NULL), 0);
 	for (uint32_t i = 0; i < info->cpus; i++) {
 		struct books_event books;
 		uint64_t sum = 0, due;
@@ -144,12 +157,6 @@ static void stop(struct recording *r)
 		received += books.received;
 	}
 	assert_int_equal(received, r->count);
-}
-
-static void close_recording(struct recording *r)
-{
-	bpf_session__free(r->session);
-	free(r);
 }
 
 static uint64_t thread_cpu(void)
@@ -178,18 +185,27 @@ static __attribute__((noinline)) uint64_t burn(uint64_t ns, int depth)
 	return spins;
 }
 
-static void a_spinner_is_seen_exactly(struct recording *r)
+/* This process, as it uses CPU time. */
+static void record_burning(uint64_t ns, int depth)
+{
+	assert_int_equal(bpf_session__add_target(r->session, getpid()), 0);
+	start();
+	burn(ns, depth);
+	stop();
+}
+
+static void assert_exact_samples_of_a_spinner(void)
 {
 	uint64_t period, first, last;
 	size_t steps = 0, deep = 0;
 	struct sample *previous = NULL;
 
 	assert_int_equal(bpf_session__add_target(r->session, getpid()), 0);
-	start(r);
+	start();
 	first = thread_cpu();
 	burn(400 * MS, DEPTH);
 	last = thread_cpu();
-	stop(r);
+	stop();
 	period = bpf_session__info(r->session)->period;
 	assert_int_equal(period, 1000000000 / HZ);
 	assert_in_range(r->count, 400 * MS / period * 8 / 10, 400 * MS / period * 12 / 10 + 5);
@@ -213,47 +229,38 @@ static void a_spinner_is_seen_exactly(struct recording *r)
 	assert_true(deep * 10 > r->count * 7);
 }
 
-TEST(exact_with_the_tsc)
+TEST(samples_are_exact_with_the_tsc)
 {
-	struct bpf_session_options options = defaults();
-	struct recording *r = open_recording(&options);
-
-	a_spinner_is_seen_exactly(r);
+	open_recording();
+	assert_exact_samples_of_a_spinner();
 	for (size_t i = 0; i < r->count; i++)
 		assert_int_equal(r->samples[i].tsc != 0, bpf_session__info(r->session)->tsc);
-	close_recording(r);
 }
 
-TEST(exact_with_the_monotonic_clock)
+TEST(samples_are_exact_with_the_monotonic_clock)
 {
-	struct bpf_session_options options = defaults();
-	struct recording *r;
-
 	options.clock = CLOCK_CHOICE_MONOTONIC;
-	r = open_recording(&options);
+	open_recording();
 	assert_false(bpf_session__info(r->session)->tsc);
 	assert_string_equal(bpf_session__info(r->session)->clock_reason, "requested");
-	a_spinner_is_seen_exactly(r);
+	assert_exact_samples_of_a_spinner();
 	for (size_t i = 0; i < r->count; i++)
 		assert_int_equal(r->samples[i].tsc, 0);
-	close_recording(r);
 }
 
 /* Of both clocks: the samples lie between the start and the stop as we see them. */
-TEST(times_are_ours)
+TEST(times_of_samples_lie_between_start_and_stop)
 {
 	for (int choice = CLOCK_CHOICE_AUTO; choice <= CLOCK_CHOICE_MONOTONIC; choice += 2) {
-		struct bpf_session_options options = defaults();
-		struct recording *r;
 		uint64_t from, to, last = 0;
 
 		options.clock = choice;
-		r = open_recording(&options);
+		open_recording();
 		bpf_session__add_target(r->session, getpid());
 		from = monotonic_ns();
-		start(r);
+		start();
 		burn(50 * MS, 1);
-		stop(r);
+		stop();
 		to = monotonic_ns();
 		assert_true(r->count > 10);
 		for (size_t i = 0; i < r->count; i++) {
@@ -262,43 +269,32 @@ TEST(times_are_ours)
 				last = r->samples[i].time;
 		}
 		assert_true(to - last < 500 * MS);
-		close_recording(r);
 	}
 }
 
-TEST(depth_is_limited)
+TEST(stacks_are_limited_in_depth)
 {
-	struct bpf_session_options options = defaults();
-	struct recording *r;
 	size_t cut = 0;
 
 	options.max_depth = 5;
 	options.kernel_stacks = false;
-	r = open_recording(&options);
-	bpf_session__add_target(r->session, getpid());
-	start(r);
-	burn(100 * MS, DEPTH);
-	stop(r);
+	open_recording();
+	record_burning(100 * MS, DEPTH);
 	for (size_t i = 0; i < r->count; i++) {
 		assert_true(r->samples[i].user_frames <= 5);
 		assert_int_equal(r->samples[i].kernel_frames, 0);
 		cut += r->samples[i].user_end == STACK_END_DEPTH;
 	}
 	assert_true(cut * 10 > r->count * 7);
-	close_recording(r);
 
 	options.user_stacks = false;
-	r = open_recording(&options);
-	bpf_session__add_target(r->session, getpid());
-	start(r);
-	burn(50 * MS, DEPTH);
-	stop(r);
+	open_recording();
+	record_burning(50 * MS, DEPTH);
 	assert_true(r->count > 0);
 	for (size_t i = 0; i < r->count; i++) {
 		assert_in_range(r->samples[i].user_frames, 0, 1); /* where it was, and no caller */
 		assert_int_equal(r->samples[i].user_end, STACK_END_DISABLED);
 	}
-	close_recording(r);
 }
 
 /* CPU time that children use, `count` of them, one after the other. */
@@ -325,17 +321,16 @@ static uint64_t children_cpu(void)
 	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ull;
 }
 
-TEST(short_children_are_seen)
+TEST(short_children_are_sampled_and_accounted)
 {
-	struct bpf_session_options options = defaults();
-	struct recording *r = open_recording(&options);
 	uint64_t expected, variance, used = children_cpu();
 	size_t of_children = 0;
 
+	open_recording();
 	bpf_session__add_target(r->session, getpid());
-	start(r);
+	start();
 	make_children(200, 500000);
-	stop(r);
+	stop();
 	for (size_t i = 0; i < r->count; i++)
 		of_children += r->samples[i].tgid != (uint32_t)getpid();
 	assert_int_equal(r->events[EVENT_THREAD_CPU], 200);
@@ -350,25 +345,22 @@ TEST(short_children_are_seen)
 	assert_true(variance <= 16 * expected);
 	assert_int_equal(bpf_session__refused_children(r->session), 0);
 	assert_int_equal(r->events[EVENT_LOST], 0);
-	close_recording(r);
 }
 
 /* On one CPU, in the smallest ring, which is not drained meanwhile. */
-TEST(losses_are_counted)
+TEST(losses_of_the_side_band_are_counted_once)
 {
-	struct bpf_session_options options = defaults();
-	struct recording *r;
 	cpu_set_t *home;
 
 	options.ring_bytes = 1;
-	r = open_recording(&options);
+	open_recording();
 	bpf_session__add_target(r->session, getpid());
-	start(r);
+	start();
 	home = save_affinity();
 	assert_true(go_to_cpu(sched_getcpu()));
 	make_children(500, 0);
 	restore_affinity(home);
-	stop(r);
+	stop();
 	assert_true(r->lost > 0);
 	assert_int_equal(r->events[EVENT_THREAD_CPU] + r->lost, 500);
 	/* damaged records as well, and each loss once */
@@ -376,49 +368,42 @@ TEST(losses_are_counted)
 	r->session->cpus[0].decoder.damaged = 2;
 	r->session->cpus[0].sideband.damaged = r->session->cpus[0].output.damaged = 1;
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(bpf_session__drain(r->session, take, r), 0);
+		assert_int_equal(bpf_session__drain(r->session, take, NULL), 0);
 	assert_int_equal(r->lost, 4);
-	close_recording(r);
 }
 
-TEST(children_are_not_followed_by_default)
+TEST(children_are_not_sampled_without_inherit)
 {
-	struct bpf_session_options options = defaults();
-	struct recording *r;
-
 	options.target.inherit = false;
-	r = open_recording(&options);
+	open_recording();
 	bpf_session__add_target(r->session, getpid());
-	start(r);
+	start();
 	make_children(4, 20 * MS);
 	burn(20 * MS, 1);
-	stop(r);
+	stop();
 	assert_true(r->count > 0);
 	for (size_t i = 0; i < r->count; i++)
 		assert_int_equal(r->samples[i].tgid, getpid());
 	assert_int_equal(r->events[EVENT_THREAD_CPU], 0);
-	close_recording(r);
 }
 
-TEST(the_whole_system_but_us)
+TEST(the_whole_system_is_sampled_except_the_caller)
 {
-	struct bpf_session_options options = defaults();
-	struct recording *r;
 	size_t of_child = 0;
 	pid_t pid;
 
 	options.target.mode = TARGET_ALL;
 	options.target.exclude_self = true;
-	r = open_recording(&options);
+	open_recording();
+	start();
 	pid = fork();
 	if (!pid) {
 		burn(100 * MS, 1);
 		_exit(0);
 	}
-	start(r);
 	burn(50 * MS, 1);
 	waitpid(pid, NULL, 0);
-	stop(r);
+	stop();
 	for (size_t i = 0; i < r->count; i++) {
 		assert_int_not_equal(r->samples[i].tgid, getpid());
 		/* an idle CPU: only what interrupts do there */
@@ -427,24 +412,18 @@ TEST(the_whole_system_but_us)
 		of_child += r->samples[i].tgid == (uint32_t)pid;
 	}
 	assert_true(of_child > 20);
-	close_recording(r);
 }
 
 /*
  * More comes in than the ring holds while it is not read: what is lost is in the books (see stop()).
  */
-TEST(a_full_ring_is_counted)
+TEST(samples_for_a_full_ring_are_counted)
 {
-	struct bpf_session_options options = defaults();
-	struct recording *r;
 	uint64_t full = 0;
 
 	options.hz = 20000; /* of 2 KB, into 8 MB */
-	r = open_recording(&options);
-	bpf_session__add_target(r->session, getpid());
-	start(r);
-	burn(500 * MS, 250);
-	stop(r);
+	open_recording();
+	record_burning(500 * MS, 250);
 	for (uint32_t i = 0; i < bpf_session__info(r->session)->cpus; i++) {
 		struct books_event books;
 
@@ -453,12 +432,10 @@ TEST(a_full_ring_is_counted)
 	}
 	assert_true(full > 100);
 	assert_true(r->count > 1000);
-	close_recording(r);
 }
 
-TEST(failures_have_words)
+TEST(failures_to_open_have_a_reason_and_a_remedy)
 {
-	struct bpf_session_options options = defaults();
 	struct bpf_session *session = NULL;
 	struct failure failure = {};
 	uint32_t no_cpu = 8000;
@@ -475,15 +452,13 @@ TEST(failures_have_words)
 	bpf_session__free(NULL);
 }
 
-TEST(programs_are_small)
+TEST(verified_programs_are_small)
 {
-	struct bpf_session_options options = defaults();
 	struct bpf_program_info programs[16];
-	struct recording *r;
 	size_t count;
 
 	options.max_depth = SAMPLE_USER_DEPTH_MAX;
-	r = open_recording(&options);
+	open_recording();
 	count = bpf_session__programs(r->session, programs, 16);
 	assert_in_range(count, 6, 8);
 	/* what the tick does not do itself it calls */
@@ -491,10 +466,9 @@ TEST(programs_are_small)
 		assert_true(programs[i].verified_insns <
 			    (strcmp(programs[i].name, "tick") ? 40000 : 20000));
 	assert_true(bpf_session__memory(r->session) > bpf_session__info(r->session)->cpus * 65536);
-	close_recording(r);
 }
 
-static uint64_t slot_of(const struct recording *r, uint32_t tgid)
+static uint64_t slot_of(uint32_t tgid)
 {
 	uint32_t slot = tgid % RUNTIME_SLOTS;
 	uint64_t count = ~0ULL;
@@ -506,27 +480,26 @@ static uint64_t slot_of(const struct recording *r, uint32_t tgid)
 }
 
 /* A process that shares its slot with one that has a runtime is looked up; the others are not. */
-TEST(runtimes_are_counted)
+TEST(processes_with_a_runtime_are_counted_by_slot)
 {
 	const struct runtime_info info = {.has = RUNTIME_PYTHON};
-	struct bpf_session_options options = defaults();
 	const uint32_t tgid = 77, other = tgid + RUNTIME_SLOTS;
-	struct recording *r;
 
-	r = open_recording(&options);
+	open_recording();
 	assert_int_equal(bpf_session__set_runtime(r->session, tgid, NULL), 0);
-	assert_int_equal(slot_of(r, tgid), 0);
+	assert_int_equal(slot_of(tgid), 0);
 	assert_int_equal(bpf_session__set_runtime(r->session, tgid, &info), 0);
 	assert_int_equal(bpf_session__set_runtime(r->session, tgid, &info), 0);
-	assert_int_equal(slot_of(r, tgid), 1);
+	assert_int_equal(slot_of(tgid), 1);
 	assert_int_equal(bpf_session__set_runtime(r->session, other, &info), 0);
-	assert_int_equal(slot_of(r, tgid), 2);
+	assert_int_equal(slot_of(tgid), 2);
 	assert_int_equal(bpf_session__set_runtime(r->session, tgid, NULL), 0);
 	assert_int_equal(bpf_session__set_runtime(r->session, tgid, NULL), 0);
-	assert_int_equal(slot_of(r, other), 1);
-	assert_int_equal(slot_of(r, tgid + 1), 0);
+	assert_int_equal(slot_of(other), 1);
+	assert_int_equal(slot_of(tgid + 1), 0);
 	for (uint32_t i = 1; i < RUNTIME_PROCESSES; i++)
 		assert_int_equal(bpf_session__set_runtime(r->session, 100000 + i, &info), 0);
 	assert_int_equal(bpf_session__set_runtime(r->session, 99, &info), -E2BIG);
-	close_recording(r);
 }
+
+EACH_TEST_WITH(set_up, close_recording);
