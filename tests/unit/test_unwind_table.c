@@ -18,25 +18,44 @@
 #define LIMIT (UINT64_C(64) << 20)
 #define TEXT  (sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr)) /* of the first section */
 
-static int build(int fd, size_t limit, struct unwind_table_image *image)
+/* The latest table. */
+static struct unwind_table_image image;
+
+static int tear_down(void **state)
+{
+	(void)state;
+	unwind_table_image__fini(&image);
+	image = (struct unwind_table_image){};
+	return 0;
+}
+
+static int build(int fd, size_t limit)
 {
 	struct elf_file *file;
 	int err = elf_file__open(fd, &file);
 
 	if (err)
 		return err;
-	err = unwind_table__build(file, limit, image);
+	tear_down(NULL);
+	err = unwind_table__build(file, limit, &image);
 	elf_file__free(file);
 	return err;
 }
 
-static struct unwind_rule find(const struct unwind_table_image *image, uint64_t address)
+static int build_forged(struct forged_section *sections, size_t count, size_t limit)
 {
-	return *unwind_table__find(image->bytes, &image->table, address);
+	int fd = forge_elf(sections, count, ET_DYN), err = build(fd, limit);
+
+	close(fd);
+	return err;
+}
+
+static struct unwind_rule find(uint64_t address)
+{
+	return *unwind_table__find(image.bytes, &image.table, address);
 }
 
 struct walk {
-	const struct unwind_table_image *image;
 	uint64_t address;
 	struct unwind_rule rule;
 	size_t rows, starters;
@@ -51,7 +70,7 @@ static int compare(void *context, uint64_t address, const struct unwind_rule *ru
 		const uint64_t places[] = {w->address, address - 1, (w->address + address) / 2};
 
 		for (size_t i = 0; i < 3; i++) {
-			struct unwind_rule found = find(w->image, places[i]);
+			struct unwind_rule found = find(places[i]);
 
 			if (found.cfa == UNWIND_CFA_STARTER)
 				w->starters++; /* the padding before makecontext()'s */
@@ -69,11 +88,10 @@ TEST(the_c_library_table_has_its_cfi_rules)
 	_cleanup_close_ int fd = open_c_library();
 	_cleanup_free_ void *data = NULL;
 	struct cfi_section section = {.is_eh_frame = true};
-	struct unwind_table_image image;
 	struct elf_section header;
 	struct cfi_counts counts;
 	struct elf_file *file;
-	struct walk walk = {.image = &image};
+	struct walk walk = {};
 	struct unwind_rule here;
 	size_t size;
 
@@ -87,22 +105,19 @@ TEST(the_c_library_table_has_its_cfi_rules)
 	assert_int_equal(cfi_each_row(&section, compare, &walk, &counts), 0);
 	assert_true(counts.functions > 1000 && walk.rows > 3000 && walk.starters <= 1);
 	assert_int_equal(counts.damaged + counts.unsupported, 0);
-	here = find(&image, image.table.base - 1);
+	here = find(image.table.base - 1);
 	assert_int_equal(here.cfa, UNWIND_CFA_NONE);
-	here = find(&image, UINT64_MAX);
+	here = find(UINT64_MAX);
 	assert_int_equal(here.cfa, UNWIND_CFA_NONE);
 	size = image.size;
-	unwind_table_image__fini(&image);
-	assert_int_equal(build(fd, size, &image), 0);
+	assert_int_equal(build(fd, size), 0);
 	assert_int_equal(image.size, size);
-	unwind_table_image__fini(&image);
 	/* what is not essential is left out */
-	while (!build(fd, size - 1, &image)) {
+	while (!build(fd, size - 1)) {
 		assert_true(image.size < size);
 		size = image.size;
-		unwind_table_image__fini(&image);
 	}
-	assert_int_equal(build(fd, size - 1, &image), -EFBIG);
+	assert_int_equal(build(fd, size - 1), -EFBIG);
 	assert_null(image.bytes);
 	elf_file__free(file);
 }
@@ -142,9 +157,7 @@ static void put_fde(struct forge *f, uint64_t start, uint64_t size,
 TEST(rule_numbers_take_two_bytes_if_there_are_many)
 {
 	struct forged_section section = {".eh_frame", {}, 0};
-	struct unwind_table_image image;
 	uint64_t code = 0x10000;
-	int fd;
 
 	put_cie(&section.content);
 	for (unsigned int i = 0; i < 1000; i++) {
@@ -155,15 +168,12 @@ TEST(rule_numbers_take_two_bytes_if_there_are_many)
 		put_fde(&section.content, code + i, 1, &instructions);
 		forge_free(&instructions);
 	}
-	fd = forge_elf(&section, 1, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), 0);
+	assert_int_equal(build_forged(&section, 1, LIMIT), 0);
 	assert_int_equal(image.counts.functions, 1000);
 	assert_int_equal(image.table.number_size, 2);
 	for (unsigned int i = 0; i < 1000; i++)
-		assert_int_equal(find(&image, code + i).cfa_offset, 8 * i);
-	assert_int_equal(find(&image, code + 1000).cfa, UNWIND_CFA_NONE);
-	unwind_table_image__fini(&image);
-	close(fd);
+		assert_int_equal(find(code + i).cfa_offset, 8 * i);
+	assert_int_equal(find(code + 1000).cfa, UNWIND_CFA_NONE);
 	forge_free(&section.content);
 }
 
@@ -172,8 +182,6 @@ TEST(a_debug_frame_beyond_the_limit_is_too_big)
 {
 	static const uint8_t CIE[] = "\xff\xff\xff\xff\3\0\1\x78\x10\x0c\7\x08\x90\1";
 	struct forged_section section = {".debug_frame", {}, 0};
-	struct unwind_table_image image;
-	int fd;
 
 	put_entry(&section.content, CIE, sizeof(CIE) - 1);
 	for (unsigned int i = 0; i < 1000; i++) {
@@ -187,25 +195,18 @@ TEST(a_debug_frame_beyond_the_limit_is_too_big)
 		put_entry(&section.content, fde.data, fde.size);
 		forge_free(&fde);
 	}
-	fd = forge_elf(&section, 1, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), 0);
+	assert_int_equal(build_forged(&section, 1, LIMIT), 0);
 	assert_int_equal(image.counts.functions, 1000);
-	unwind_table_image__fini(&image);
-	assert_int_equal(build(fd, 1000, &image), -EFBIG);
-	close(fd);
+	assert_int_equal(build_forged(&section, 1, 1000), -EFBIG);
 	forge_free(&section.content);
 }
 
 TEST(a_file_without_cfi_or_code_has_no_table)
 {
 	struct forged_section section = {".text", {}, 0};
-	struct unwind_table_image image;
-	int fd;
 
 	forge_number(&section.content, 0xc3, 1);
-	fd = forge_elf(&section, 1, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), -ENODATA);
-	close(fd);
+	assert_int_equal(build_forged(&section, 1, LIMIT), -ENODATA);
 	forge_free(&section.content);
 }
 
@@ -213,29 +214,22 @@ TEST(a_file_without_cfi_or_code_has_no_table)
 TEST(code_without_cfi_has_inferred_rules_except_in_go)
 {
 	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".gopclntab", {}, 0}};
-	struct unwind_table_image image;
 	struct unwind_rule rule;
-	int fd;
 
 	forge_bytes(&sections[0].content, "\x53\x5b\xc3", 3); /* push, pop, ret */
 	for (int i = 0; i < 29; i++)
 		forge_number(&sections[0].content, 0x90, 1);
-	fd = forge_elf(sections, 1, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), 0);
+	assert_int_equal(build_forged(sections, 1, LIMIT), 0);
 	for (uint64_t at = 0; at < 3; at++) {
-		rule = find(&image, TEXT + at);
+		rule = find(TEXT + at);
 		assert_int_equal(rule.cfa, UNWIND_CFA_SP);
 		assert_int_equal(rule.cfa_offset, at == 1 ? 16 : 8);
 		assert_int_equal(rule.ra, UNWIND_RA_INFERRED);
 	}
-	rule = find(&image, TEXT + 32);
+	rule = find(TEXT + 32);
 	assert_int_equal(rule.cfa, UNWIND_CFA_NONE);
 	assert_int_equal(rule.ra, UNWIND_RA_NONE);
-	unwind_table_image__fini(&image);
-	close(fd);
-	fd = forge_elf(sections, 2, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), -ENODATA);
-	close(fd);
+	assert_int_equal(build_forged(sections, 2, LIMIT), -ENODATA);
 	forge_free(&sections[0].content);
 }
 
@@ -250,9 +244,7 @@ static void put_code(struct forge *f, const char *code, size_t size, size_t up_t
 TEST(code_whose_inference_failed_is_marked_as_inferred)
 {
 	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".eh_frame", {}, 0}};
-	struct unwind_table_image image;
 	struct unwind_rule rule;
-	int fd;
 
 	put_code(&sections[0].content, "\xc3", 1, 32);
 	put_code(&sections[0].content, "\xff\xe0\x90\xc3", 4, 64); /* jmp *rax; nop; ret */
@@ -260,20 +252,17 @@ TEST(code_whose_inference_failed_is_marked_as_inferred)
 	put_cie(&sections[1].content);
 	put_fde(&sections[1].content, TEXT, 32, NULL);
 	put_fde(&sections[1].content, TEXT + 64, 32, NULL);
-	fd = forge_elf(sections, 2, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), 0);
-	rule = find(&image, TEXT + 31);
+	assert_int_equal(build_forged(sections, 2, LIMIT), 0);
+	rule = find(TEXT + 31);
 	assert_int_equal(rule.ra, UNWIND_RA_AT_CFA);
-	rule = find(&image, TEXT + 32);
+	rule = find(TEXT + 32);
 	assert_int_equal(rule.cfa, UNWIND_CFA_NONE);
 	assert_int_equal(rule.ra, UNWIND_RA_INFERRED);
-	rule = find(&image, TEXT + 35);
+	rule = find(TEXT + 35);
 	assert_int_equal(rule.cfa, UNWIND_CFA_SP);
 	assert_int_equal(rule.ra, UNWIND_RA_INFERRED);
-	rule = find(&image, TEXT + 64);
+	rule = find(TEXT + 64);
 	assert_int_equal(rule.ra, UNWIND_RA_AT_CFA);
-	unwind_table_image__fini(&image);
-	close(fd);
 	forge_free(&sections[0].content);
 	forge_free(&sections[1].content);
 }
@@ -282,9 +271,7 @@ TEST(code_whose_inference_failed_is_marked_as_inferred)
 TEST(inferred_rules_are_dropped_if_they_exceed_the_limit)
 {
 	struct forged_section sections[] = {{".text", {}, 0}, {".eh_frame", {}, 0}};
-	struct unwind_table_image image;
 	size_t size;
-	int fd;
 
 	put_code(&sections[0].content, "\xc3", 1, 32);
 	for (int i = 0; i < 1000; i++)
@@ -292,25 +279,19 @@ TEST(inferred_rules_are_dropped_if_they_exceed_the_limit)
 	put_code(&sections[0].content, "\xc3", 1, 0);
 	put_cie(&sections[1].content);
 	put_fde(&sections[1].content, TEXT, 32, NULL);
-	fd = forge_elf(sections, 2, ET_DYN); /* as if it were no code */
-	assert_int_equal(build(fd, LIMIT, &image), 0);
+	/* as if it were no code */
+	assert_int_equal(build_forged(sections, 2, LIMIT), 0);
 	size = image.size;
-	unwind_table_image__fini(&image);
-	close(fd);
 	sections[0].flags = SHF_EXECINSTR;
-	fd = forge_elf(sections, 2, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), 0);
+	assert_int_equal(build_forged(sections, 2, LIMIT), 0);
 	assert_true(image.size > size + 2000);
-	assert_int_equal(find(&image, TEXT + 33).cfa_offset, 16);
-	unwind_table_image__fini(&image);
-	assert_int_equal(build(fd, size, &image), 0);
+	assert_int_equal(find(TEXT + 33).cfa_offset, 16);
+	assert_int_equal(build_forged(sections, 2, size), 0);
 	assert_int_equal(image.size, size);
 	assert_int_equal(image.counts.functions, 1);
-	assert_int_equal(find(&image, TEXT).cfa, UNWIND_CFA_SP);
-	assert_int_equal(find(&image, TEXT + 33).cfa, UNWIND_CFA_NONE);
-	unwind_table_image__fini(&image);
-	assert_int_equal(build(fd, size - 1, &image), -EFBIG);
-	close(fd);
+	assert_int_equal(find(TEXT).cfa, UNWIND_CFA_SP);
+	assert_int_equal(find(TEXT + 33).cfa, UNWIND_CFA_NONE);
+	assert_int_equal(build_forged(sections, 2, size - 1), -EFBIG);
 	forge_free(&sections[0].content);
 	forge_free(&sections[1].content);
 }
@@ -320,11 +301,9 @@ TEST(rbx_rules_are_dropped_if_they_exceed_the_limit)
 {
 	struct forged_section section = {".eh_frame", {}, 0};
 	const uint64_t code = 0x10000;
-	struct unwind_table_image image;
 	struct forge by_rbx = {};
 	struct unwind_rule rule;
 	size_t size;
-	int fd;
 
 	forge_bytes(&by_rbx, (const uint8_t[]){DW_CFA_def_cfa, UNWIND_X86_RBX, 16}, 3);
 	put_cie(&section.content);
@@ -336,20 +315,16 @@ TEST(rbx_rules_are_dropped_if_they_exceed_the_limit)
 		put_fde(&section.content, code + 16 * i, 16, &saved);
 		forge_free(&saved);
 	}
-	fd = forge_elf(&section, 1, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), 0);
-	rule = find(&image, code + 16 * 50);
+	assert_int_equal(build_forged(&section, 1, LIMIT), 0);
+	rule = find(code + 16 * 50);
 	assert_int_equal(rule.rbx, UNWIND_RBX_AT_CFA);
 	assert_int_equal(rule.cfa_addend, -8 * 50);
 	size = image.size;
-	unwind_table_image__fini(&image);
-	assert_int_equal(build(fd, size - 1, &image), 0);
+	assert_int_equal(build_forged(&section, 1, size - 1), 0);
 	assert_true(image.size < size);
-	rule = find(&image, code + 16 * 50);
+	rule = find(code + 16 * 50);
 	assert_int_equal(rule.cfa, UNWIND_CFA_SP);
 	assert_int_equal(rule.rbx, UNWIND_RBX_UNTOLD);
-	unwind_table_image__fini(&image);
-	close(fd);
 	forge_free(&by_rbx);
 	forge_free(&section.content);
 }
@@ -362,22 +337,17 @@ TEST(rbx_rules_are_dropped_if_they_exceed_the_limit)
 static bool is_starter(const char *taken, const char *before, const char *starter, size_t size)
 {
 	struct forged_section section = {".text", {}, SHF_EXECINSTR};
-	struct unwind_table_image image;
 	bool found;
-	int fd;
 
 	put_code(&section.content, "\xc3", 1, 16);
 	put_code(&section.content, taken, 7, 23);
 	put_code(&section.content, "\xc3", 1, STARTER - 5);
 	forge_bytes(&section.content, before, 5);
 	put_code(&section.content, starter, size, 128);
-	fd = forge_elf(&section, 1, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), 0);
-	found = find(&image, TEXT + STARTER - 1).cfa == UNWIND_CFA_STARTER;
+	assert_int_equal(build_forged(&section, 1, LIMIT), 0);
+	found = find(TEXT + STARTER - 1).cfa == UNWIND_CFA_STARTER;
 	for (uint64_t at = 0; at < 128; at++)
-		assert_true(at == STARTER - 1 || find(&image, TEXT + at).cfa != UNWIND_CFA_STARTER);
-	unwind_table_image__fini(&image);
-	close(fd);
+		assert_true(at == STARTER - 1 || find(TEXT + at).cfa != UNWIND_CFA_STARTER);
 	forge_free(&section.content);
 	return found;
 }
@@ -414,9 +384,7 @@ TEST(a_starter_between_two_search_pieces_is_found)
 	enum { LARGE = 17 << 20, AT = (4 << 20) + 13 };
 	struct forged_section sections[] = {
 		{".text", {}, SHF_EXECINSTR}, {".eh_frame", {}, 0}, {".interp", {}, 0}};
-	struct unwind_table_image image;
 	char *text = calloc(1, LARGE);
-	int fd;
 
 	assert_non_null(text);
 	memset(text, 0x90, LARGE);
@@ -426,12 +394,9 @@ TEST(a_starter_between_two_search_pieces_is_found)
 	put_cie(&sections[1].content);
 	put_fde(&sections[1].content, TEXT, LARGE, NULL);
 	forge_text(&sections[2].content, "/lib64/ld.so");
-	fd = forge_elf(sections, 3, ET_DYN);
-	assert_int_equal(build(fd, LIMIT, &image), 0);
-	assert_int_equal(find(&image, TEXT + AT - 1).cfa, UNWIND_CFA_STARTER);
-	assert_int_not_equal(find(&image, TEXT + AT).cfa, UNWIND_CFA_STARTER);
-	unwind_table_image__fini(&image);
-	close(fd);
+	assert_int_equal(build_forged(sections, 3, LIMIT), 0);
+	assert_int_equal(find(TEXT + AT - 1).cfa, UNWIND_CFA_STARTER);
+	assert_int_not_equal(find(TEXT + AT).cfa, UNWIND_CFA_STARTER);
 	free(text);
 	for (size_t i = 0; i < 3; i++)
 		forge_free(&sections[i].content);
@@ -445,7 +410,6 @@ TEST(inner_bootstrap_is_a_root_only_in_greenlet)
 
 	assert_int_equal(make_scratch(), 0);
 	for (size_t i = 0; i < 2; i++) {
-		struct unwind_table_image image;
 		char text[64] = "";
 		uint64_t address;
 		int fd;
@@ -461,12 +425,13 @@ TEST(inner_bootstrap_is_a_root_only_in_greenlet)
 		close(fd);
 		address = strtoull(text, NULL, 16);
 		fd = open_scratch("lib.so", O_RDONLY);
-		assert_int_equal(build(fd, LIMIT, &image), 0);
-		assert_int_equal(find(&image, address).cfa == UNWIND_CFA_ROOT, !i);
-		assert_int_equal(find(&image, address + 7).cfa == UNWIND_CFA_ROOT, !i);
-		assert_int_not_equal(find(&image, address - 1).cfa, UNWIND_CFA_ROOT);
-		unwind_table_image__fini(&image);
+		assert_int_equal(build(fd, LIMIT), 0);
+		assert_int_equal(find(address).cfa == UNWIND_CFA_ROOT, !i);
+		assert_int_equal(find(address + 7).cfa == UNWIND_CFA_ROOT, !i);
+		assert_int_not_equal(find(address - 1).cfa, UNWIND_CFA_ROOT);
 		close(fd);
 	}
 	remove_scratch();
 }
+
+EACH_TEST_WITH(NULL, tear_down);
