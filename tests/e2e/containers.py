@@ -77,6 +77,7 @@ def without_build_id(name, fixture_name):
 
 # ---- the target in a container ------------------------------------------------------------------
 
+@natively
 @quick
 def test_symbols_from_inside_the_targets_root():
     """Its path does not exist on the host, whichever way the root was changed."""
@@ -133,6 +134,7 @@ def test_short_lives_in_a_container():
         assert libraries <= {"/opt/brief"}, libraries
 
 
+@natively
 def test_root_on_overlayfs():
     """As containers have it: device numbers of mappings and of files differ there."""
     lower = new_root("lower", chain=("/opt/app/inside", fixture("chain")))

@@ -490,7 +490,7 @@ def test_many_threads():
     """2,000 threads, there before or started while we look."""
     need_root()
     path = directory()
-    result = record(path, "--", fixture("crowd"), "2000", "3")
+    result = record(path, "--", fixture("crowd"), "2000", "1.5")
     assert_samples(path, Facts(result.out).number("cpu_ns"), least=0.8)
     rows = folded(f"{path}/x.folded")
     assert share(rows, lambda f: "elbow" in f) > 0.5, rows

@@ -6,7 +6,7 @@ import os
 import random
 import stat
 
-from libe2e import long, main, quick, scratch, sysprof
+from libe2e import long, main, natively, quick, scratch, sysprof
 
 RENDER = "LazyCompile:*a.renderDOM /opt/app/node_modules/react-dom/cjs/react-dom-server.node.production.min.js:35"
 STREAM = "LazyCompile:*stream.on /opt/app/src/api.js:44"
@@ -102,6 +102,7 @@ def test_errors():
     assert not os.path.exists(out), "half a result was left"
 
 
+@natively
 @long
 def test_a_million_entries():
     random.seed(7)
