@@ -281,7 +281,8 @@ def test_silence_of_a_busy_target_is_an_error():
     with open(shown, "w", encoding="utf-8") as f:
         f.write(f"{cpus[0]}\n")
     for cpu, status in (cpus[1], 1), (cpus[0], 0):
-        with Fixture("loop", "-c", cpu, "30") as loop:
+        # on a host with other work too, it must be busy in that second
+        with Fixture("loop", "-c", cpu, "30", wrap=("nice", "-n", "-15")) as loop:
             loop.wait_facts("pid")
             result = run("unshare", "-m", "sh", "-c",
                          f"mount --bind {shown} /sys/devices/system/cpu/online && exec \"$@\"",

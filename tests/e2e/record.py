@@ -428,7 +428,7 @@ def test_duration_ends_the_recording_and_not_the_command():
     def ended():
         with open(facts, encoding="utf-8") as f:
             return "end" in f.read()
-    wait_for(ended, 10, "the command to end by itself")
+    wait_for(ended, 60, "the command to end by itself")
 
 
 # ---- files --------------------------------------------------------------------------------------

@@ -176,6 +176,7 @@ def test_convert_while_recording():
 
 # ---- damaged ------------------------------------------------------------------------------------
 
+@natively
 def test_damaged_chunk():
     """A byte that flipped costs its chunk, wherever it is, and that is said."""
     good = recorded()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: long
+# runs: beside long
 """Programs on a file system that answers its user alone (AppImage, rootless podman): read with that user's ids, or said why not."""
 import contextlib
 import os

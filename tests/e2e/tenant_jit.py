@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: long
+# runs: beside long
 """Perf maps and jitdumps of users who mean harm: what they have us read, how much of it, and for how long.
 
 The attackers are unprivileged, in user namespaces of their own where that helps them. Beside them runs a victim of

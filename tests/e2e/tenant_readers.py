@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
+# runs: beside
 """Files of users who mean harm: those that nobody serves, and those that say that they are others.
 
 The attackers are unprivileged, in user namespaces of their own where that helps them. Beside them runs a victim,
@@ -12,7 +13,7 @@ import signal
 import stat
 import time
 
-from libe2e import (SYSPROF, Background, Fixture, firefox_threads, fixture, folded, has_chain, main, need_root, run, scratch, share,
+from libe2e import (SYSPROF, Background, Fixture, alone, firefox_threads, fixture, folded, has_chain, main, need_root, run, scratch, share,
                     started_sampling, wait_for)
 
 ATTACKER = 23456
@@ -94,6 +95,7 @@ def silent_file(operation):
     assert any(row[0][0] == "mapped" for row in folded(path)), "the attacker is seen"
 
 
+@alone
 def test_read_that_is_not_answered():
     silent_file("read")
 
