@@ -168,18 +168,13 @@ static __always_inline void copy_hash(struct code_copy_event *e,
 		e->hash_at = 0;
 }
 
-/* Copies new function `which` of this sample. 0: no other attempt is needed. A global function. */
-__attribute__((noinline)) int copy_code(__u32 which)
+/* Copies a new function of this sample. 0: no other attempt is needed. */
+static __always_inline long send_code(struct code_copy_scratch *c, const struct scratch *s,
+				      const struct notes *n, __u32 which)
 {
-	struct code_copy_scratch *c = code_copy_scratch();
-	struct scratch *s = scratch();
-	struct notes *n = notes();
-	struct code_copy_event *e;
+	struct code_copy_event *e = &c->copy;
 	__u64 size;
 
-	if (!c || !s || !n || which >= CODE_COPIES || !may_copy_code(c, n->time))
-		return -1;
-	e = &c->copy;
 	e->function = n->met[which].function;
 	e->check = n->met[which].check;
 	size = n->info.python.head_size;
@@ -209,14 +204,26 @@ __attribute__((noinline)) int copy_code(__u32 which)
 	return put_event(e, sizeof(*e) + size, e->header.time);
 }
 
+/* Copies new function `which` of this sample. A global function. */
+__attribute__((noinline)) int copy_code(__u32 which)
+{
+	struct code_copy_scratch *c = code_copy_scratch();
+	struct scratch *s = scratch();
+	struct notes *n = notes();
+
+	if (c && s && n && which < CODE_COPIES && may_copy_code(c, n->time) &&
+	    !send_code(c, s, n, which))
+		note_copied(n, n->met[which].function, n->met[which].check);
+	return 0;
+}
+
 /* Copies the new functions of the sample, before the sample is sent. */
-static __always_inline void copy_codes(struct notes *n)
+static __always_inline void copy_codes(const struct notes *n)
 {
 	for (__u32 i = 0; i < CODE_COPIES; i++) {
 		if (i >= n->met_count)
 			break;
-		if (!copy_code(i))
-			note_copied(n, n->met[i].function, n->met[i].check);
+		copy_code(i);
 	}
 }
 

@@ -9,7 +9,6 @@
 #include "code_copy.bpf.h"
 #include "runtime.bpf.h"
 
-#define PYTHON_FRAMES_A_RUN   4
 #define PYTHON_FRAMES_A_CHECK 32
 #define PYTHON_CHECKS	      12 /* noted frames, … */
 #define PYTHON_PASS_CHECKS                                                                         \
@@ -268,20 +267,46 @@ __attribute__((noinline)) int python_run(void)
 	struct notes *n = notes();
 	int end = n ? PYTHON_MORE : PYTHON_ROOT;
 
-	for (__u32 i = 0; i < PYTHON_FRAMES_A_RUN && n && end == PYTHON_MORE; i++)
+	for (__u32 i = 0; i < FRAMES_A_RUN && n && end == PYTHON_MORE; i++)
 		end = step_python(n);
+	return end;
+}
+
+/* The frame that the C frame points to. */
+static __always_inline bool enter_cframe(struct notes *n)
+{
+	return !read_word(n->cframe + n->info.python.cframe_frame, &n->frame);
+}
+
+/*
+ * Up to 3.12 the loop links in its C frame before it initializes it. Until then the frame pointer
+ * is garbage, and the chain begins at the previous C frame.
+ */
+static __always_inline bool begin_chain_again(void)
+{
+	struct notes *n = notes();
+	const struct runtime_python *python = n ? &n->info.python : NULL;
+
+	return python && python->cframe_frame != RUNTIME_NONE && !n->count && !n->groups &&
+	       !read_word(n->cframe + python->cframe_previous, &n->cframe) && n->cframe &&
+	       enter_cframe(n);
+}
+
+static __always_inline int python_runs(void)
+{
+	int end = PYTHON_MORE;
+
+	for (__u32 i = 0; i < PYTHON_FRAMES_A_CHECK / FRAMES_A_RUN && end == PYTHON_MORE; i++)
+		end = python_run();
 	return end;
 }
 
 /* A global function too. */
 __attribute__((noinline)) int python_steps(void)
 {
-	int end = PYTHON_MORE;
+	int end = python_runs();
 
-	for (__u32 i = 0; i < PYTHON_FRAMES_A_CHECK / PYTHON_FRAMES_A_RUN && end == PYTHON_MORE;
-	     i++)
-		end = python_run();
-	return end;
+	return end == PYTHON_TORN && begin_chain_again() ? python_runs() : end;
 }
 
 /* One frame that is not noted. Is its group's anchor found? A global function. */
@@ -313,16 +338,24 @@ __attribute__((noinline)) int python_passes(void)
 	return end;
 }
 
-/* The anchor of the group that is cut: its inner frames are placed at its loop even so. */
-static __always_inline void find_last_anchor(struct notes *n, __u64 until)
+/*
+ * The anchor of the group that is cut: its inner frames are placed at its loop even so. A global
+ * function, for few chains.
+ */
+__attribute__((noinline)) int find_last_anchor(__u64 until)
 {
+	struct notes *n = notes();
+
+	if (!n)
+		return 0;
 	if (n->info.python.frame_is_entry != RUNTIME_NONE) {
 		end_group(n, n->cframe);
-		return;
+		return 0;
 	}
 	for (__u32 i = 0; i < PYTHON_PASS_CHECKS; i++)
 		if (python_passes() != PYTHON_MORE || bpf_ktime_get_ns() > until)
-			return;
+			break;
+	return 0;
 }
 
 /* A note without a function: frames without notes follow. There is room for it. */
@@ -333,12 +366,6 @@ static __always_inline void note_cut(struct notes *n)
 				  .kind = FRAME_NOTE_PYTHON};
 
 	add_note(n, &note);
-}
-
-/* The frame that the C frame points to. */
-static __always_inline bool enter_cframe(struct notes *n)
-{
-	return !read_word(n->cframe + n->info.python.cframe_frame, &n->frame);
 }
 
 /* Does the thread's state point to a frame? */
@@ -358,19 +385,6 @@ static __always_inline bool begin_chain(struct notes *n)
 	return enter_cframe(n);
 }
 
-/*
- * Up to 3.12 the loop links in its C frame before it initializes it. Until then the frame pointer
- * is garbage, and the chain begins at the previous C frame.
- */
-static __always_inline bool begin_chain_again(struct notes *n)
-{
-	const struct runtime_python *python = &n->info.python;
-
-	return python->cframe_frame != RUNTIME_NONE && !n->count && !n->groups &&
-	       !read_word(n->cframe + python->cframe_previous, &n->cframe) && n->cframe &&
-	       enter_cframe(n);
-}
-
 /* The Python frames of the current thread, until the deadline. */
 static __always_inline void walk_python(struct notes *n, __u64 until)
 {
@@ -378,8 +392,6 @@ static __always_inline void walk_python(struct notes *n, __u64 until)
 
 	for (__u32 i = 0; i < PYTHON_CHECKS && end == PYTHON_MORE; i++) {
 		end = python_steps();
-		if (end == PYTHON_TORN && begin_chain_again(n))
-			end = python_steps();
 		if (bpf_ktime_get_ns() > until)
 			break;
 	}
@@ -387,7 +399,7 @@ static __always_inline void walk_python(struct notes *n, __u64 until)
 		return;
 	note_cut(n);
 	if (end != PYTHON_TORN && n->groups < PYTHON_GROUPS)
-		find_last_anchor(n, until);
+		find_last_anchor(until);
 }
 
 /* The next anchor without a native frame; above all frames, if there is none. */
@@ -396,7 +408,7 @@ static __always_inline __u64 next_anchor(const struct notes *n)
 	__u32 group = n->passed;
 
 	if (group >= n->groups || group >= PYTHON_GROUPS)
-		return ~0ULL;
+		return NO_ANCHOR;
 	return n->anchors[group & (PYTHON_GROUPS - 1)];
 }
 

@@ -103,6 +103,16 @@ static __always_inline __u64 emit_pieces(__u64 start)
 	return total;
 }
 
+/* Into the copy in the sample, at this offset of scratch. A global function: few threads need it. */
+__attribute__((noinline)) int put_back_in_copy(__u32 from, __u32 size, __u64 start)
+{
+	struct scratch *s = scratch();
+
+	if (s)
+		put_back(&s->unwind, from, size, start);
+	return 0;
+}
+
 /* Not in the page below the stack pointer's, which may never have been touched. */
 static __always_inline __u64 copy_start(__u64 sp)
 {
@@ -157,8 +167,7 @@ static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
 	}
 	UNWIND_HIDE(size);
 	if (s->unwind.replaced.trampoline)
-		put_back(&s->unwind, offsetof(struct scratch, space) + at + sizeof(*copy), size,
-			 start);
+		put_back_in_copy(offsetof(struct scratch, space) + at + sizeof(*copy), size, start);
 	copy->start = start;
 	copy->holes = holes;
 	if (size && span - size <= GAP_MAX * COPY_PAGE && emit_pieces(start + span))

@@ -90,7 +90,7 @@ static __always_inline bool in_targets(struct task_struct *task, const struct ta
 	return start_time && is_the_one(task, start_time);
 }
 
-#define HELPER_NAME "sysprof-"
+#define HELPER_NAME 0x2d666f7270737973ull /* sysprof- */
 
 /*
  * Is `task` of a helper process: a child or grandchild of the collector with that name? COMMAND is
@@ -99,7 +99,7 @@ static __always_inline bool in_targets(struct task_struct *task, const struct ta
 static __noinline bool is_helper(const struct task_struct *task)
 {
 	__u32 mother, grandmother;
-	char name[16] = {};
+	__u64 name[2] = {};
 
 	/* two loads, or four calls of a helper */
 	if (HAVE_TYPED_TASK) {
@@ -115,10 +115,7 @@ static __noinline bool is_helper(const struct task_struct *task)
 	if (mother != self_tgid && grandmother != self_tgid)
 		return false;
 	BPF_CORE_READ_INTO(&name, task, comm);
-	for (unsigned int i = 0; i < sizeof(HELPER_NAME) - 1; i++)
-		if (name[i] != HELPER_NAME[i])
-			return false;
-	return true;
+	return name[0] == HELPER_NAME;
 }
 
 static __always_inline bool is_own(const struct task_struct *task, __u32 tgid)

@@ -41,6 +41,7 @@ const volatile __u64 ring_size = TICK_RING_LEAST;  /* of a tick ring, a power of
 /* Bytes of stacks copied a second on each CPU, or one copy more; 0: none. The collector sets it. */
 volatile __u32 copied_a_second;
 
+#define NO_ANCHOR  (~0ULL) /* of scratch.next_anchor: no frame runs a loop */
 #define FRAMES_MAX (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)
 
 /* The maximum number of frames before a copy of the stack. */
@@ -50,11 +51,17 @@ volatile __u32 copied_a_second;
 #define COPY_PAGES	(STACK_PIECE_MAX / COPY_PAGE)
 #define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_PIECE_MAX + COPY_PAGE)
 
-/* One tick at a time runs on a CPU. The visitor sleeps, on any CPU, and is alone. */
+/*
+ * One tick at a time runs on a CPU. The visitor sleeps, on any CPU, and is alone. Each frame that is
+ * walked without a call costs the verifier some 1,500 instructions. A call costs a tick more than a
+ * visit, which copies pages.
+ */
 #ifdef VISITOR
-#define SCRATCH_MAP BPF_MAP_TYPE_ARRAY
+#define SCRATCH_MAP  BPF_MAP_TYPE_ARRAY
+#define FRAMES_A_RUN 2
 #else
-#define SCRATCH_MAP BPF_MAP_TYPE_PERCPU_ARRAY
+#define SCRATCH_MAP  BPF_MAP_TYPE_PERCPU_ARRAY
+#define FRAMES_A_RUN 4
 #endif
 
 /* The buffer for a sample, one per CPU. Used by the perf_event program alone. */

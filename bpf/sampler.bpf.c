@@ -138,6 +138,7 @@ static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *c
 	s->sample.from_user = from_user;
 	s->probes = probes_of(task);
 	s->runtimes = noted_runtimes(ctx, task, from_user, ours.tgid, books->last_tick);
+	s->next_anchor = NO_ANCHOR;
 	return BOOK_DELIVERED;
 }
 

@@ -37,6 +37,7 @@ static __always_inline int unwind_find_return(struct unwind_state *s, __u64 ra);
 static __always_inline int unwind_find_in_words(struct unwind_state *s);
 static __always_inline int unwind_find_pair(struct unwind_state *s, __u64 address);
 static __always_inline int unwind_find_leaf(struct unwind_state *s);
+static __always_inline __u64 unwind_find_frames_made(__u64 word, __u64 next);
 
 #include <sysprof/unwind_walk.h>
 
@@ -56,7 +57,6 @@ static __always_inline int unwind_find_leaf(struct unwind_state *s);
 #define USER32_CS	 0x23		/* code segment of 32-bit tasks */
 #define THREAD_SIZE	 (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
 #define FRAMES_A_CHECK	 32
-#define FRAMES_A_RUN	 4 /* each costs the verifier some 1,500 instructions */
 #define PLACE_COUNT_BITS 12
 #define FEW_PLACES_BITS	 5
 _Static_assert(UNWIND_PLACES_MAX == (1u << PLACE_COUNT_BITS) - 1, "a step of the search for each");
@@ -336,6 +336,17 @@ static __always_inline int unwind_find_leaf(struct unwind_state *s __attribute__
 	return unwind_made_leaf();
 }
 
+/* Its eight copies would exceed the 512 bytes of a program's stack. */
+__attribute__((noinline)) __u64 unwind_made_in(__u64 word, __u64 next)
+{
+	return unwind_frames_made(word, next);
+}
+
+static __always_inline __u64 unwind_find_frames_made(__u64 word, __u64 next)
+{
+	return unwind_made_in(word, next);
+}
+
 __attribute__((noinline)) int unwind_look_up(__u64 address)
 {
 	struct scratch *s = scratch();
@@ -394,22 +405,24 @@ __attribute__((noinline)) int unwind_places_of(__u32 tgid)
 {
 	struct scratch *s = scratch();
 	__u32 at = unwind_hash(tgid);
+	__u64 value = 0;
 
 	if (!s)
 		return 0;
 	for (__u32 i = 0; i < UNWIND_PROBES; i++) {
 		__u32 key = (at + i) & (UNWIND_PROCESSES - 1);
-		__u64 *word = bpf_map_lookup_elem(&unwind_processes, &key), value;
+		__u64 *word = bpf_map_lookup_elem(&unwind_processes, &key);
 
 		if (!word)
 			return 0;
 		value = *word;
-		if (!value || unwind_word_tgid(value) != tgid)
-			continue;
-		take_places(&s->unwind, at, value);
-		return s->unwind.place_count;
+		if (value && unwind_word_tgid(value) == tgid)
+			break;
+		value = 0;
 	}
-	return 0;
+	if (value)
+		take_places(&s->unwind, at, value);
+	return s->unwind.place_count;
 }
 
 /*
@@ -664,9 +677,9 @@ static __always_inline void begin_at_entry(struct scratch *scratch)
 	struct unwind_state *s = &scratch->unwind;
 	struct pt_regs *regs = &scratch->regs;
 
+	TAKE_REGISTERS(s, *regs);
 	unwind_begin(s, is_behind_call(regs));
 	s->is_fresh = is_fresh(regs);
-	TAKE_REGISTERS(s, *regs);
 	see_probes(scratch, true);
 }
 
@@ -750,7 +763,7 @@ static __always_inline void note_frame(struct scratch *s, __u64 sp, __u64 fp)
 		note_v8(frame, fp);
 	else if (s->runtimes & RUNTIME_V8 && s->unwind.kind == FRAME_LEAF_PEEK && frame == 1)
 		note_v8_entered(frame, s->innermost[UNWIND_X86_RDI]);
-	if (s->runtimes & RUNTIME_PYTHON && s->unwind.sp > s->next_anchor)
+	if (s->unwind.sp > s->next_anchor)
 		note_loop(frame, sp, s->unwind.sp);
 }
 
@@ -796,7 +809,7 @@ static __always_inline int step_by_table(struct scratch *s, const unsigned char 
 			return UNWIND_NOT_DESCRIBED;
 		if (unwind_by_common_rule(&s->unwind, rule) != UNWIND_STEP_ON)
 			return UNWIND_NOT_COMMON;
-		if (s->runtimes & RUNTIME_PYTHON && s->unwind.sp > s->next_anchor)
+		if (s->unwind.sp > s->next_anchor)
 			note_loop(s->sample.user_frames - 1, sp, s->unwind.sp);
 		if (!push_frame(s, FRAME_TABLE, s->unwind.ip))
 			return STACK_END_DEPTH;
@@ -815,7 +828,7 @@ static __always_inline int step_by_pointer(struct scratch *s, struct notes *n)
 			return UNWIND_NOT_COMMON;
 		if (s->runtimes & RUNTIME_V8)
 			note_v8_frame(s, n, s->sample.user_frames - 1, fp);
-		if (s->runtimes & RUNTIME_PYTHON && s->unwind.sp > s->next_anchor)
+		if (s->unwind.sp > s->next_anchor)
 			note_loop(s->sample.user_frames - 1, sp, s->unwind.sp);
 		if (!push_frame(s, FRAME_POINTER, s->unwind.ip))
 			return STACK_END_DEPTH;

@@ -135,20 +135,20 @@ static __always_inline __u32 user_of(struct task_struct *task)
 	return for_reading(task)->cred->uid.val;
 }
 
+/* A global function, verified once. */
+__attribute__((noinline)) int is_in_bans(__u32 tgid, __u32 user)
+{
+#pragma unroll
+	for (__u32 i = 0; i < VISIT_BANNED_MAX; i++)
+		if (visitor.banned[i] == tgid || (user && visitor.banned_users[i] == user))
+			return true;
+	return false;
+}
+
 /* Did a read of its memory, or of its user's processes, hang? */
 static __always_inline bool is_banned(struct task_struct *task)
 {
-	__u32 user;
-
-	if (!visitor.banned[0])
-		return false;
-	user = user_of(task);
-#pragma unroll
-	for (__u32 i = 0; i < VISIT_BANNED_MAX; i++)
-		if (visitor.banned[i] == (__u32)task->tgid ||
-		    (user && visitor.banned_users[i] == user))
-			return true;
-	return false;
+	return visitor.banned[0] && is_in_bans(task->tgid, user_of(task));
 }
 
 static __always_inline bool is_of_kernel(struct task_struct *task)
@@ -676,6 +676,7 @@ __attribute__((noinline)) int begin_walk(void)
 		return begun;
 	s->sample.user_frames = 0;
 	s->sample.header.time = bpf_ktime_get_ns();
+	s->next_anchor = NO_ANCHOR;
 	begin_at_entry(s);
 	if (begun == UNWIND_STEP_ON) {
 		if (visited.has_our_numbers && !(s->visit.found & VISIT_LOCK))

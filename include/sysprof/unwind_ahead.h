@@ -470,9 +470,12 @@ static __always_inline bool unwind_may_skip(struct unwind_state *s)
 
 static __always_inline int unwind_by_code_at(struct unwind_state *s)
 {
-	__u32 steps = s->after_call ? UNWIND_AHEAD_STEPS : UNWIND_AHEAD_INNERMOST;
+	__u32 steps = s->after_call;
 	int end = UNWIND_AHEAD_ON;
 
+	/* the verifier follows both loops if it can tell them apart */
+	UNWIND_HIDE(steps);
+	steps = UNWIND_AHEAD_INNERMOST - steps * (UNWIND_AHEAD_INNERMOST - UNWIND_AHEAD_STEPS);
 	unwind_ahead_begin(s);
 	for (__u32 i = 0; i < UNWIND_AHEAD_INNERMOST && i < steps && end == UNWIND_AHEAD_ON; i++)
 		end = unwind_find_ahead(s);

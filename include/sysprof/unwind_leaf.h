@@ -36,9 +36,8 @@ enum unwind_leaf {
 
 /*
  * One bit for each byte of `word` at which a function makes its frame; `next` has the bytes behind.
- * Not inline: eight copies of its variables exceed the 512 bytes of stack of an eBPF program.
  */
-static __attribute__((noinline)) __u64 unwind_frames_made(__u64 word, __u64 next)
+static __always_inline __u64 unwind_frames_made(__u64 word, __u64 next)
 {
 	__u64 made = 0;
 
@@ -71,7 +70,7 @@ static __always_inline __u64 unwind_entry(struct unwind_state *s)
 		return 0;
 #pragma GCC unroll 7
 	for (unsigned int i = 0; i + 1 < UNWIND_ENTRY_WORDS; i++)
-		made |= unwind_frames_made(code[i], code[i + 1]) << (i * 8);
+		made |= unwind_find_frames_made(code[i], code[i + 1]) << (i * 8);
 	return made | unwind_entry_calls(code[0], code[1]) << UNWIND_CALL_AT;
 }
 

@@ -34,6 +34,7 @@
  *   int unwind_find_in_words(struct unwind_state *s): unwind_search(s)
  *   int unwind_find_leaf(struct unwind_state *s): unwind_leaf_of_made(s)
  *   int unwind_look(struct unwind_state *s, __u64 address): unwind_look_at(s, address)
+ *   __u64 unwind_find_frames_made(__u64 word, __u64 next): unwind_frames_made(word, next)
  *
  * Searches have no data-dependent branches: the verifier (from Linux 6.8 on) would follow every
  * path. Offsets are masked right before each access, after a barrier that keeps the mask.
@@ -113,11 +114,13 @@ static __always_inline long unwind_read_pair(struct unwind_state *s, __u64 addre
 /* One word, which few rules need. The last one of a page has no other above it. */
 static __always_inline long unwind_read_word(struct unwind_state *s, __u64 address, __u64 *word)
 {
-	bool is_last = (address & (UNWIND_WINDOW - 1)) == UNWIND_WINDOW - 8;
+	/* 1: it is the last one; without a branch, as it is read in many places */
+	__u64 is_last = (((address & (UNWIND_WINDOW - 1)) ^ (UNWIND_WINDOW - 8)) - 1) >> 63;
 
-	if (unwind_find_pair(s, is_last ? address - 8 : address))
+	UNWIND_HIDE(is_last);
+	if (unwind_find_pair(s, address - is_last * 8))
 		return -1;
-	*word = is_last ? s->high : s->low;
+	*word = s->low ^ ((s->low ^ s->high) & -is_last);
 	return 0;
 }
 

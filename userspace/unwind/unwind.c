@@ -35,6 +35,7 @@ static void unwind_restore_window(struct unwind_state *s);
 #define unwind_find_in_words(s)	       unwind_search(s)
 #define unwind_find_pair(s, address)   unwind_read_pair(s, address, &(s)->low, &(s)->high)
 #define unwind_find_leaf(s)	       unwind_leaf_of_made(s)
+#define unwind_find_frames_made(w, n)  unwind_frames_made(w, n)
 
 static int unwind_ahead_one(struct unwind_state *s);
 static int unwind_by_code_at(struct unwind_state *s);
