@@ -141,14 +141,10 @@ static __always_inline void begin_copies(void)
 	copied.missing = false;
 }
 
-static __always_inline long read_user(void *to, __u32 size, __u64 address)
+static __noinline long read_of_visited(void *to, __u32 size, __u64 address)
 {
-	struct task_struct *task;
+	struct task_struct *task = bpf_task_from_pid(visited.tid);
 	long err = -1;
-
-	if (by_copies)
-		return read_copied(to, size, address);
-	task = bpf_task_from_pid(visited.tid);
 
 	if (!task)
 		return err;
@@ -156,6 +152,11 @@ static __always_inline long read_user(void *to, __u32 size, __u64 address)
 		err = bpf_copy_from_user_task(to, size, (void *)address, task, 0);
 	bpf_task_release(task);
 	return err;
+}
+
+static __always_inline long read_user(void *to, __u32 size, __u64 address)
+{
+	return by_copies ? read_copied(to, size, address) : read_of_visited(to, size, address);
 }
 
 static __always_inline __u64 thread_base(void)
