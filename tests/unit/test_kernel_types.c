@@ -78,6 +78,7 @@ static size_t check_types(const struct btf *programs, const struct btf *all,
 
 TEST(selected_types_are_the_kernels)
 {
+	static const char *const functions[] = {"schedule", "schedule_nothing"};
 	struct kernel_types *types = kernel_types__read();
 	struct visit_bpf *visit = visit_bpf__open();
 	struct btf *all = btf__load_vmlinux_btf(), *selected;
@@ -94,24 +95,14 @@ TEST(selected_types_are_the_kernels)
 	assert_true(btf__type_cnt(selected) < btf__type_cnt(all) / 10);
 	assert_int_equal(btf__find_by_name_kind(selected, "task_struct", BTF_KIND_STRUCT),
 			 btf__find_by_name_kind(all, "task_struct", BTF_KIND_STRUCT));
+	assert_true(kernel_types__have_functions(types, functions, 1));
+	assert_false(kernel_types__have_functions(types, functions, 2));
 	/* a flavor is another program's view of the same type */
 	assert_true(btf__find_by_name_kind(programs, "io_kiocb___task", BTF_KIND_STRUCT) > 0);
 	assert_true(btf__find_by_name_kind(selected, "io_kiocb___task", BTF_KIND_STRUCT) < 0);
 	btf__free(selected);
 	btf__free(all);
 	visit_bpf__destroy(visit);
-	kernel_types__free(types);
-}
-
-TEST(functions_are_found)
-{
-	static const char *const names[] = {"schedule", "schedule_nothing"};
-	struct kernel_types *types = kernel_types__read();
-
-	if (!types)
-		skip();
-	assert_true(kernel_types__have_functions(types, names, 1));
-	assert_false(kernel_types__have_functions(types, names, 2));
 	kernel_types__free(types);
 }
 
