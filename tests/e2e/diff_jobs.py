@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: alone long
+# runs: beside long
 """
 The jobs of docs/CI.md, as they are there: their scripts run in a project with two commits, and the comments that they
 post are caught by a server.
@@ -13,7 +13,7 @@ import shutil
 import threading
 import urllib.parse
 
-from libe2e import SYSPROF, Skip, alone, long, main, need_root, run, scratch
+from libe2e import SYSPROF, Skip, long, main, need_root, run, scratch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"  # the one that has yaml
@@ -115,7 +115,6 @@ def github(name, old, new):
     return status, place
 
 
-@alone
 @long
 def test_github():
     status, place = github("slower", 2000, 8000)
@@ -141,7 +140,6 @@ def gitlab(name, old, new):
     return done.status, place
 
 
-@alone
 @long
 def test_gitlab():
     status, place = gitlab("gitlab", 2000, 8000)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: long
+# runs: beside long
 """Users whose processes have tens of thousands of executable mappings: others' stacks are whole all the same, no ticks
 are lost, and the recording ends when it should.
 """
