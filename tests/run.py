@@ -14,8 +14,7 @@
   servers    those of e2e that need running backends (test-servers); no other suite has them
   replay     what e2e and long recorded, read by this build; see tests/replay.py
 
-Prints a line for every test and, alone on the last line, "N passed, N failed, N skipped". Exits 1 if a test failed, or if
-nothing was there to run.
+Prints a line for every test and, alone on the last line, "N passed, N failed, N skipped". Exits 1 if a test failed.
 
 A test is a program. It runs at the top of the tree, those of e2e in SCRATCH, because the programs that they run may leave
 files where they are. It passes by exit 0. Exit 77 skips it, with the reason as its last line; a reason that says "needs
@@ -229,12 +228,9 @@ def cases_of(source):
     marks, found = set(), []
     for line in read(source).splitlines():
         mark = re.match(r"@(?:e\.)?(\w+)", line)
-        if mark:
-            marks.add(mark[1])
-            continue
         if line.startswith("def test_"):
             found.append(marks)
-        marks = set()
+        marks = marks | {mark[1]} if mark else set()
     return found
 
 
@@ -257,13 +253,6 @@ def sources_of(suite):
     return files if suite in ("e2e", "servers") else [path for path in files if says(path, suite)]
 
 
-def place_of(source, suite):
-    """With the sanitizers it is memory that is looked at, so that those may run in parallel as well."""
-    if says(source, "alone") or suite in END_TO_END and suite != "sanitized" and not says(source, "beside"):
-        return "alone"
-    return "beside"
-
-
 def plan(word):
     """The tests of [DIR:]SUITE[/TEST]."""
     folder, suite, only = re.fullmatch(r"(?:(.*?):)?([^/]*)(?:/(.*))?", word).groups()
@@ -282,7 +271,9 @@ def plan(word):
         name = name if suite in CHECKS else f"{suite}/{name}"
         if folder != "build":  # a second build of the same tests
             name = f"{os.path.basename(folder)}/{name}"
-        place, marked = place_of(source, suite), cases_of(source) if source.endswith(".py") else []
+        # with the sanitizers it is memory that is looked at
+        is_alone = says(source, "alone") or suite in END_TO_END and suite != "sanitized" and not says(source, "beside")
+        place, marked = "alone" if is_alone else "beside", cases_of(source) if source.endswith(".py") else []
         chosen = ["alone" if "alone" in marks else "beside" for marks in marked if is_wanted(marks, suite, wanted)]
         if marked and not chosen:
             continue
@@ -298,7 +289,7 @@ def plan(word):
 # ---- the run ------------------------------------------------------------------------------------
 
 class Idle:
-    """Whether the CPUs had time to spare since the last test was started."""
+    """Whether the CPUs had time to spare since the last look."""
     LONG, SHARE = 2, 0.3  # s; of all CPUs
 
     def __init__(self):
@@ -306,7 +297,6 @@ class Idle:
 
     @staticmethod
     def read():
-        """s, of all CPUs."""
         with open("/proc/stat", encoding="ascii") as f:
             return sum(map(int, f.readline().split()[4:6])) / os.sysconf("SC_CLK_TCK")
 
@@ -329,9 +319,8 @@ def show(test, counts):
 
 def run_beside(tests, counts):
     """Results are shown in the order of the plan."""
-    jobs = int(os.environ.get("TEST_JOBS") or 0)
-    cpus = len(os.sched_getaffinity(0))
-    least, most = (jobs, jobs) if jobs else (cpus, 3 * cpus)
+    jobs, cpus = int(os.environ.get("TEST_JOBS") or 0), len(os.sched_getaffinity(0))
+    least, most = jobs or cpus, jobs or 3 * cpus
     waiting, running, shown, idle = list(tests), {}, 0, Idle()
     while shown < len(tests):
         running = {test: thread for test, thread in running.items() if thread.is_alive()}

@@ -107,8 +107,6 @@ fetch_crates() {
 	[dependencies]
 	lz4-sys = { version = "=$lz4_version", optional = true }
 	regex-lite = "=$regex_version"
-	[profile.release]
-	debug = 2
 	TOML
 	cat >crates/src/main.rs <<-'RUST'
 	fn main() {
@@ -139,7 +137,7 @@ with_rust() {
 	list rust "$dir/crates/target/release/search" deep
 	[ -s crates/target/release/search ] && return
 	echo "  CARGO    rust"
-	(cd crates && cargo build -q --release --offline 2>log) || { tail -n 5 crates/log >&2; return 1; }
+	(cd crates && CARGO_PROFILE_RELEASE_DEBUG=2 cargo build -q --release --offline 2>log) || { tail -n 5 crates/log >&2; return 1; }
 }
 
 with_libc() {
