@@ -446,24 +446,41 @@ def test_idle_threads_are_in_no_file_of_cpu_time():
 
 
 # in front of libbpf: the kernel's functions that visits need do not exist
-NO_VISITS = """
+# The kernel's types are those of a file.
+OTHER_TYPES = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-int btf__find_by_name_kind(const void *types, const char *name, unsigned int kind)
+static const char *path_for(const char *path)
 {
-    int (*next)(const void *, const char *, unsigned int) = dlsym(RTLD_NEXT, "btf__find_by_name_kind");
-    return strcmp(name, "bpf_iter_task_new") && strcmp(name, "bpf_user_ringbuf_drain") ? next(types, name, kind) : -2;
+    return strcmp(path, "/sys/kernel/btf/vmlinux") ? path : getenv("OTHER_TYPES");
 }
+int open(const char *path, int flags, int mode)
+{
+    int (*next)(const char *, int, int) = dlsym(RTLD_NEXT, "open");
+    return next(path_for(path), flags, mode);
+}
+int open64(const char *path, int flags, int mode) { return open(path, flags, mode); }
+FILE *fopen(const char *path, const char *mode)
+{
+    FILE *(*next)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+    return next(path_for(path), mode);
+}
+FILE *fopen64(const char *path, const char *mode) { return fopen(path, mode); }
 """
 
 
 def test_a_kernel_without_visits():
     """By default a line says it; if they were requested, it is an error."""
     need_visits()
-    shim = e.scratch("no-types.so")
-    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", shim, "-"], input=NO_VISITS, text=True, check=True)
-    options = {"env": {**os.environ, "LD_PRELOAD": shim}}
+    shim, types = e.scratch("other-types.so"), e.scratch("types")
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", shim, "-"], input=OTHER_TYPES, text=True, check=True)
+    with open("/sys/kernel/btf/vmlinux", "rb") as f, open(types, "wb") as copy:
+        copy.write(f.read().replace(b"\0bpf_iter_task_new\0", b"\0bpf_iter_task_old\0")
+                   .replace(b"\0bpf_user_ringbuf_drain\0", b"\0bpf_user_ringbuf_train\0"))
+    options = {"env": {**os.environ, "LD_PRELOAD": shim, "OTHER_TYPES": types}}
     path = e.scratch("refused.sysprof")
     out = e.record("-o", path, "--", e.fixture("duty"), "0.5", "50", **options)
     if "visits of threads that wait" in out.err:
