@@ -93,8 +93,6 @@ def root():
     return ["sudo"], None
 
 
-# ---- a test -------------------------------------------------------------------------------------
-
 class Test:
     """One line of the output. `lines`: what is printed of it, the first is its result."""
 
@@ -210,8 +208,6 @@ class Test:
             subprocess.call([*self.as_root, "kill", "--", f"-{self.process.pid}"])
 
 
-# ---- the plan -----------------------------------------------------------------------------------
-
 def read(path):
     with open(path, encoding="utf-8", errors="replace") as f:
         return f.read()
@@ -285,8 +281,6 @@ def plan(word):
         tests.append(Test(suite, name + ".alone", source, build, "alone", wanted + " alone"))
     return tests
 
-
-# ---- the run ------------------------------------------------------------------------------------
 
 class Idle:
     """Whether the CPUs had time to spare since the last look."""
