@@ -204,8 +204,7 @@ struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event 
 	return recent->root;
 }
 
-void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any,
-		      struct root_id roots[SEARCH_ROOTS])
+void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any, struct root_id *roots)
 {
 	struct root_id first = dso_roots__of(r, parent);
 	int at = SEARCH_OTHERS;
