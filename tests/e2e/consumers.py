@@ -17,7 +17,7 @@ from libconsumers import CACHE, CONSUMERS, node, structure
 from libe2e import (SANITIZED, SCRATCH, SYSPROF, Background, Fixture, alone, comms, firefox_threads, fixture,
                     folded, has_chain, kernel_part, long, main, record, run, scratch, share, soak, total)
 from libgo import pprof
-from librecorded import clang_commands, java_commands, node_commands, python_commands, recorded
+from librecorded import clang_command, java_commands, node_commands, python_commands, recorded
 from libviewers import devtools, devtools_tracks, speedscope
 
 # Processes and threads of all kinds: with gaps, with kernel stacks, with libraries that come and
@@ -131,7 +131,7 @@ def in_browsers(base):
 def test_all_at_once():
     """Node.js, Python, clang and Java in one recording, with lines: every format, in each viewer that can be had."""
     base = scratch("all")
-    commands = [node_commands()["node0"], python_commands()["own"], clang_commands()["clang"],
+    commands = [node_commands()["node0"], python_commands()["own"], clang_command(),
                 java_commands()["java"]]
     running = [Background(*command) for command in commands]
     try:
