@@ -167,7 +167,7 @@ class Test:
             with open(self.log, "ab") as log:
                 log.write(b"--- sanitizer reports\n" + reports)
         lines = read(self.log).splitlines()
-        if status == 77:
+        if status == 77 and not reports:
             return self.result("skip", ([line for line in lines if line.strip()] or [""])[-1])
         if status == 0 and not reports:
             self.result("ok", "", took)
@@ -175,7 +175,7 @@ class Test:
         if status in (124, 137, -9):
             self.result("FAIL", f"exceeded its limit of {self.limit} s", took)
         else:
-            self.result("FAIL", f"exit status {status}" if status else "a sanitizer reported an error", took)
+            self.result("FAIL", "a sanitizer reported an error" if reports else f"exit status {status}", took)
         self.lines += [f"  ---- the end of {self.log}", *(f"  | {line}" for line in lines[-40:])]
         return None
 
@@ -336,11 +336,11 @@ def run_again(tests, counts):
         os.rename(test.log, test.first_log)
         for _ in range(2):
             test.run()
-            if test.has("ok"):
+            if not test.has("FAIL"):
                 break
         counts["FAIL"] -= 1
         show(test, counts)
-    return [test.name for test in failed if test.has("ok")]
+    return [test.name for test in failed if not test.has("FAIL")]
 
 
 def report_failures(tests):
