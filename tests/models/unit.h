@@ -3,6 +3,8 @@
 #ifndef TESTS_MODELS_UNIT_H
 #define TESTS_MODELS_UNIT_H
 
+#include <stdbool.h>
+
 struct unit_fixtures {
 	int (*before_all)(void **state);
 	int (*after_all)(void **state);
@@ -15,7 +17,8 @@ extern struct unit_fixtures unit_fixtures;
 void add_unit_test(const char *name, void (*body)(void **state), int (*set_up)(void **state),
 		   int (*tear_down)(void **state));
 
-/* How many have failed. */
+bool has_unit_tests(void);
+/* Runs them; 0: none has failed. */
 int run_unit_tests(void);
 
 #endif

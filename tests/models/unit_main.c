@@ -4,5 +4,5 @@
 
 int main(void)
 {
-	return run_unit_tests();
+	return !has_unit_tests() || run_unit_tests();
 }
