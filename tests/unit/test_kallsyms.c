@@ -125,6 +125,47 @@ TEST(too_long_tags_and_lines_are_malformed_and_too_many_tags_left_out)
 	end();
 }
 
+/* An image in order, whose symbol at `late` lies above or below all; two modules after it, the second below. */
+static void add_image(struct kallsyms *k, size_t late, const char *late_address)
+{
+	char line[64];
+
+	for (size_t i = 0; i < 200; i++) {
+		snprintf(line, sizeof(line), "ffffffff81%06zx T f%zu\n", i * 16, i);
+		if (i == late)
+			snprintf(line, sizeof(line), "%s T late\n", late_address);
+		add_text(k, line, strlen(line));
+	}
+	add_text(k, "ffffffffc0000000 t above\t[one]\nffffffff80000010 t below\t[two]\n", 66);
+}
+
+TEST(symbols_far_from_their_place_are_sorted)
+{
+	for (size_t late = 0; late < 200; late += 199) {
+		struct kallsyms *k = kallsyms__new();
+		struct kernel_function f;
+		char name[16];
+
+		assert_non_null(k);
+		add_image(k, late, late ? "ffffffff80000000" : "ffffffff90000000");
+		for (size_t i = 0; i < 200; i++) {
+			snprintf(name, sizeof(name), "f%zu", i);
+			if (i == late)
+				continue;
+			assert_int_equal(kallsyms__find(k, 0xffffffff81000000 + i * 16, &f), 0);
+			assert_string_equal(f.name, name);
+		}
+		assert_int_equal(kallsyms__find(k, 0xffffffff80000010, &f), 0);
+		assert_string_equal(f.name, "below");
+		assert_int_equal(kallsyms__find(k, 0xffffffffc0000000, &f), 0);
+		assert_string_equal(f.name, "above");
+		assert_int_equal(
+			kallsyms__find(k, late ? 0xffffffff80000000 : 0xffffffff90000000, &f), 0);
+		assert_string_equal(f.name, "late");
+		kallsyms__free(k);
+	}
+}
+
 /* One by one, in no order, looked up in between: the same in the end as all at once. */
 TEST(lines_added_in_any_order_give_the_same_table)
 {
