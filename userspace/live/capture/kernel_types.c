@@ -15,12 +15,15 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/vec.h"
 
 #define TYPES_PATH "/sys/kernel/btf/vmlinux"
 #define SIZE_LIMIT (256u << 20)
-#define FLAVOR	   "___" /* what follows is no part of a type's name */
-#define NAME_BITS  4096u /* a power of two */
+#define HEADER_MIN                                                                                 \
+	(offsetof(struct btf_header, str_len) + sizeof(uint32_t)) /* later ones have more */
+#define FLAVOR	  "___" /* what follows is no part of a type's name */
+#define NAME_BITS 4096u /* a power of two */
 
 /* Types by number; number 0 is void. */
 struct types {
@@ -35,7 +38,8 @@ struct kernel_types {
 	void *bytes;
 	size_t size;
 	bool is_mapped;
-	int fd; /* the selection */
+	int fd;		       /* the selection, or -1 */
+	struct btf *by_libbpf; /* what could not be read or selected here */
 	char path[32];
 };
 
@@ -107,8 +111,8 @@ static int parse(struct types *t, const void *bytes, size_t size)
 	const struct btf_header *h = bytes;
 	const char *start = bytes;
 
-	if (size < sizeof(*h) || h->magic != BTF_MAGIC || h->version != BTF_VERSION ||
-	    h->hdr_len < sizeof(*h) || h->hdr_len > size)
+	if (size < HEADER_MIN || h->magic != BTF_MAGIC || h->version != BTF_VERSION ||
+	    h->hdr_len < HEADER_MIN || h->hdr_len > size)
 		return -EPROTO;
 	start += h->hdr_len;
 	size -= h->hdr_len;
@@ -166,6 +170,10 @@ struct kernel_types *kernel_types__read(void)
 	err = read_bytes(k) ?: parse(&k->types, k->bytes, k->size) ?: make_file(k);
 	if (!err)
 		return k;
+	log_debug(LOG_BPF, "the kernel's types are read by libbpf: %s", strerror(-err));
+	k->by_libbpf = btf__load_vmlinux_btf();
+	if (k->by_libbpf)
+		return k;
 	kernel_types__free(k);
 	return NULL;
 }
@@ -179,13 +187,14 @@ void kernel_types__free(struct kernel_types *k)
 	else
 		free(k->bytes);
 	cleanup_close(&k->fd);
+	btf__free(k->by_libbpf);
 	free(k->types.offsets);
 	free(k);
 }
 
 const char *kernel_types__path(const struct kernel_types *k)
 {
-	return k ? k->path : NULL;
+	return k && !k->by_libbpf ? k->path : NULL;
 }
 
 static uint32_t find(const struct types *t, uint32_t kind, const char *name)
@@ -203,7 +212,8 @@ bool kernel_types__have_functions(const struct kernel_types *k, const char *cons
 				  size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (!find(&k->types, BTF_KIND_FUNC, names[i]))
+		if (k->by_libbpf ? btf__find_by_name_kind(k->by_libbpf, names[i], BTF_KIND_FUNC) < 0
+				 : !find(&k->types, BTF_KIND_FUNC, names[i]))
 			return false;
 	return true;
 }
@@ -440,7 +450,7 @@ static int make_selection(struct selection *s, struct names *names, int fd)
 	return s->err ?: write_selection(s, fd);
 }
 
-int kernel_types__select(const struct kernel_types *k, const struct btf *programs)
+static int select_types(const struct kernel_types *k, const struct btf *programs)
 {
 	struct selection s = {};
 	struct names names = {};
@@ -449,8 +459,6 @@ int kernel_types__select(const struct kernel_types *k, const struct btf *program
 	uint32_t size;
 	int err;
 
-	if (!k)
-		return 0;
 	bytes = btf__raw_data(programs, &size);
 	s.from = &k->types;
 	s.numbers = calloc(k->types.count, sizeof(*s.numbers));
@@ -463,4 +471,17 @@ int kernel_types__select(const struct kernel_types *k, const struct btf *program
 	free(s.numbers);
 	free(own.offsets);
 	return err;
+}
+
+int kernel_types__select(const struct kernel_types *k, const struct btf *programs)
+{
+	int err = k && !k->by_libbpf ? select_types(k, programs) : 0;
+
+	if (!err)
+		return 0;
+	/* libbpf has the file's path */
+	log_debug(LOG_BPF, "libbpf gets all types of the kernel: %s", strerror(-err));
+	return ftruncate(k->fd, 0) || lseek(k->fd, 0, SEEK_SET)
+		       ? -errno
+		       : write_full(k->fd, k->bytes, k->size);
 }

@@ -16,7 +16,7 @@
 struct btf;
 struct kernel_types;
 
-/* Reads the kernel's types. NULL: there are none that can be read; libbpf looks elsewhere. */
+/* Reads the kernel's types, or has libbpf read what this cannot. NULL: there are none. */
 struct kernel_types *kernel_types__read(void);
 void kernel_types__free(struct kernel_types *types);
 
@@ -25,10 +25,10 @@ static inline void kernel_types__cleanup(struct kernel_types **types)
 	kernel_types__free(*types);
 }
 
-/* For bpf_object_open_opts.btf_custom_path: a file in memory, empty as yet. NULL of NULL. */
+/* For bpf_object_open_opts.btf_custom_path: a file in memory, empty as yet. NULL: libbpf looks itself. */
 const char *kernel_types__path(const struct kernel_types *types);
 
-/* Writes the types that these programs may refer to into the file. 0 or negative errno. */
+/* Writes the types that these programs may refer to into the file, if need be all. 0 or negative errno. */
 int kernel_types__select(const struct kernel_types *types, const struct btf *programs);
 
 /* Does the kernel describe all of these functions? */
