@@ -53,14 +53,14 @@ static __always_inline __u64 unwind_find_frames_made(__u64 word, __u64 next);
 #define NR_EXECVE	 59
 #define NR_EXECVEAT	 322
 #define NR_CLONE3	 435
-#define CLONE_ARGS_STACK 40		/* struct clone_args */
-#define USER32_CS	 0x23		/* code segment of 32-bit tasks */
-#define THREAD_SIZE	 (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
-#define FRAMES_A_CHECK	 32
+#define CLONE_ARGS_STACK 40		      /* struct clone_args */
+#define USER32_CS	 0x23		      /* code segment of 32-bit tasks */
+#define THREAD_SIZE	 (16ULL * 1024)	      /* of a kernel stack; for kernels before 5.15 */
+#define RUNS_A_CHECK	 (128 / FRAMES_A_RUN) /* of common frames; others are a run each */
 #define PLACE_COUNT_BITS 12
 #define FEW_PLACES_BITS	 5
 _Static_assert(UNWIND_PLACES_MAX == (1u << PLACE_COUNT_BITS) - 1, "a step of the search for each");
-_Static_assert(SAMPLE_USER_DEPTH_MAX % FRAMES_A_CHECK == 0, "all of them are checked");
+_Static_assert(SAMPLE_USER_DEPTH_MAX % RUNS_A_CHECK == 0, "all of them are checked");
 #define REPLACED_A_CALL 8      /* all 64 in one loop take the verifier some 2,500 instructions */
 #define BUDGET_NS	200000 /* of one stack; interrupts are off meanwhile */
 
@@ -885,7 +885,7 @@ __attribute__((noinline)) int unwind_steps(void)
 	struct scratch *s = scratch();
 	int end = s ? UNWIND_STEP_ON : STACK_END_NO_FRAME;
 
-	for (__u32 i = 0; i < FRAMES_A_CHECK && end == UNWIND_STEP_ON; i++) {
+	for (__u32 i = 0; i < RUNS_A_CHECK && end == UNWIND_STEP_ON; i++) {
 		end = run_on(s);
 		if (end == UNWIND_NOT_COMMON)
 			end = unwind_step();
@@ -918,7 +918,7 @@ static __always_inline int walk_user(struct scratch *s, int end)
 	end = push_innermost(s, end);
 	if (end != UNWIND_STEP_ON)
 		return end;
-	for (__u32 i = 0; i < SAMPLE_USER_DEPTH_MAX / FRAMES_A_CHECK; i++) {
+	for (__u32 i = 0; i < SAMPLE_USER_DEPTH_MAX / RUNS_A_CHECK; i++) {
 		end = unwind_steps();
 		if (end != UNWIND_STEP_ON)
 			return end;

@@ -48,7 +48,7 @@ extern void bpf_iter_num_destroy(struct bpf_iter_num___own *it) __ksym __weak;
 #define STATE_THROTTLED	       0x80000000u /* of seen_thread.state: no state of the kernel's */
 #define FIRST_FAIR_PRIO	       100
 #define GROUP_DEPTH	       64 /* levels of control groups */
-#define WALK_TURNS	       (COPIED_PAGES + SAMPLE_USER_DEPTH_MAX / FRAMES_A_CHECK)
+#define WALK_TURNS	       (COPIED_PAGES + 32u)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -689,7 +689,9 @@ __attribute__((noinline)) int begin_walk(void)
 	return push_innermost(s, begun);
 }
 
-/* With copied pages: restarts whenever one was missing. Each turn adds frames or a page. */
+/*
+ * With copied pages: restarts whenever one was missing. A turn adds a page, or walks some 128 frames.
+ */
 static __always_inline void take_user_stack(struct task_struct *task, struct scratch *s)
 {
 	int end = begin_walk();
