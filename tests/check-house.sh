@@ -99,5 +99,5 @@ limit "$(grep -c . <<<"$described")" 6 "structures that describe a mapped file:$
 limit "$(grep -rhoE 'dso_opener__(see|find)\(' userspace --include='*.c' --exclude-dir=files | grep -c .)" 2 \
 	"calls that find a mapped file by its description: of a mapping, and of a recorded one"
 limit "$(find userspace -name '*.[ch]' | lines)" 140000 "lines of userspace"
-limit "$(git ls-files tests | grep -E '\.(c|h|py|sh|js|S)$|^tests/unit/testdata/' | lines)" 131580 "lines of tests, tables included"
+limit "$(git ls-files tests | grep -E '\.(c|h|py|sh|js|S)$|^tests/unit/testdata/' | lines)" 131900 "lines of tests, tables included"
 exit "$over"

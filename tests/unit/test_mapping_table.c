@@ -167,6 +167,20 @@ TEST(readings_drop_what_is_gone)
 	expect(table, "100-200+0:1 500-600+0:3 700-800+0:4 900-950+0:5");
 	expect(child, "100-200+0:1 300-400+0:2 500-600+0:3");
 
+	/* a child's reading is its own */
+	map_read(&table, 100, 200, 0, 1);
+	mapping_table__unref(child);
+	child = mapping_table__fork(table);
+	assert_ptr_not_equal(child, table);
+	assert_int_equal(mapping_table__end_read(&child), 0);
+	map_read(&child, 700, 800, 0, 4);
+	assert_int_equal(mapping_table__end_read(&child), 3);
+	assert_int_equal(mapping_table__end_read(&table), 3);
+	expect(table, "100-200+0:1");
+	map(&table, 500, 600, 0, 3);
+	map(&table, 700, 800, 0, 4);
+	map(&table, 900, 950, 0, 5);
+
 	/* an empty reading, of a process that was gone */
 	assert_int_equal(mapping_table__end_read(&table), 0);
 	map_read(&table, 700, 800, 0, 4);

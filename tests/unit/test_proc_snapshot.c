@@ -491,8 +491,8 @@ static size_t count_same(const struct reported *a, const struct reported *b)
 struct meanwhile {
 	struct proc_snapshot *s;
 	struct mmap_event record;
-	uint64_t since; /* 0: one record, of the time in it */
-	unsigned int count;
+	uint64_t since; /* 0: they have the time in the record */
+	unsigned int count, read_again;
 };
 
 /* A catch_up of struct proc_readers. */
@@ -509,12 +509,22 @@ static int map_meanwhile(void *context)
 	return 0;
 }
 
+static void count_reading(void *context, uint32_t pid)
+{
+	((struct meanwhile *)context)->read_again += pid ==
+						     ((struct meanwhile *)context)->record.pid;
+}
+
 /* What a reader reports of `pid` if these records are written meanwhile. */
 static void read_meanwhile(struct meanwhile *m, struct helper_pool *pool, pid_t pid,
 			   struct reported *reported)
 {
-	const struct proc_readers readers = {.pool = pool, .catch_up = map_meanwhile, .context = m};
+	const struct proc_readers readers = {
+		.pool = pool, .catch_up = map_meanwhile, .read_again = count_reading, .context = m};
 
+	m->read_again = 0;
+	m->since = m->since ? monotonic_ns() : 0;
+	reported_fini(reported);
 	proc_snapshot__use_readers(m->s, &readers);
 	assert_int_equal(proc_snapshot__process(m->s, pid, false, take, reported), 0);
 	assert_int_equal(reported->of_type[EVENT_MMAP], 0);
@@ -558,7 +568,7 @@ TEST(readers_report_the_same_mappings_as_the_caller)
 TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 {
 	struct reported here = {}, there = {};
-	struct meanwhile m = {.s = s, .count = 2000, .since = monotonic_ns()};
+	struct meanwhile m = {.s = s, .count = 200, .since = 1};
 	pid_t pid = start_child(map_much);
 	const struct mmap_event *one;
 	const struct event_header *last;
@@ -568,32 +578,37 @@ TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
 	all = here.of_type[EVENT_MMAP];
 	one = last_mapping(&here);
-	m.record = (struct mmap_event){.pid = pid, .start = one->start + 1, .length = 1};
+	m.record = (struct mmap_event){.pid = pid, .start = one->start, .length = one->length};
 	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_MMAP], all - 1);
 	assert_null(reported_mapping(&there, (void *)(uintptr_t)one->start));
 	last = (const void *)there.events.data[there.events.count - 1];
 	assert_int_equal(last->type, EVENT_MAPS_READ);
 	assert_in_range(last_mapping(&there)->header.time, m.since, last->time - 1);
+	assert_int_equal(m.read_again, 0);
+	/* of a part: no record says since when the rest is there */
+	m.record.length--;
+	read_meanwhile(&m, pool, pid, &there);
+	assert_int_equal(there.of_type[EVENT_MMAP], all - 1);
+	assert_true(m.read_again > 0);
 
 	/* of another process, and of before the reading: they say nothing */
-	reported_fini(&there);
 	m.record.pid++;
 	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_MMAP], all);
-	reported_fini(&there);
 	m.record.pid--;
 	m.record.header.time = m.since;
 	m.since = 0;
-	m.count = 1;
-	read_meanwhile(&m, pool, pid, &there);
-	assert_int_equal(there.of_type[EVENT_MMAP], all);
-
-	/* more than there is room for: all of it is left to records */
-	reported_fini(&there);
 	m.count = 5000;
 	read_meanwhile(&m, pool, pid, &there);
+	assert_int_equal(there.of_type[EVENT_MMAP], all);
+	assert_int_equal(m.read_again, 0);
+
+	/* more than there is room for: nothing is certain */
+	m.since = 1;
+	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_MMAP], 0);
+	assert_int_equal(m.read_again, 1);
 	stop_child(pid);
 	helper_pool__end(pool);
 	reported_fini(&here);

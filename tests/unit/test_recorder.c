@@ -232,6 +232,20 @@ static void mappings_that_are_left(void **state)
 	assert_int_equal(ev.rereads, 0);
 }
 
+/* What its parent has mapped is not known: it is read itself. */
+static void a_child_of_a_process_that_is_being_read(void **state)
+{
+	(void)state;
+	prog();
+	fork_(10, 10, 11, 11);
+	assert_int_equal(ev.rereads, 0);
+	process(20, 1 * S, true, "being-read");
+	fork_(20, 20, 21, 21);
+	assert_int_equal(ev.rereads, 1);
+	assert_int_equal(ev.reread[0], 21);
+	finish();
+}
+
 static void frames_without_mapping(void **state)
 {
 	const struct profile_location *l;
@@ -851,6 +865,7 @@ int main(void)
 		STORY(interrupts_are_roots),
 		STORY(return_address_at_a_boundary),
 		STORY(mappings_that_are_left),
+		STORY(a_child_of_a_process_that_is_being_read),
 		STORY(frames_without_mapping),
 		STORY(no_frames_at_all),
 		STORY(run_time_code_by_name),

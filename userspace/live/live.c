@@ -135,6 +135,13 @@ int live_catch_up(void *context)
 	return bpf_session__drain(live->session, push_from_rings, live);
 }
 
+void live_read_again(void *context, uint32_t pid)
+{
+	struct live *live = context;
+
+	live->requests.reread_process(live->requests.context, pid);
+}
+
 /* Reading /proc can take seconds, and the rings have no room for all that happens meanwhile. */
 int live_drain_in_time(struct live *live)
 {
@@ -258,9 +265,9 @@ static int push_from_rings(void *context, struct event_header *event)
 	case EVENT_SAMPLE:
 		return take_sample(live, (struct sample_event *)event);
 	case EVENT_MMAP:
-		proc_snapshot__mapped(live->proc, (const struct mmap_event *)event);
 		if (is_over_share(live, (const struct mmap_event *)event))
 			return 0;
+		proc_snapshot__mapped(live->proc, (const struct mmap_event *)event);
 		return event_queue__push(live->sideband.queue, event);
 	case EVENT_FORK:
 	case EVENT_EXIT:

@@ -143,6 +143,8 @@ int live_push_from_proc(void *live, struct event_header *event);
 int live_settle_readers(struct live *live, uint64_t patience);
 /* Takes what the rings have now, without passing it on. 0 or negative errno; `context` is the live. */
 int live_catch_up(void *context);
+/* Has the mappings of this process read once more. */
+void live_read_again(void *context, uint32_t pid);
 /* While /proc is read, which can take seconds: reads the rings if due. 0 or negative errno. */
 int live_drain_in_time(struct live *live);
 /* Takes all that the rings have now. 0 or negative errno. */

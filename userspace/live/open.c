@@ -266,6 +266,7 @@ static int init(struct live *live, const struct live_options *options)
 	proc_snapshot__use_readers(live->proc, &(struct proc_readers){.pool = live->readers,
 								      .service = SERVICE_MAPS,
 								      .catch_up = live_catch_up,
+								      .read_again = live_read_again,
 								      .context = live});
 	return add_parts(live, options);
 }

@@ -243,7 +243,7 @@ static void take_maps(void *context, const struct helper_answer *answer)
 	struct proc_maps_result result = {};
 	pid_t tid = s->pid;
 
-	if (!answer->refusal && !proc_maps__take(answer, &tid, take_mapping, s, &result))
+	if (!answer->refusal && !proc_maps__take(answer, 0, &tid, take_mapping, s, &result))
 		s->maps_read = result.lines > 0;
 }
 

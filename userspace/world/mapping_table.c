@@ -275,6 +275,20 @@ static int own_table(struct mapping_table **table)
 	return 0;
 }
 
+struct mapping_table *mapping_table__fork(struct mapping_table *table)
+{
+	struct mapping_table *child = mapping_table__ref(table);
+
+	if (!table || !table->reading)
+		return child;
+	if (own_table(&child)) {
+		mapping_table__unref(child);
+		return NULL;
+	}
+	child->reading = false;
+	return child;
+}
+
 size_t mapping_table__count(const struct mapping_table *table)
 {
 	return table ? count_of(table->root) : 0;

@@ -19,6 +19,8 @@ struct mapping_table;
  */
 
 struct mapping_table *mapping_table__ref(struct mapping_table *table); /* also returns it */
+/* The same for a forked child, which the end of a reading of its parent does not change. NULL: empty, or out of memory. */
+struct mapping_table *mapping_table__fork(struct mapping_table *table);
 void mapping_table__unref(struct mapping_table *table);
 
 size_t mapping_table__count(const struct mapping_table *table);

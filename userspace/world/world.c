@@ -260,7 +260,12 @@ static int fork_process(struct world *w, const struct task_event *e, const char 
 		return 0;
 	child->is_target = parent->is_target;
 	child->is_kernel = parent->is_kernel;
-	child->maps = mapping_table__ref(parent->maps);
+	child->maps = mapping_table__fork(parent->maps);
+	if (parent->maps && !child->maps)
+		return -ENOMEM;
+	/* its parent is still being read */
+	if (!parent->maps && !parent->is_kernel)
+		world__request_reread(w, e->pid);
 	child->cgroup = shared_ref(parent->cgroup);
 	child->program = shared_ref(parent->program);
 	child->facts = shared_ref(parent->facts);

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "live/proc/exec_name.h"
 #include "tenants/owner.h"
@@ -242,8 +243,8 @@ static int take_records(const char *bytes, size_t size, maps_line_fn take, void 
 	return err;
 }
 
-int proc_maps__take(const struct helper_answer *from, pid_t *tid, maps_line_fn take, void *context,
-		    struct proc_maps_result *result)
+int proc_maps__take(const struct helper_answer *from, uint64_t requested, pid_t *tid,
+		    maps_line_fn take, void *context, struct proc_maps_result *result)
 {
 	_cleanup_free_ char *bytes = NULL;
 	struct maps_answer answer;
@@ -253,8 +254,9 @@ int proc_maps__take(const struct helper_answer *from, pid_t *tid, maps_line_fn t
 		return 0;
 	memcpy(&answer, from->data, sizeof(answer));
 	snprintf(result->name, sizeof(result->name), "%.*s", PROC_COMM_SIZE - 1, answer.name);
-	result->began = answer.began;
-	result->ended = answer.ended;
+	/* whatever a reader says */
+	result->ended = max_u64(min_u64(answer.ended, monotonic_ns()), requested);
+	result->began = max_u64(min_u64(answer.began, result->ended), requested);
 	if (!answer.err && !answer.size)
 		result->lines = answer.lines;
 	if (answer.err || !answer.size || answer.size > ANSWER_MAX || !from->fd_count)

@@ -38,8 +38,8 @@ int proc_maps__request(struct helper_pool *pool, unsigned int service, pid_t pid
 		       helper_answer_fn answer, void *context);
 /* A helper_serve_fn. */
 void proc_maps__serve(struct helper_job *job);
-/* -ENOMEM, or as above. */
-int proc_maps__take(const struct helper_answer *answer, pid_t *tid, maps_line_fn take,
-		    void *context, struct proc_maps_result *result);
+/* -ENOMEM, or as above. `requested`: the reading began no earlier. */
+int proc_maps__take(const struct helper_answer *answer, uint64_t requested, pid_t *tid,
+		    maps_line_fn take, void *context, struct proc_maps_result *result);
 
 #endif

@@ -39,7 +39,8 @@
 #define SUSPEND_MIN                                                                                \
 	5000000ULL /* ns; a smaller difference is caused by reading the clocks, not by a suspend */
 #define CPU_TIME_UNKNOWN UINT64_MAX
-#define MEANWHILE_MAX	 4096 /* mappings made while a process is read; each is a loop over them */
+#define MEANWHILE_MAX                                                                              \
+	256 /* records while a process is read: each of its mappings is compared with all */
 
 _Static_assert(PROC_COMM_SIZE == EVENT_COMM_SIZE, "the names of one kernel");
 
@@ -235,8 +236,11 @@ struct maps_source {
 	uint64_t time;
 	event_push_fn push;
 	void *context;
+	/* the last MEANWHILE_MAX, each in the place of the oldest */
 	VEC(struct mapped_meanwhile) meanwhile;
-	bool meanwhile_left_out;	/* there was no room for all */
+	size_t oldest;
+	uint64_t forgotten;		/* the time of the last one without a place; 0: none */
+	bool left_out;			/* something that is not in a record of the kernel either */
 	struct proc_maps_result result; /* of the reading, with its times */
 };
 
@@ -244,22 +248,28 @@ struct maps_source {
  * Was something mapped there before the reading ended? Then the record says since when that has been
  * there, and what was read may be it: it was not there at the beginning.
  */
-static bool is_newer(const struct maps_source *source, const struct proc_mapping *mapping)
+static bool is_newer(struct maps_source *source, const struct proc_mapping *mapping)
 {
+	const struct proc_maps_result *result = &source->result;
+
+	if (source->forgotten > result->began)
+		return source->left_out = true;
 	for (size_t i = 0; i < source->meanwhile.count; i++) {
 		const struct mapped_meanwhile *later = &source->meanwhile.data[i];
 
-		if (later->time > source->result.began && later->time <= source->result.ended &&
-		    later->start < mapping->end && mapping->start < later->end)
-			return true;
+		if (later->time <= result->began || later->time > result->ended ||
+		    later->start >= mapping->end || mapping->start >= later->end)
+			continue;
+		source->left_out |= mapping->start < later->start || mapping->end > later->end;
+		return true;
 	}
-	return source->meanwhile_left_out;
+	return false;
 }
 
 /* A maps_line_fn. */
 static int push_mapping(void *context, const struct proc_mapping *mapping)
 {
-	const struct maps_source *source = context;
+	struct maps_source *source = context;
 	struct mmap_event *e = &source->snapshot->event.mmap;
 	size_t path_size = mapping->path_size, size;
 
@@ -352,13 +362,31 @@ static void take_maps(void *context, const struct helper_answer *answer)
 
 	unlink_source(source);
 	if (!err) {
-		err = proc_maps__take(answer, &source->tid, push_mapping, source, &source->result)
+		err = proc_maps__take(answer, source->time, &source->tid, push_mapping, source,
+				      &source->result)
 			      ?: finish_maps(source);
 		is_final = is_fatal(err) || source->result.sink_failed;
 	}
 	if (err && is_final && !s->err)
 		s->err = err;
+	if (source->left_out)
+		s->readers.read_again(s->readers.context, (uint32_t)source->pid);
 	maps_source__free(source);
+}
+
+static void note_mapped(struct maps_source *source, const struct mapped_meanwhile *mapped)
+{
+	struct mapped_meanwhile *place;
+
+	if (source->meanwhile.count < MEANWHILE_MAX && !vec_push(&source->meanwhile, *mapped))
+		return;
+	if (source->meanwhile.count < MEANWHILE_MAX) { /* no memory */
+		source->forgotten = max_u64(source->forgotten, mapped->time);
+		return;
+	}
+	place = &source->meanwhile.data[source->oldest++ % MEANWHILE_MAX];
+	source->forgotten = max_u64(source->forgotten, place->time);
+	*place = *mapped;
 }
 
 void proc_snapshot__mapped(struct proc_snapshot *s, const struct mmap_event *record)
@@ -367,11 +395,9 @@ void proc_snapshot__mapped(struct proc_snapshot *s, const struct mmap_event *rec
 						.end = record->start + record->length,
 						.time = record->header.time};
 
-	for (struct maps_source *source = s->pending; source; source = source->next) {
-		if ((uint32_t)source->pid == record->pid && !source->meanwhile_left_out)
-			source->meanwhile_left_out = source->meanwhile.count == MEANWHILE_MAX ||
-						     vec_push(&source->meanwhile, mapped);
-	}
+	for (struct maps_source *source = s->pending; source; source = source->next)
+		if ((uint32_t)source->pid == record->pid)
+			note_mapped(source, &mapped);
 }
 
 static int request_maps(const struct maps_source *source, int dir)

@@ -33,6 +33,8 @@ struct proc_readers {
 	 * they are of mappings. 0, or an error of proc_snapshot__error().
 	 */
 	int (*catch_up)(void *context);
+	/* What this process has mapped while it was read is not all reported: read it once more. */
+	void (*read_again)(void *context, uint32_t pid);
 	void *context;
 };
 
