@@ -15,14 +15,13 @@
 
 /* ---- descriptors ------------------------------------------------------------------------------ */
 
-static void the_least_recently_used_descriptor_is_closed(void **state)
+TEST(the_least_recently_used_descriptor_is_closed)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = FEW});
 	static struct mapping m[MANY];
 	uint64_t time = monotonic_ns(), opens;
 	size_t fds = count_fds();
 
-	(void)state;
 	for (uint32_t i = 0; i < MANY; i++) {
 		assert_int_equal(see_program(o, i, time += 2 * MINUTE, &m[i]), FILE_STATE_RIGHT);
 		assert_true(stats_of(o).fds <= FEW);
@@ -48,14 +47,13 @@ static void the_least_recently_used_descriptor_is_closed(void **state)
 }
 
 /* Files in use are not closed: the rest is recognized, and opened on request. */
-static void files_in_use_are_not_closed_for_others(void **state)
+TEST(files_in_use_are_not_closed_for_others)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = FEW});
 	static struct mapping m[MANY];
 	uint64_t time = monotonic_ns() + MINUTE, opens;
 	size_t fds;
 
-	(void)state;
 	for (uint32_t i = 0; i < MANY; i++) {
 		enum file_state expected = i < FEW - 1 ? FILE_STATE_RIGHT : FILE_STATE_NO_FDS;
 
@@ -77,14 +75,13 @@ static void files_in_use_are_not_closed_for_others(void **state)
 }
 
 /* A file that was closed and is not there any more: never another one in its place. */
-static void a_closed_file_is_never_answered_by_its_replacement(void **state)
+TEST(a_closed_file_is_never_answered_by_its_replacement)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = 3});
 	struct mapping gone, text, m;
 	uint64_t time = monotonic_ns();
 	char *path = numbered("program", 1000), *other = numbered("text", 1000);
 
-	(void)state;
 	assert_int_equal(see_program(o, 1000, time += 2 * MINUTE, &gone), FILE_STATE_RIGHT);
 	assert_int_equal(see_text(o, 1000, time += 2 * MINUTE, &text), FILE_STATE_RIGHT);
 	assert_int_equal(see_program(o, 1, time += 2 * MINUTE, &m), FILE_STATE_RIGHT);
@@ -166,12 +163,11 @@ static void see_many_files(void **state)
 	close_opener(o);
 }
 
-static void half_of_the_descriptor_limit_is_used_for_files(void **state)
+TEST(half_of_the_descriptor_limit_is_used_for_files)
 {
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0) {
 		const struct CMUnitTest tests[] = {cmocka_unit_test(see_many_files)};
 
@@ -183,13 +179,12 @@ static void half_of_the_descriptor_limit_is_used_for_files(void **state)
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-static void only_the_most_recent_images_are_kept(void **state)
+TEST(only_the_most_recent_images_are_kept)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = FEW});
 	static struct mapping program[MANY], text[MANY];
 	uint64_t time = monotonic_ns();
 
-	(void)state;
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < MANY; i++) {
 			time += 2 * MINUTE;
@@ -210,14 +205,13 @@ static void only_the_most_recent_images_are_kept(void **state)
 }
 
 /* All of them in use: the newcomer has its build-id, and is not known. */
-static void newcomers_are_not_kept_if_all_images_are_used(void **state)
+TEST(newcomers_are_not_kept_if_all_images_are_used)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = FEW});
 	uint64_t time = monotonic_ns() + MINUTE;
 	struct mapping m;
 	size_t fds;
 
-	(void)state;
 	for (uint32_t i = 0; i < FEW; i++)
 		assert_int_equal(see_program(o, i, time, &m), FILE_STATE_RIGHT);
 	fds = count_fds();
@@ -249,7 +243,7 @@ static enum file_state see_program_of(struct dso_opener *o, pid_t pid, uint32_t 
 }
 
 /* All of them in use, by somebody: another one gets what he needs, and he does not. */
-static void users_with_all_images_make_room_for_another_user(void **state)
+TEST(users_with_all_images_make_room_for_another_user)
 {
 	struct dso_opener *o;
 	uint64_t time = monotonic_ns() + MINUTE;
@@ -258,7 +252,6 @@ static void users_with_all_images_make_room_for_another_user(void **state)
 	pid_t child;
 	char byte;
 
-	(void)state;
 	if (geteuid())
 		skip(); /* needs root */
 	assert_int_equal(pipe2(changed, O_CLOEXEC), 0);
@@ -289,7 +282,7 @@ static void users_with_all_images_make_room_for_another_user(void **state)
 }
 
 /* Images of one inode, written over again and again: those that are left are found by it still. */
-static void the_latest_image_of_an_overwritten_file_is_found(void **state)
+TEST(the_latest_image_of_an_overwritten_file_is_found)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = 4});
 	char *path = in_directory("changing"), content[32];
@@ -297,7 +290,6 @@ static void the_latest_image_of_an_overwritten_file_is_found(void **state)
 	struct mapping m, other;
 	struct stat st;
 
-	(void)state;
 	for (uint32_t i = 0; i < 20; i++) {
 		snprintf(content, sizeof(content), "%*u", i + 1, i);
 		write_text(path, content);
@@ -316,14 +308,13 @@ static void the_latest_image_of_an_overwritten_file_is_found(void **state)
 }
 
 /* What the file was is forgotten; what it is stays, and is found under another name. */
-static void the_older_image_of_an_inode_is_forgotten_first(void **state)
+TEST(the_older_image_of_an_inode_is_forgotten_first)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = 2});
 	char *path = in_directory("changing"), *other = in_directory("changing-2");
 	uint64_t time = monotonic_ns();
 	struct mapping m, text;
 
-	(void)state;
 	write_text(path, "one");
 	assert_int_equal(link(path, other), 0);
 	make_inode_event(&m, getpid(), path, 0);
@@ -347,14 +338,13 @@ static void the_older_image_of_an_inode_is_forgotten_first(void **state)
 }
 
 /* What is no ELF file is not looked at each time, but again after a while: its inode may be another's. */
-static void files_without_elf_header_are_not_opened_each_time(void **state)
+TEST(files_without_elf_header_are_not_opened_each_time)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){});
 	char *path = in_directory("code (deleted)");
 	uint64_t time = monotonic_ns();
 	struct mapping m;
 
-	(void)state;
 	write_text(path, "code");
 	make_inode_event(&m, getpid(), path, 0);
 	for (int i = 0; i < 100; i++) {
@@ -373,7 +363,7 @@ static void files_without_elf_header_are_not_opened_each_time(void **state)
 
 /* ---- sightings ------------------------------------------------------------------------------- */
 
-static void sightings_are_evicted_by_cap_and_with_their_image(void **state)
+TEST(sightings_are_evicted_by_cap_and_with_their_image)
 {
 	struct dso_opener_options options = {.sightings_max = FEW, .images_max = 3};
 	struct dso_opener *o = open_capped(options);
@@ -382,7 +372,6 @@ static void sightings_are_evicted_by_cap_and_with_their_image(void **state)
 	static struct mapping m[MANY];
 	struct mapping other;
 
-	(void)state;
 	write_text(path, "one file of many names");
 	for (uint32_t i = 0; i < MANY; i++) { /* at first: a link is a change of the file */
 		link_path = numbered("link", i);
@@ -423,14 +412,13 @@ static void sightings_are_evicted_by_cap_and_with_their_image(void **state)
 }
 
 /* Of several sightings of one identity (here of two generations, distinguished by that) each finds its own. */
-static void sightings_of_two_generations_are_evicted_separately(void **state)
+TEST(sightings_of_two_generations_are_evicted_separately)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.sightings_max = 2});
 	char *path = in_directory("identity");
 	uint64_t time = monotonic_ns();
 	struct mapping a, b, c;
 
-	(void)state;
 	write_text(path, "text");
 	make_inode_event(&a, getpid(), path, 3);
 	a.event.header.time = time += 2 * MINUTE;
@@ -490,7 +478,7 @@ static void see_library(struct dso_opener *o, const char *archive, const struct 
 	assert_int_equal(see(o, m), FILE_STATE_RIGHT);
 }
 
-static void only_the_last_libraries_of_an_archive_are_kept(void **state)
+TEST(only_the_last_libraries_of_an_archive_are_kept)
 {
 	struct dso_opener_options options = {.members_max = 4, .images_max = 2};
 	struct dso_opener *o = open_capped(options);
@@ -499,7 +487,6 @@ static void only_the_last_libraries_of_an_archive_are_kept(void **state)
 	uint64_t time = monotonic_ns();
 	struct forged_zip z;
 
-	(void)state;
 	make_archive(path, 500, &z);
 	for (int round = 0; round < 100;
 	     round++) /* more often than an archive is looked into a minute */
@@ -581,7 +568,7 @@ static int request_more(void *context, uint32_t key, const struct file_answer *a
 	return 0;
 }
 
-static void a_descriptor_stays_valid_while_its_answer_requests_more(void **state)
+TEST(a_descriptor_stays_valid_while_its_answer_requests_more)
 {
 	struct dso_opener_options options = {.fds_max = 4, .images_max = MANY + 2};
 	struct dso_opener *o = open_capped(options);
@@ -592,7 +579,6 @@ static void a_descriptor_stays_valid_while_its_answer_requests_more(void **state
 				  more = {request_more, &requester, 0};
 	uint64_t time = monotonic_ns();
 
-	(void)state;
 	for (uint32_t i = 0; i < MANY; i++)
 		see_program(o, i, time += 2 * MINUTE, &m[i]);
 	/* what the answer returns is what the call returns */
@@ -612,7 +598,7 @@ static void a_descriptor_stays_valid_while_its_answer_requests_more(void **state
 enum { LOTS = 4000, LOTS_KEPT = 64 };
 
 /* Thousands of files that come, are mapped and go: descriptors and tables stay as small as they are. */
-static void thousands_of_files_do_not_exceed_the_caps(void **state)
+TEST(thousands_of_files_do_not_exceed_the_caps)
 {
 	struct dso_opener_options options = {
 		.fds_max = LOTS_KEPT,
@@ -624,7 +610,6 @@ static void thousands_of_files_do_not_exceed_the_caps(void **state)
 	size_t fds = count_fds();
 	struct mapping m, text;
 
-	(void)state;
 	for (uint32_t i = 0; i < LOTS; i++) {
 		char *program = numbered("program", 10000 + i), *path = numbered("text", 10000 + i);
 
@@ -644,25 +629,4 @@ static void thousands_of_files_do_not_exceed_the_caps(void **state)
 	assert_int_equal(count_fds(), fds - 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_least_recently_used_descriptor_is_closed),
-		cmocka_unit_test(files_in_use_are_not_closed_for_others),
-		cmocka_unit_test(a_closed_file_is_never_answered_by_its_replacement),
-		cmocka_unit_test(half_of_the_descriptor_limit_is_used_for_files),
-		cmocka_unit_test(only_the_most_recent_images_are_kept),
-		cmocka_unit_test(newcomers_are_not_kept_if_all_images_are_used),
-		cmocka_unit_test(users_with_all_images_make_room_for_another_user),
-		cmocka_unit_test(the_latest_image_of_an_overwritten_file_is_found),
-		cmocka_unit_test(the_older_image_of_an_inode_is_forgotten_first),
-		cmocka_unit_test(files_without_elf_header_are_not_opened_each_time),
-		cmocka_unit_test(sightings_are_evicted_by_cap_and_with_their_image),
-		cmocka_unit_test(sightings_of_two_generations_are_evicted_separately),
-		cmocka_unit_test(only_the_last_libraries_of_an_archive_are_kept),
-		cmocka_unit_test(a_descriptor_stays_valid_while_its_answer_requests_more),
-		cmocka_unit_test(thousands_of_files_do_not_exceed_the_caps),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+ALL_TESTS_WITH(make_directory, remove_directory);

@@ -8,7 +8,7 @@
 
 /* ---- live processes -------------------------------------------------------------------------- */
 
-static void files_of_this_process_are_right_and_opened_once(void **state)
+TEST(files_of_this_process_are_right_and_opened_once)
 {
 	struct seen seen = {.opener = open_opener()};
 	struct dso_opener_stats stats;
@@ -16,7 +16,6 @@ static void files_of_this_process_are_right_and_opened_once(void **state)
 	uint64_t opens;
 	uint8_t id[BUILD_ID_SIZE];
 
-	(void)state;
 	see_process(&seen, getpid());
 	assert_true(seen.mappings.count >= 3);
 	m = seen_path(&seen, "test_dso_opener");
@@ -51,14 +50,13 @@ static void files_of_this_process_are_right_and_opened_once(void **state)
 	dso_opener__free(NULL);
 }
 
-static void a_perf_event_finds_the_file_that_proc_reported(void **state)
+TEST(a_perf_event_finds_the_file_that_proc_reported)
 {
 	struct seen seen = {.opener = open_opener()};
 	pid_t pid = start_program(PROGRAM);
 	struct mapping perf, *proc;
 	uint64_t opens;
 
-	(void)state;
 	see_process(&seen, pid);
 	proc = seen_path(&seen, "/sleep");
 	assert_non_null(proc);
@@ -96,13 +94,12 @@ static void expect_program(struct dso_opener *o, const struct mapping *m, const 
 }
 
 /* Of a file that stands for its build-id the state is read once a second, of a user's file at each later mapping. */
-static void only_user_files_are_checked_at_each_mapping(void **state)
+TEST(only_user_files_are_checked_at_each_mapping)
 {
 	struct dso_opener *o = open_opener();
 	struct mapping mapping, again;
 	struct dso_opener_stats before, after;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	for (int users = 0; users < 2; users++) {
@@ -135,14 +132,13 @@ static void only_user_files_are_checked_at_each_mapping(void **state)
 }
 
 /* Two files say that they are one: only the administrator's word counts for others. */
-static void the_build_id_of_user_files_is_unshared(void **state)
+TEST(the_build_id_of_user_files_is_unshared)
 {
 	char *own = in_directory("own"), *forged = in_directory("forged");
 	struct mapping first, second, again;
 	struct dso_opener *o = open_opener();
 	struct stat st[2], seen[2];
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	copy_file(PROGRAM, own);
@@ -178,14 +174,13 @@ static void the_build_id_of_user_files_is_unshared(void **state)
 	free(forged);
 }
 
-static void deleted_and_replaced_programs_are_still_found(void **state)
+TEST(deleted_and_replaced_programs_are_still_found)
 {
 	struct seen seen = {.opener = open_opener()};
 	char *gone = in_directory("gone"), *replaced = in_directory("replaced");
 	char *new = in_directory("new");
 	pid_t pid;
 
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("map_files needs privileges: not tested\n");
 		skip();
@@ -214,14 +209,13 @@ static void deleted_and_replaced_programs_are_still_found(void **state)
 	free(new);
 }
 
-static void files_of_ended_processes_are_found_if_they_match(void **state)
+TEST(files_of_ended_processes_are_found_if_they_match)
 {
 	struct dso_opener *o = open_opener();
 	char *replaced = in_directory("elsewhere");
 	pid_t pid = start_program(PROGRAM);
 	struct mapping m;
 
-	(void)state;
 	copy_file(OTHER, replaced);
 	stop_program(pid);
 	make_perf_event(&m, pid, PROGRAM, PROGRAM);
@@ -250,7 +244,7 @@ static void files_of_ended_processes_are_found_if_they_match(void **state)
 	free(replaced);
 }
 
-static void files_are_found_in_the_root_of_ended_processes(void **state)
+TEST(files_are_found_in_the_root_of_ended_processes)
 {
 	struct dso_opener *o = open_opener();
 	char *root = in_directory("root"), *program = in_directory("root/program");
@@ -261,7 +255,6 @@ static void files_are_found_in_the_root_of_ended_processes(void **state)
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("chroot needs privileges: not tested\n");
 		skip();
@@ -305,7 +298,7 @@ static void files_are_found_in_the_root_of_ended_processes(void **state)
 
 /* ---- kinds of files -------------------------------------------------------------------------- */
 
-static void mappings_without_a_file_or_identity_open_nothing(void **state)
+TEST(mappings_without_a_file_or_identity_open_nothing)
 {
 	static const char *const names[] = {
 		"",
@@ -325,7 +318,6 @@ static void mappings_without_a_file_or_identity_open_nothing(void **state)
 	struct dso_opener *o = open_opener();
 	struct mapping m;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		make_event(&m, getpid(), names[i]);
 		m.event.inode = 5;
@@ -340,7 +332,7 @@ static void mappings_without_a_file_or_identity_open_nothing(void **state)
 	dso_opener__free(o);
 }
 
-static void a_rejected_file_has_the_reason_as_state(void **state)
+TEST(a_rejected_file_has_the_reason_as_state)
 {
 	struct dso_opener *o = open_opener();
 	char *fifo = in_directory("fifo2"), *huge = in_directory("huge");
@@ -348,7 +340,6 @@ static void a_rejected_file_has_the_reason_as_state(void **state)
 	struct mapping m;
 	int fd;
 
-	(void)state;
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	make_inode_event(&m, getpid(), fifo, 0);
 	assert_int_equal(see(o, &m), FILE_STATE_NOT_REGULAR);
@@ -402,9 +393,8 @@ static void expect_memfd(const char *content, enum file_state state)
 	dso_opener__free(seen.opener);
 }
 
-static void a_memfd_is_opened_only_if_it_is_elf(void **state)
+TEST(a_memfd_is_opened_only_if_it_is_elf)
 {
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("map_files needs privileges: not tested\n");
 		skip();
@@ -415,14 +405,13 @@ static void a_memfd_is_opened_only_if_it_is_elf(void **state)
 
 /* ---- files without a build-id ---------------------------------------------------------------- */
 
-static void perf_and_proc_events_of_an_inode_share_identity(void **state)
+TEST(perf_and_proc_events_of_an_inode_share_identity)
 {
 	struct dso_opener *o = open_opener();
 	char *path = in_directory("plain");
 	struct mapping m;
 	int fd;
 
-	(void)state;
 	write_text(path, "no ELF file");
 	make_inode_event(&m, getpid(), path, 77); /* perf has the generation */
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
@@ -455,7 +444,7 @@ static void perf_and_proc_events_of_an_inode_share_identity(void **state)
 	free(path);
 }
 
-static void an_overwritten_file_is_not_found_for_old_mappings(void **state)
+TEST(an_overwritten_file_is_not_found_for_old_mappings)
 {
 	struct dso_opener *o = open_opener();
 	char *path = in_directory("changing");
@@ -464,7 +453,6 @@ static void an_overwritten_file_is_not_found_for_old_mappings(void **state)
 	size_t size;
 	int fd;
 
-	(void)state;
 	write_text(path, "one");
 	make_inode_event(&m, getpid(), path, 0);
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
@@ -498,14 +486,13 @@ static void an_overwritten_file_is_not_found_for_old_mappings(void **state)
 
 /* ---- without processes ----------------------------------------------------------------------- */
 
-static void files_are_found_by_identity_without_a_process(void **state)
+TEST(files_are_found_by_identity_without_a_process)
 {
 	struct dso_opener *o = open_opener();
 	char *text = in_directory("text");
 	struct mapping m;
 	int fd;
 
-	(void)state;
 	make_perf_event(&m, 0, PROGRAM, PROGRAM);
 	assert_int_equal(find(o, &m), -ENOENT);
 	fd = find_recorded(o, &m).fd;
@@ -542,23 +529,4 @@ static void files_are_found_by_identity_without_a_process(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_of_this_process_are_right_and_opened_once),
-		cmocka_unit_test(a_perf_event_finds_the_file_that_proc_reported),
-		cmocka_unit_test(the_build_id_of_user_files_is_unshared),
-		cmocka_unit_test(only_user_files_are_checked_at_each_mapping),
-		cmocka_unit_test(deleted_and_replaced_programs_are_still_found),
-		cmocka_unit_test(files_of_ended_processes_are_found_if_they_match),
-		cmocka_unit_test(files_are_found_in_the_root_of_ended_processes),
-		cmocka_unit_test(mappings_without_a_file_or_identity_open_nothing),
-		cmocka_unit_test(a_rejected_file_has_the_reason_as_state),
-		cmocka_unit_test(a_memfd_is_opened_only_if_it_is_elf),
-		cmocka_unit_test(perf_and_proc_events_of_an_inode_share_identity),
-		cmocka_unit_test(an_overwritten_file_is_not_found_for_old_mappings),
-		cmocka_unit_test(files_are_found_by_identity_without_a_process),
-	};
-
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+ALL_TESTS_WITH(make_directory, remove_directory);
