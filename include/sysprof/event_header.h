@@ -62,8 +62,8 @@ enum event_type {
 #define EVENT_COMM_EXEC 0x0002 /* EVENT_COMM: the name comes from an execve */
 #define EVENT_BUILD_ID	0x0004 /* EVENT_MMAP: build_id is valid */
 /*
- * EVENT_MMAP: users other than root can write or create this file, so it is identified not by its
- * build-id but by device, inode and inode_generation (from size and times). inode 0: unknown.
+ * EVENT_MMAP: in an archive, or users other than root can write or create it. Then a file is not its
+ * build-id's but that of device, inode (0: unknown) and inode_generation (from size and times).
  */
 #define EVENT_UNSHARED 0x0080
 /* EVENT_MMAP: the file's user is over the limit of files, so all such files count as one. */

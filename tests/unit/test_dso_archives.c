@@ -93,7 +93,7 @@ TEST(libraries_in_an_archive_are_named_by_their_entry)
 	assert_true(asprintf(&name, "%s!/lib/other", path) > 0);
 	make_inode_event(&m, 0, path, 0);
 	m.event.build_id_size = build_id_of_path(OTHER, m.event.build_id);
-	m.event.header.flags |= EVENT_BUILD_ID;
+	m.event.header.flags |= EVENT_BUILD_ID | EVENT_UNSHARED;
 	strcpy(m.event.path, name);
 	file = find_recorded(o, &m);
 	assert_true(file.fd >= 0);

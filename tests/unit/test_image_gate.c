@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How many files of a user a profile distinguishes. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "unit.h"
+#include "base/io.h"
+#include "files/dso_archives.h"
+#include "forge_zip.h"
 #include "session/image_gate.h"
 #include "tenants/quota.h"
 #include "world/image_table.h"
@@ -145,5 +149,53 @@ TEST(a_search_that_is_given_up_gets_the_file_of_another)
 	assert_int_equal(file_of(t, "/lib/one", false, 3), 3);
 	assert_int_equal(file_of(t, "/lib/one", true, 0), 3);
 	assert_int_equal(image_table__count(t), 2);
+	image_table__free(t);
+}
+
+/* It has the build-id of a file of the administrator, and in another archive it begins elsewhere. */
+TEST(a_library_in_an_archive_is_an_image_of_its_own)
+{
+	const struct lru_clock clock = {};
+	struct image_table *t = image_table__new();
+	struct mmap_event_space s, inner;
+	struct image_id shared = {}, ids[2];
+	struct dso_archives archives;
+	struct forged_zip z[2];
+	size_t size;
+	char *data;
+
+	dso_archives__init(&archives, &clock, 2, NULL);
+	assert_int_equal(read_file_at(AT_FDCWD, "/bin/sleep", 64 << 20, &data, &size), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		zip_begin(&z[i]);
+		zip_add(&z[i], "assets", 0, data, i * 8192, 4096);
+		zip_add(&z[i], "lib", 0, data, size, 4096);
+		zip_end(&z[i], "");
+		mapping(&s, i, 0);
+		s.event.page_offset = z[i].entries[1].data;
+		assert_int_equal(
+			dso_archives__enter(&archives,
+					    &(struct open_archive){i, z[i].fd, &(struct meter){}},
+					    &s.event, &inner),
+			1);
+		close(z[i].fd);
+		if (!i) {
+			s = inner;
+			s.event.header.flags = EVENT_BUILD_ID;
+			s.event.file = 7;
+			shared = image_table__add(t, &s.event);
+		}
+		ids[i] = image_table__add(t, &inner.event);
+		assert_int_equal(image_table__add(t, &inner.event).v, ids[i].v);
+	}
+	assert_int_equal(image_table__get(t, shared)->file, 7);
+	assert_int_not_equal(z[0].entries[1].data, z[1].entries[1].data);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(
+			dso_archives__numbered(&archives, image_table__get(t, ids[i])->file)
+				->offset,
+			z[i].entries[1].data);
+	free(data);
+	dso_archives__fini(&archives);
 	image_table__free(t);
 }

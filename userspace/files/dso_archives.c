@@ -114,6 +114,10 @@ static int add_member(struct dso_archives *a, const struct open_archive *archive
 	return 0;
 }
 
+/*
+ * Identified by its archive, even one that the administrator put there, because a file with its
+ * build-id is another one and begins elsewhere.
+ */
 static void fill_inner_event(const struct dso_member *member, const struct mmap_event *event,
 			     struct mmap_event_space *space)
 {
@@ -127,6 +131,8 @@ static void fill_inner_event(const struct dso_member *member, const struct mmap_
 	inner->page_offset -= member->offset;
 	inner->file = member->number;
 	build_id_report(&member->build_id, inner);
+	if (member->build_id.size)
+		inner->header.flags |= EVENT_UNSHARED;
 }
 
 /* Counts what a limit left out: `err` of add_member(), or a member whose build-id was not found. */
