@@ -121,6 +121,21 @@ TEST(owners_without_an_account_share_one)
 	assert_int_equal(quota__left(&q, 9999, 0), 10);
 }
 
+/* It is refused nothing for what others take, or have taken for good: hangs are never given back. */
+TEST(root_has_an_account_even_if_all_are_taken)
+{
+	reset(1, 0, 0);
+	for (uint64_t owner = 1; owner < 3000; owner++)
+		quota__take(&q, owner, 1, 0);
+	assert_int_equal(quota__used(&q, 9999), 2999 - (QUOTA_OWNERS - 2));
+	assert_int_equal(quota__used(&q, QUOTA_ROOT), 0);
+	quota__take(&q, QUOTA_ROOT, 1, 0);
+	assert_int_equal(quota__used(&q, QUOTA_ROOT), 1);
+	quota__give(&q, QUOTA_ROOT, 1);
+	assert_int_equal(quota__left(&q, QUOTA_ROOT, 0), 1);
+	assert_int_equal(quota__used(&q, 9999), 2999 - (QUOTA_OWNERS - 2));
+}
+
 /* ---- rates ----------------------------------------------------------------------------------- */
 
 TEST(a_meter_recovers_at_the_rate_of_its_limit)

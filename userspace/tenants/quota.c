@@ -5,6 +5,7 @@
 
 #include "base/minmax.h"
 
+#define ROOT_ACCOUNT   0 /* where QUOTA_ROOT's search begins */
 #define SHARED_ACCOUNT (QUOTA_OWNERS - 1)
 #define OUTSIDE_NONE   OUTSIDE_THING_COUNT
 
@@ -130,6 +131,8 @@ static uint32_t find(const struct quota *q, uint64_t owner, uint64_t now, uint32
 		uint32_t at = (first + i) % SHARED_ACCOUNT;
 		const struct quota_account *a = &q->accounts[at];
 
+		if (at == ROOT_ACCOUNT && owner != QUOTA_ROOT)
+			continue;
 		if (a->key == owner + 1)
 			return at;
 		if (*vacant == SHARED_ACCOUNT && is_vacant(q, a, now))

@@ -7,8 +7,8 @@
  * user, all users. Memory is held until given back, time and events are given again as time passes.
  *
  * Each owner has an account: the user of a process (tenants/tenant_user.h), or the account of its
- * readers (tenants/owner.h). Owners beyond 1,023 share the last. Empty accounts are reused. No
- * function here needs memory or can fail. Not thread-safe.
+ * readers (tenants/owner.h). The first is root's; owners beyond 1,022 share the last. Empty accounts
+ * are reused. No function here needs memory or can fail. Not thread-safe.
  */
 #ifndef TENANTS_QUOTA_H
 #define TENANTS_QUOTA_H
