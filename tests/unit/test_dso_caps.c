@@ -440,6 +440,26 @@ TEST(sightings_of_two_generations_are_evicted_separately)
 	free(path);
 }
 
+/* It is mapped, then deleted: the kernel adds what its name ends with already. */
+TEST(a_file_whose_name_ends_like_a_deleted_one_is_sighted)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){});
+	char *path = in_directory("code (deleted)");
+	struct mapping m;
+
+	make_program(path, 0);
+	for (int i = 0; i < 3; i++) {
+		make_inode_event(&m, getpid(), path, 0);
+		if (i)
+			strcat(m.event.path, " (deleted)");
+		assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+		assert_int_equal(opens_of(o), 1 + !!i);
+	}
+	close_opener(o);
+	unlink(path);
+	free(path);
+}
+
 /* ---- archives -------------------------------------------------------------------------------- */
 
 enum { LIBRARIES = 6 };

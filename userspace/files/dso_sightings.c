@@ -7,11 +7,14 @@
 
 #include "base/proc_task.h"
 
-/* Without the root and the generation, which rarely differ: they are compared afterwards. */
-static uint64_t hash_sighting(const struct sighting *s)
+/*
+ * Without the root and the generation, which rarely differ: they are compared afterwards. A stored
+ * path has lost its " (deleted)", so it is hashed as it is: a file's own name may end like that.
+ */
+static uint64_t hash_sighting(const struct sighting *s, size_t path_length)
 {
 	const struct file_numbers *n = &s->numbers;
-	uint64_t hash = hash_combine(hash_bytes(s->path, mapping_path_length(s->path)),
+	uint64_t hash = hash_combine(hash_bytes(s->path, path_length),
 				     hash_bytes(s->build_id.bytes, s->build_id.size));
 
 	return hash_combine(hash,
@@ -38,7 +41,7 @@ static uint32_t find(const struct dso_sightings *s, const struct mmap_event *map
 	const struct sighting seen = sighting_by(mapping, root);
 	uint32_t i;
 
-	hashmap_each (&s->by_numbers, hash_sighting(&seen), i) {
+	hashmap_each (&s->by_numbers, hash_sighting(&seen, mapping_path_length(seen.path)), i) {
 		const struct sighting *known = &s->sightings.data[i];
 
 		if (known->root.v == root.v && same_inode(&known->numbers, &seen.numbers) &&
@@ -73,7 +76,7 @@ static void forget(void *sightings, uint32_t i)
 	struct dso_sightings *s = sightings;
 	struct sighting *known = &s->sightings.data[i];
 
-	hashmap__erase(&s->by_numbers, hash_sighting(known), i);
+	hashmap__erase(&s->by_numbers, hash_sighting(known, strlen(known->path)), i);
 	hashmap__erase(&s->by_file, hash_u64(known->file), i);
 	free(known->path);
 	known->path = NULL;
@@ -101,17 +104,18 @@ void dso_sightings__forget_file(struct dso_sightings *s, uint32_t file)
 /* Takes its path on success. */
 static int add(struct dso_sightings *s, const struct sighting *sighting)
 {
+	const uint64_t hash = hash_sighting(sighting, strlen(sighting->path));
 	uint32_t i;
 	int err = lru__take_in(&s->order, &s->sightings, 0, &i);
 
 	if (err)
 		return err;
 	s->sightings.data[i] = *sighting;
-	err = hashmap__add(&s->by_numbers, hash_sighting(sighting), i);
+	err = hashmap__add(&s->by_numbers, hash, i);
 	if (!err) {
 		err = hashmap__add(&s->by_file, hash_u64(sighting->file), i);
 		if (err)
-			hashmap__erase(&s->by_numbers, hash_sighting(sighting), i);
+			hashmap__erase(&s->by_numbers, hash, i);
 	}
 	if (err) {
 		s->sightings.data[i].path = NULL;
