@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/clocks.h"
+#include "tenants/pool.h"
 
 #include "forge_zip.h"
 
@@ -537,6 +538,50 @@ TEST(only_the_last_libraries_of_an_archive_are_kept)
 	close_opener(o);
 	unlink(path);
 	free(path);
+}
+
+/* A library is needed again after its archive was closed; before a reader has opened it, others are mapped. */
+TEST(a_library_is_not_evicted_while_its_archive_is_reopened)
+{
+	static const helper_serve_fn services[] = {file_search__serve};
+	const struct helper_pool_options readers = {.services = services,
+						    .service_count = COUNT(services),
+						    .class = HELPER_READER,
+						    .keeper = HELPER_READER_KEEPER};
+	struct dso_opener *o = open_capped((struct dso_opener_options){.members_max = 2});
+	char *paths[] = {in_directory("wanted.apk"), in_directory("other.apk")};
+	struct file_answer answer = {.fd = -EINVAL};
+	const struct file_request request = {keep_file, &answer, 0};
+	uint64_t time = monotonic_ns() + MINUTE;
+	struct helper_pool *pool;
+	struct forged_zip z[2];
+	struct mapping m[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		make_archive(paths[i], 600 + i * LIBRARIES, &z[i]);
+		see_library(o, paths[i], &z[i], 0, time += 2 * MINUTE, &m[i]);
+	}
+	assert_int_equal(helper_pool__new(&readers, &pool), 0);
+	o->waits.readers = pool;
+	dso_files__close(&o->files,
+			 dso_archives__numbered(&o->files.archives, m[0].event.file)->archive);
+	assert_int_equal(dso_opener__request(o, m[0].event.file, &request), 0);
+	assert_int_equal(answer.fd, -EINVAL);
+	for (uint32_t i = 1; i < LIBRARIES; i++)
+		see_library(o, paths[1], &z[1], i, time += 2 * MINUTE, &m[1]);
+	assert_int_equal(dso_opener__settle(o, MINUTE), 0);
+	assert_true(answer.fd >= 0);
+	assert_int_equal(answer.base, z[0].entries[0].data);
+	/* afterwards it is */
+	for (uint32_t i = 0; i < 2; i++)
+		see_library(o, paths[1], &z[1], i, time += 2 * MINUTE, &m[1]);
+	assert_int_equal(find(o, &m[0]), -ENOENT);
+	close_opener(o);
+	helper_pool__free(pool);
+	for (uint32_t i = 0; i < 2; i++) {
+		unlink(paths[i]);
+		free(paths[i]);
+	}
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -167,15 +167,40 @@ int dso_archives__enter(struct dso_archives *a, const struct open_archive *archi
 
 /* ---- by number and by name -------------------------------------------------------------------- */
 
-const struct dso_member *dso_archives__numbered(struct dso_archives *a, uint64_t number)
+static uint32_t place_of(const struct dso_archives *a, uint64_t number)
 {
 	uint32_t i = (uint32_t)number & ~MEMBER;
 
-	if (!(number & MEMBER) || i >= a->members.count || !a->members.data[i].path ||
-	    a->members.data[i].number != number)
+	return number & MEMBER && i < a->members.count && a->members.data[i].path &&
+			       a->members.data[i].number == number
+		       ? i
+		       : LRU_NONE;
+}
+
+const struct dso_member *dso_archives__numbered(struct dso_archives *a, uint64_t number)
+{
+	uint32_t i = place_of(a, number);
+
+	if (i == LRU_NONE)
 		return NULL;
 	lru__use(&a->order, i);
 	return &a->members.data[i];
+}
+
+void dso_archives__hold(struct dso_archives *a, uint64_t number)
+{
+	uint32_t i = place_of(a, number);
+
+	if (i != LRU_NONE)
+		lru__hold(&a->order, i);
+}
+
+void dso_archives__unhold(struct dso_archives *a, uint64_t number)
+{
+	uint32_t i = place_of(a, number);
+
+	if (i != LRU_NONE)
+		lru__unhold(&a->order, i);
 }
 
 int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive *archive,

@@ -57,5 +57,8 @@ int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive 
 			      const char *archive_path, const char *name, uint64_t *number);
 /* The member of a number, which is a use. NULL: there is none. */
 const struct dso_member *dso_archives__numbered(struct dso_archives *a, uint64_t number);
+/* While held, with its archive, it is not evicted. Of a number that has none: nothing. */
+void dso_archives__hold(struct dso_archives *a, uint64_t number);
+void dso_archives__unhold(struct dso_archives *a, uint64_t number);
 void dso_archives__forget_file(struct dso_archives *a, uint32_t archive);
 #endif

@@ -38,7 +38,7 @@ struct dso_search {
 	VEC(struct waiting_event) events;
 	/* the request */
 	uint32_t requested; /* the file, held; HASHMAP_NONE: there is none */
-	uint64_t number;
+	uint64_t number;    /* its own or that of a library in there, held */
 	struct file_request request;
 	/* once it was found */
 	int fd; /* of the function that takes it; -1: nothing was found */

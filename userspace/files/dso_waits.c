@@ -184,6 +184,7 @@ static void free_search(struct dso_search *s)
 	vec_free(&s->events);
 	for (int i = 0; i < SEARCH_ROOTS; i++)
 		dso_roots__unhold(s->waits->roots, s->roots[i]);
+	dso_archives__unhold(&s->waits->files->archives, s->number);
 	if (s->requested != HASHMAP_NONE)
 		dso_files__unhold(s->waits->files, s->requested);
 	free(s);
@@ -492,6 +493,7 @@ int dso_waits__add_request(struct dso_waits *w, uint64_t number, uint32_t i,
 	s->requested = i;
 	s->number = number;
 	s->request = *request;
+	dso_archives__hold(&w->files->archives, number);
 	dso_files__hold(w->files, i);
 	return start(s);
 }
