@@ -15,8 +15,8 @@
  * limited for each user and in total; idle ones are closed to make room.
  *
  * In files/, a file is a place (HASHMAP_NONE: none), valid until the next is adopted or while it is
- * held. Elsewhere it is a number, as is a library in an archive: the place, and a serial number that
- * is never used again. So the number of a forgotten file leads to none.
+ * held. Elsewhere it is a number, as is a library in an archive: the place, and a serial number of 32
+ * bits. So the number of a forgotten file leads to none, until four billion files later at least.
  */
 #ifndef FILES_DSO_FILES_H
 #define FILES_DSO_FILES_H
