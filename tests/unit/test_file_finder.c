@@ -401,5 +401,21 @@ TEST(only_a_sleeping_process_counts_as_stuck)
 	assert_int_equal(end_process(sleeper, 60 * SECOND, &status, &usage), 0);
 }
 
+/* It must not be kill(0), which kills this process and all others of its group. */
+TEST(the_end_of_no_process_kills_nothing)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		struct helper_process none = HELPER_PROCESS_NONE;
+
+		_exit(setpgid(0, 0) || helper_process__end(&none, 0, NULL, NULL) != -ESRCH);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 ALL_TESTS_WITH(setup, teardown);
 EACH_TEST_WITH(empty_root, NULL);

@@ -157,6 +157,8 @@ int helper_process__end(struct helper_process *h, uint64_t wait_ns, int *status,
 	int err;
 
 	helper_process__let_go(h);
+	if (pid <= 0) /* to kill() that is a process group */
+		return -ESRCH;
 	err = end_process(pid, wait_ns, status, usage);
 	if (err)
 		log_debug(LOG_SESSION, "helper %d does not end: left behind", pid);

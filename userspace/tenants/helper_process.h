@@ -61,7 +61,7 @@ bool helper_process__has_ended(struct helper_process *h);
 void helper_process__let_go(struct helper_process *h);
 /* Kills a keeper's child. */
 void helper_process__kill(const struct helper_process *h);
-/* Of a child of this process: end_process(). */
+/* Of a child of this process: end_process(). -ESRCH: there is no process. */
 int helper_process__end(struct helper_process *h, uint64_t wait_ns, int *status,
 			struct rusage *usage);
 
