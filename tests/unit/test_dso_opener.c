@@ -393,6 +393,60 @@ static void expect_memfd(const char *content, enum file_state state)
 	dso_opener__free(seen.opener);
 }
 
+/* As maps on overlayfs: with an inode that stat does not have. */
+static enum file_state see_as_on_overlayfs(const char *path, const void *page)
+{
+	struct dso_opener *o = open_opener();
+	struct mapping m;
+	enum file_state state;
+
+	make_event(&m, getpid(), path);
+	m.event.header.flags |= EVENT_FROM_PROC;
+	m.event.start = (uintptr_t)page;
+	m.event.length = 4096;
+	m.event.inode = UINT32_MAX;
+	state = see(o, &m);
+	dso_opener__free(o);
+	return state;
+}
+
+static void *map_page(const char *path, void *at)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *page = mmap(at, 4096, PROT_READ, MAP_PRIVATE | (at ? MAP_FIXED : 0), fd, 0);
+
+	assert_true(page != MAP_FAILED);
+	close(fd);
+	return page;
+}
+
+TEST(a_file_mapped_since_the_mappings_were_read_is_rejected)
+{
+	char *read = in_directory("read"), *deleted = in_directory("read (deleted)");
+	char *later = in_directory("read-later");
+	void *page;
+
+	if (geteuid() != 0) {
+		print_message("map_files needs privileges: not tested\n");
+		skip();
+	}
+	copy_file(PROGRAM, read);
+	copy_file(OTHER, later);
+	page = map_page(read, NULL);
+	assert_int_equal(see_as_on_overlayfs(read, page), FILE_STATE_RIGHT);
+	assert_int_equal(see_as_on_overlayfs(deleted, page), FILE_STATE_REPLACED);
+	unlink(read);
+	assert_int_equal(see_as_on_overlayfs(deleted, page), FILE_STATE_RIGHT);
+	assert_int_equal(see_as_on_overlayfs(read, page), FILE_STATE_RIGHT);
+	map_page(later, page);
+	assert_int_equal(see_as_on_overlayfs(deleted, page), FILE_STATE_REPLACED);
+	assert_int_equal(see_as_on_overlayfs(read, page), FILE_STATE_REPLACED);
+	munmap(page, 4096);
+	free(read);
+	free(deleted);
+	free(later);
+}
+
 TEST(a_memfd_is_opened_only_if_it_is_elf)
 {
 	if (geteuid() != 0) {

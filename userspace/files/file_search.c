@@ -143,6 +143,25 @@ static bool only_root_writes(const struct stat *st)
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
 
+/* Does the process or thread still have a file of that name there, which may be deleted since? */
+static bool is_still_mapped(const struct mmap_event *m, uint32_t task)
+{
+	const size_t length = strlen(m->path);
+	char name[EVENT_PATH_MAX];
+
+	return !tenant_mapped_name((pid_t)task, m->start, m->start + m->length, name,
+				   sizeof(name)) &&
+	       !strncmp(name, m->path, length) &&
+	       (!name[length] || mapping_path_length(name) == length);
+}
+
+/* Maps and stat disagree about inodes on overlayfs, so the name has to do. */
+static bool is_mapped_as_read(const struct mmap_event *m)
+{
+	return m->header.flags & EVENT_FROM_PROC &&
+	       (is_still_mapped(m, m->pid) || (m->tid != m->pid && is_still_mapped(m, m->tid)));
+}
+
 /* Is this opened file right? Notes what it is. 0 or -ESTALE. */
 static int identify(const struct file_question *q, int fd, const struct stat *st, bool mapped,
 		    struct file_finding *finding)
@@ -150,8 +169,7 @@ static int identify(const struct file_question *q, int fd, const struct stat *st
 	const struct mmap_event *m = &q->mapping.event;
 	const struct build_id wanted = mapping_build_id(m);
 
-	if (!wanted.size && st->st_ino != m->inode &&
-	    !(mapped && m->header.flags & EVENT_FROM_PROC))
+	if (!wanted.size && st->st_ino != m->inode && !(mapped && is_mapped_as_read(m)))
 		return -ESTALE;
 	finding->elf = file_search__read_build_id(fd, 0, &finding->build_id);
 	finding->archive = !finding->elf && zip_is_archive(fd);
@@ -249,9 +267,10 @@ static int find_moved(const struct file_question *q, struct file_finding *findin
 	int fd = moved_text__find((pid_t)m->pid, m->start, m->start + m->length, &finding->moved,
 				  &st);
 
-	m->header.flags |= EVENT_FROM_PROC; /* it has just been read */
-	if (fd >= 0)
+	if (fd >= 0) {
+		m->inode = st.st_ino; /* its contents have just been compared */
 		fd = judge(&mapped, fd, &st, true, finding);
+	}
 	if (fd >= 0) {
 		finding->state = FILE_STATE_RIGHT;
 		finding->root = SEARCH_MAPPED;

@@ -68,7 +68,8 @@ enum search_root {
 
 /*
  * A mapping, and whose file it is: that with its build-id, or without one with its inode. With
- * pid 0 no live process has it. Just read from /proc (EVENT_FROM_PROC), what is mapped is right.
+ * pid 0 no live process has it. If it was read from /proc (EVENT_FROM_PROC), a file that is still
+ * mapped there by that name is right, too.
  */
 struct file_question {
 	uint64_t copy_max; /* bytes that a copy of the file may have */

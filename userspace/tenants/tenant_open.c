@@ -84,15 +84,35 @@ int tenant_open(int root_fd, const char *path, int flags, uint64_t size_limit, s
 	return path_fd < 0 ? path_fd : tenant_open_pinned(path_fd, size_limit, st);
 }
 
+#define MAP_FILE_SIZE 96
+
+static void name_map_file(char path[MAP_FILE_SIZE], pid_t pid, uint64_t start, uint64_t end)
+{
+	snprintf(path, MAP_FILE_SIZE, "/proc/%d/map_files/%llx-%llx", pid,
+		 (unsigned long long)start, (unsigned long long)end);
+}
+
 int tenant_pin_mapped(pid_t pid, uint64_t start, uint64_t end)
 {
-	char path[96];
+	char path[MAP_FILE_SIZE];
 	int path_fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
-		 (unsigned long long)end);
+	name_map_file(path, pid, start, end);
 	path_fd = open(path, O_PATH | O_CLOEXEC);
 	return path_fd < 0 ? -errno : path_fd;
+}
+
+int tenant_mapped_name(pid_t pid, uint64_t start, uint64_t end, char *name, size_t size)
+{
+	char path[MAP_FILE_SIZE];
+	ssize_t length;
+
+	name_map_file(path, pid, start, end);
+	length = readlink(path, name, size - 1);
+	if (length < 0)
+		return -errno;
+	name[length] = '\0';
+	return 0;
 }
 
 int tenant_open_mapped(pid_t pid, uint64_t start, uint64_t end, uint64_t size_limit,

@@ -25,6 +25,8 @@ int tenant_open(int root_fd, const char *path, int flags, uint64_t size_limit, s
 /* The same for /proc/PID/map_files/START-END: the file that is mapped, deleted or not. */
 int tenant_open_mapped(pid_t pid, uint64_t start, uint64_t end, uint64_t size_limit,
 		       struct stat *st);
+/* The name that the mapped file has, as in maps. 0 or negative errno. */
+int tenant_mapped_name(pid_t pid, uint64_t start, uint64_t end, char *name, size_t size);
 
 /*
  * The two steps of these, for a caller that checks the file in between. Pinning resolves the name
