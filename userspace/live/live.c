@@ -269,11 +269,14 @@ static int push_from_rings(void *context, struct event_header *event)
 			return 0;
 		proc_snapshot__mapped(live->proc, (const struct mmap_event *)event);
 		return event_queue__push(live->sideband.queue, event);
+	case EVENT_COMM:
+		if (event->flags & EVENT_COMM_EXEC)
+			proc_snapshot__execed(live->proc, (const struct comm_event *)event);
+		return event_queue__push(live->sideband.queue, event);
 	case EVENT_FORK:
 	case EVENT_EXIT:
 		brief_lives__note(&live->sideband.brief, (const struct task_event *)event);
 		return event_queue__push(live->sideband.queue, event);
-	case EVENT_COMM:
 	case EVENT_THREAD_CPU:
 		return event_queue__push(live->sideband.queue, event);
 	case EVENT_LOST:
@@ -546,8 +549,10 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 	}
 	if (!err && began >= live->last_anchor + ANCHOR_INTERVAL) {
 		err = push_anchor(live);
-		if (!err && ++live->seconds % (live_is_saving(live) ? BOOKS_SELDOM : 1) == 0)
+		if (!err && ++live->seconds % (live_is_saving(live) ? BOOKS_SELDOM : 1) == 0) {
+			cpu_idle__read(live->idle);
 			err = live_push_books(live, 0);
+		}
 		if (!err)
 			err = outside_books__report(live->books, event_queue__push, live->queue,
 						    live->last_anchor);
@@ -592,13 +597,15 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 		return err;
 	bpf_session__disable(live->session);
 	end.time = monotonic_ns();
+	/* nothing is sampled any more, but targets run on: what follows takes up to a second */
+	cpu_idle__read(live->idle);
 	err = read_everything(live, UINT64_MAX);
+	if (!err)
+		err = live_targets__read_cpu(live, end.time);
 	if (!err)
 		err = call_parts(live->parts, finish, end.time);
 	if (!err)
 		err = live_settle_code(live);
-	if (!err)
-		err = live_targets__read_cpu(live, end.time);
 	if (!err)
 		err = call_parts(live->parts, second, end.time);
 	if (!err)

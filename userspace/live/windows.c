@@ -17,8 +17,6 @@ int live_push_books(struct live *live, uint64_t window_end)
 {
 	uint32_t cpus = bpf_session__info(live->session)->cpus;
 
-	cpu_idle__read(live->idle);
-
 	for (uint32_t i = 0; i < cpus; i++) {
 		struct cpu_times_event times;
 		struct books_event books;
@@ -118,6 +116,7 @@ int live__end_window(struct live *live)
 	if (changes)
 		bpf_session__pause_ticks(live->session);
 	window.time = monotonic_ns();
+	cpu_idle__read(live->idle);
 	err = live_push_books(live, window.time);
 	if (!err)
 		err = outside_books__report(live->books, event_queue__push, live->queue,

@@ -25,7 +25,10 @@ int live__end_window(struct live *live);
 /* Some kernel addresses have no name: reads symbols of modules again at a window's end. */
 void live__want_modules(struct live *live);
 
-/* `window_end` 0: no window ends; else the books' time. 0 or negative errno, as the two below. */
+/*
+ * With the CPUs' times as last read (cpu_idle__read()). `window_end` 0: no window ends; else the books'
+ * time. 0 or negative errno, as the two below.
+ */
 int live_push_books(struct live *live, uint64_t window_end);
 int live_push_number(struct live *live, const char *key, uint64_t number, uint64_t now);
 /* The current rate. */
