@@ -390,10 +390,11 @@ static int push_first_events(struct live *live)
 		err = event_queue__push(live->queue, &anchors[1].header);
 	if (!err)
 		err = push_meta(live);
+	/* first: a module that is loaded meanwhile is a change then */
+	kernel_modules__init(&live->modules, monotonic_ns());
 	if (!err)
 		err = kernel_snapshot__kallsyms(monotonic_ns(), push_symbols, live);
 	/* without kallsyms the kernel has no symbols; the profile reports that, it is no error */
-	kernel_modules__init(&live->modules, monotonic_ns());
 	return err == -ENOMEM || !err ? err : 0;
 }
 
