@@ -493,6 +493,7 @@ struct meanwhile {
 	struct mmap_event record;
 	uint64_t since; /* 0: they have the time in the record */
 	unsigned int count, read_again;
+	bool execs;
 };
 
 /* A catch_up of struct proc_readers. */
@@ -505,6 +506,9 @@ static int map_meanwhile(void *context)
 		if (m->since)
 			m->record.header.time = m->since + i * step;
 		proc_snapshot__mapped(m->s, &m->record);
+		if (m->execs)
+			proc_snapshot__execed(m->s, &(struct comm_event){.header = m->record.header,
+									 .pid = m->record.pid});
 	}
 	return 0;
 }
@@ -603,6 +607,18 @@ TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_MMAP], all);
 	assert_int_equal(m.read_again, 0);
+
+	/* a program that is executed meanwhile, or was before */
+	assert_int_equal(there.of_type[EVENT_COMM], 1);
+	m.execs = true;
+	read_meanwhile(&m, pool, pid, &there);
+	assert_int_equal(there.of_type[EVENT_COMM], 1);
+	m.since = m.count = 1;
+	read_meanwhile(&m, pool, pid, &there);
+	assert_int_equal(there.of_type[EVENT_COMM], 0);
+	assert_int_equal(m.read_again, 1);
+	m.execs = false;
+	m.count = 5000;
 
 	/* more than there is room for: nothing is certain */
 	m.since = 1;

@@ -168,9 +168,11 @@ static int push_process(struct proc_snapshot *s, pid_t pid, const struct proc_st
 	return push(context, &e->header);
 }
 
-static int push_thread(struct proc_snapshot *s, int dir, pid_t pid, pid_t tid, uint64_t time,
-		       event_push_fn push, void *context)
+/* With a time of its own: a process has thousands of threads, which may be renamed meanwhile. */
+static int push_thread(struct proc_snapshot *s, int dir, pid_t pid, pid_t tid, event_push_fn push,
+		       void *context)
 {
+	uint64_t time = monotonic_ns();
 	struct thread_event *e = &s->event.thread;
 	struct proc_stat stat;
 	char path[64];
@@ -211,13 +213,13 @@ static int list_threads(struct proc_snapshot *s, int dir)
 	return 0;
 }
 
-static int push_threads(struct proc_snapshot *s, int dir, pid_t pid, uint64_t time,
-			event_push_fn push, void *context)
+static int push_threads(struct proc_snapshot *s, int dir, pid_t pid, event_push_fn push,
+			void *context)
 {
 	int err = list_threads(s, dir);
 
 	for (size_t i = 0; i < s->tids.count && !err; i++)
-		err = push_thread(s, dir, pid, s->tids.data[i], time, push, context);
+		err = push_thread(s, dir, pid, s->tids.data[i], push, context);
 	return err;
 }
 
@@ -240,6 +242,7 @@ struct maps_source {
 	VEC(struct mapped_meanwhile) meanwhile;
 	size_t oldest;
 	uint64_t forgotten;		/* the time of the last one without a place; 0: none */
+	uint64_t execed;		/* of the last execve since the request; 0: none */
 	bool left_out;			/* something that is not in a record of the kernel either */
 	struct proc_maps_result result; /* of the reading, with its times */
 };
@@ -308,7 +311,7 @@ static int push_program_name(const struct maps_source *source)
 	const char *name = source->result.name;
 	struct comm_event *e = &source->snapshot->event.comm;
 
-	if (!*name)
+	if (!*name || source->execed > source->result.began)
 		return 0;
 	begin_event(source->snapshot, EVENT_COMM, sizeof(*e), source->result.began);
 	e->pid = e->tid = source->pid;
@@ -369,7 +372,7 @@ static void take_maps(void *context, const struct helper_answer *answer)
 	}
 	if (err && is_final && !s->err)
 		s->err = err;
-	if (source->left_out)
+	if (source->left_out || source->execed > source->result.began)
 		s->readers.read_again(s->readers.context, (uint32_t)source->pid);
 	maps_source__free(source);
 }
@@ -398,6 +401,13 @@ void proc_snapshot__mapped(struct proc_snapshot *s, const struct mmap_event *rec
 	for (struct maps_source *source = s->pending; source; source = source->next)
 		if ((uint32_t)source->pid == record->pid)
 			note_mapped(source, &mapped);
+}
+
+void proc_snapshot__execed(struct proc_snapshot *s, const struct comm_event *record)
+{
+	for (struct maps_source *source = s->pending; source; source = source->next)
+		if ((uint32_t)source->pid == record->pid)
+			source->execed = max_u64(source->execed, record->header.time);
 }
 
 static int request_maps(const struct maps_source *source, int dir)
@@ -469,7 +479,7 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 	if (!err)
 		err = process_facts__cgroup(dir, "cgroup", pid, time, push, context);
 	if (err >= 0)
-		err = push_threads(s, dir, pid, time, push, context);
+		err = push_threads(s, dir, pid, push, context);
 	if (err || (stat.flags & PROC_FLAG_KTHREAD))
 		return err;
 	return s->readers.pool ? request_maps(&source, dir) : push_maps_in_place(&source, dir);

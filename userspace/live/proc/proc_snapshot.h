@@ -29,11 +29,12 @@ struct proc_readers {
 	struct helper_pool *pool; /* ends (helper_pool__end()) before the snapshot is freed */
 	unsigned int service;	  /* proc_maps__serve is this service of the pool */
 	/*
-	 * Passes all records that the kernel has written until now to proc_snapshot__mapped(), if
-	 * they are of mappings. 0, or an error of proc_snapshot__error().
+	 * Passes what the kernel has written until now: records of mappings to
+	 * proc_snapshot__mapped(), of execve to proc_snapshot__execed(). 0, or an error of
+	 * proc_snapshot__error().
 	 */
 	int (*catch_up)(void *context);
-	/* What this process has mapped while it was read is not all reported: read it once more. */
+	/* Something of this process changed while it was read, and is not reported: read it once more. */
 	void (*read_again)(void *context, uint32_t pid);
 	void *context;
 };
@@ -48,6 +49,8 @@ void proc_snapshot__use_readers(struct proc_snapshot *s, const struct proc_reade
  * addresses has been there.
  */
 void proc_snapshot__mapped(struct proc_snapshot *s, const struct mmap_event *record);
+/* A record of an execve: the name of the program that is being read may be that of either program. */
+void proc_snapshot__execed(struct proc_snapshot *s, const struct comm_event *record);
 /* The time of the oldest mappings being read, or UINT64_MAX. Later events must wait for them. */
 uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s);
 /* The error of `push` or `catch_up`, or -ENOMEM, since the last call. */
