@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
-# runs: beside
+# runs: alone
 """Names of kernel code that came after the recording had begun: BPF programs, one where another one had been."""
 import re
 
