@@ -186,6 +186,8 @@ TEST(a_burst_comes_out_in_order)
 
 TEST(late_events_are_moved_and_counted)
 {
+	struct event_header early = {.size = sizeof(early), .type = EVENT_END, .time = 1};
+
 	push(100, 0);
 	release(200);
 	push(70, 1);
@@ -206,6 +208,11 @@ TEST(late_events_are_moved_and_counted)
 	assert_int_equal(out.lost.count, 1);
 	event_queue__stats(q, &stats);
 	assert_int_equal(stats.late, 2);
+	/* a reading may be late */
+	assert_int_equal(event_queue__push_reading(q, &early), 0);
+	release(300);
+	assert_int_equal(out.lost.count, 1);
+	assert_int_equal(out.last_time, 150);
 }
 
 TEST(events_beyond_the_limit_are_counted)

@@ -8,8 +8,10 @@
 #include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"
+#include "forge_cpython.h"
 #include "runtimes/ask/code.h"
 #include "runtimes/ask/runtime_reader.h"
+#include "runtimes/python/code.h"
 
 #define S     1000000000ull
 #define BLOB  0x7f0000001000
@@ -27,6 +29,7 @@ struct answer {
 	struct runtime_findings findings;
 	int32_t result;
 	uint32_t left;
+	uint64_t ended;
 };
 
 /* The requests to the reader, and its answers. */
@@ -41,6 +44,9 @@ static struct reading {
 	uint32_t has, lists;	/* what is found; requests for a list of pieces of code */
 	uint32_t pid;		/* of the last request */
 	uint64_t address, time; /* of the last question */
+	uint64_t ended, looked; /* the ends of the last reading and look */
+	struct runtime_layout layout;
+	struct runtime_finding unread; /* of all runtimes */
 } * reading;
 
 static struct {
@@ -49,8 +55,8 @@ static struct {
 	struct live_part code;
 	struct outside_books *books;
 	size_t functions, chains, stale;
-	uint32_t has; /* what the kernel notes */
-	uint64_t now;
+	uint32_t has;	    /* what the kernel notes */
+	uint64_t now, time; /* time: of the last event */
 } live;
 
 static struct live_expectation expectation(void)
@@ -124,14 +130,16 @@ static void serve(struct helper_job *job)
 
 	memcpy(&request, job->request, job->request_size);
 	reading->looks += !request.count;
-	if (reading->keeps_frame_pointers || reading->has || reading->left || reading->cut) {
-		*(struct answer *)job->answer = (struct answer){
-			.findings = {.info.has = reading->has,
-				     .keeps_frame_pointers = reading->keeps_frame_pointers,
-				     .left = reading->left},
-			.left = request.count ? reading->cut : 0};
-		job->answer_size = sizeof(struct answer);
-	}
+	*(struct answer *)job->answer = (struct answer){
+		.findings = {.info.has = reading->has,
+			     .layout = reading->layout,
+			     .keeps_frame_pointers = reading->keeps_frame_pointers,
+			     .left = reading->left},
+		.left = request.count ? reading->cut : 0,
+		.ended = *(request.count ? &reading->ended : &reading->looked) = monotonic_ns()};
+	for (uint32_t i = 0; i < RUNTIME_MEMORIES_MAX; i++)
+		((struct answer *)job->answer)->findings.of[i] = reading->unread;
+	job->answer_size = sizeof(struct answer);
 	for (uint32_t i = 0; i < request.count; i++) {
 		const struct code_question *q = &request.questions[i];
 
@@ -163,6 +171,7 @@ static int count_event(void *context, struct event_header *event)
 	const struct code_function_event *f = (const struct code_function_event *)event;
 
 	(void)context;
+	live.time = event->time;
 	live.functions += event->type == EVENT_CODE_FUNCTION;
 	live.chains += event->type == EVENT_CODE_CHAIN;
 	live.stale += event->type == EVENT_CODE_FUNCTION && f->state == CODE_STATE_STALE;
@@ -282,6 +291,42 @@ static const struct frame_note compiled = {
 	.kind = FRAME_NOTE_HOTSPOT_CODE, .place = 0x40, .function = BLOB, .check = CHECK};
 static const struct frame_note interpreted = {
 	.kind = FRAME_NOTE_HOTSPOT, .place = 0x40, .function = 0xa00, .check = 0xb00};
+
+/* By its time an event is of the program before an execve or of the one after it. */
+TEST(events_have_the_time_of_their_reading_or_copy)
+{
+	static struct {
+		struct code_copy_event e;
+		char table[CODE_COPY_TABLE];
+	} copy;
+	static struct forged f;
+	struct target_memory m = forged_memory(&f);
+	struct cpython_identity identity;
+	const uint32_t code = FORGED_CODE + 3 * 0x200;
+
+	sample_and_run(FRAME_IP, &interpreted);
+	assert_int_equal(live.functions, 1);
+	assert_int_equal(live.time, reading->ended);
+
+	assert_true(forged_program(&f, 0x030d05f0));
+	reading->layout.size = sizeof(f.py.layout);
+	memcpy(reading->layout.bytes, &f.py.layout, sizeof(f.py.layout));
+	reading->has = RUNTIME_V8;
+	reading->unread = (struct runtime_finding){.is_there = true, .state = 1};
+	map_runtime();
+	sample_and_run(FRAME_IP, &interpreted);
+	assert_true(reading->looked > reading->ended);
+	assert_in_range(live.time, reading->ended + 1, reading->looked - 1);
+
+	assert_int_equal(cpython_identity__of_head(&f.py, &m, f.bytes + code, &identity), 0);
+	assert_true(forged_copy(&f, &f.py.layout, forged_address(code),
+				(uint64_t)identity.version << 32 | identity.firstline, &copy.e));
+	copy.e.tgid = (uint32_t)getpid();
+	copy.e.header.time = live.now;
+	assert_int_equal(live.code.reported(live.code.object, &copy.e.header), 0);
+	assert_int_equal(live.functions, 2);
+	assert_int_equal(live.time, live.now);
+}
 
 TEST(compiled_code_is_requested_once_for_each_place)
 {

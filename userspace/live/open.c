@@ -151,7 +151,7 @@ static int add_code(struct live *live, const struct live_options *options, struc
 					  .readers = live->readers,
 					  .service = SERVICE_CODE,
 					  .books = live->books,
-					  .push = event_queue__push,
+					  .push = event_queue__push_reading,
 					  .context = live->queue,
 					  .set_runtime = set_runtime,
 					  .runtime_context = live};

@@ -278,6 +278,14 @@ int event_queue__push(void *queue, struct event_header *event)
 	return 0;
 }
 
+int event_queue__push_reading(void *queue, struct event_header *event)
+{
+	const struct event_queue *q = queue;
+
+	event->time = max_u64(event->time, q->last);
+	return event_queue__push(queue, event);
+}
+
 /* ---- out ------------------------------------------------------------------------------------- */
 
 static int hand_on(struct event_queue *q, const struct event_header *event, event_sink_fn sink,

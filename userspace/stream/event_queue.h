@@ -58,6 +58,11 @@ void event_queue__set_stage(struct event_queue *q, event_stage_fn stage, void *c
  * books) are always kept.
  */
 int event_queue__push(void *queue, struct event_header *event);
+/*
+ * The same for something that a reader has read: it may be older than the last event passed on, gets
+ * that one's time, and does not count as late.
+ */
+int event_queue__push_reading(void *queue, struct event_header *event);
 
 /*
  * Passes on all events with time < until, up to one that has to wait. 0, or the first error of

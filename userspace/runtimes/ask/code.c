@@ -301,7 +301,7 @@ bool code_keeps_frame_pointers(const struct tasks *tasks, pid_t pid)
 /* ---- looks ----------------------------------------------------------------------------------- */
 
 /* Reports runtimes that cannot be read, or can again. True: the process has a reported runtime. */
-static bool report_states(struct code_part *c, struct code_process *process,
+static bool report_states(struct code_part *c, struct code_process *process, uint64_t since,
 			  const struct runtime_findings *findings)
 {
 	const struct runtime_memory *memory;
@@ -312,7 +312,7 @@ static bool report_states(struct code_part *c, struct code_process *process,
 		struct code_runtime_event event = {
 			.header = {.size = sizeof(event),
 				   .type = EVENT_CODE_RUNTIME,
-				   .time = monotonic_ns()},
+				   .time = since},
 			.pid = (uint32_t)process->task->id.pid,
 			.kind = memory->reports,
 			.state = found->state,
@@ -382,7 +382,7 @@ static void take_info(void *context, const struct helper_answer *answer)
 				   outside_books__user_of(c->options.books, process->task->id.pid),
 				   OUTSIDE_RUNTIMES, OUTSIDE_BY_ITSELF, 1);
 	process->keeps_frame_pointers = found.keeps_frame_pointers;
-	is_reported = report_states(c, process, &found);
+	is_reported = report_states(c, process, request->since, &found);
 	if (!found.info.has && !found.may_come && process->program && !is_reported) {
 		plain_files__add(&c->plain, process->plain_key);
 		forget(c, process);

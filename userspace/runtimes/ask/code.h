@@ -29,7 +29,7 @@ struct code_options {
 	struct helper_pool *readers;
 	unsigned int service;	     /* code_reader__serve among theirs */
 	struct outside_books *books; /* or NULL */
-	event_push_fn push;	     /* for events that were read */
+	event_push_fn push; /* for events that were read, which may be older than passed on ones */
 	void *context;
 	/* The kernel's entry of a process; NULL: removes it. 0, -E2BIG (full), other -errno. */
 	int (*set_runtime)(void *context, uint32_t tgid, const struct runtime_info *info);

@@ -594,7 +594,7 @@ static int take_copy(struct code_part *c, const struct code_copy_event *copy)
 		note_cut(c, copy->tgid, 1);
 	if (!err) {
 		event = (struct event_header *)answers.bytes.data;
-		event->time = monotonic_ns();
+		event->time = copy->header.time;
 		err = take_event(&taking, event);
 	}
 	code_answers__fini(&answers);
@@ -621,7 +621,8 @@ static void take_events(void *context, const struct helper_answer *answer)
 		return;
 	taking.process->has_request = false;
 	note_cut(c, (uint32_t)request->id.pid, code_reader__left(answer));
-	err = code_reader__take_events(answer, (uint32_t)request->id.pid, now, take_event, &taking);
+	err = code_reader__take_events(answer, (uint32_t)request->id.pid, request->since,
+				       take_event, &taking);
 	if (err == -ENODATA) {
 		outside_books__add(c->options.books,
 				   helper_owner_user(task__owner(taking.process->task, now)),

@@ -216,7 +216,8 @@ _Static_assert(sizeof(struct code_request) <= MESSAGE_SIZE_MAX, "it is one reque
 struct code_answer {
 	struct runtime_findings findings;
 	int32_t result;
-	uint32_t left; /* questions whose answer a limit cut short, or left out */
+	uint32_t left;	/* questions whose answer a limit cut short, or left out */
+	uint64_t ended; /* when it had been read */
 };
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -333,6 +334,7 @@ void code_reader__serve(struct helper_job *job)
 	}
 	found_runtimes__describe(found, &answer->findings);
 	answer->result = answer_all(found, &request, job);
+	answer->ended = monotonic_ns();
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -352,13 +354,20 @@ static void check_findings(struct runtime_findings *findings)
 	findings->info.has &= sound;
 }
 
+/* The result is -ENODATA if there is none. */
+static struct code_answer answer_of(const struct helper_answer *from)
+{
+	struct code_answer answer = {.result = -ENODATA};
+
+	if (!from->refusal && from->size == sizeof(answer))
+		memcpy(&answer, from->data, sizeof(answer));
+	return answer;
+}
+
 int code_reader__take_info(const struct helper_answer *from, struct runtime_findings *findings)
 {
-	struct code_answer answer;
+	struct code_answer answer = answer_of(from);
 
-	if (from->refusal || from->size != sizeof(answer))
-		return -ENODATA;
-	memcpy(&answer, from->data, sizeof(answer));
 	if (answer.result)
 		return -ENODATA;
 	*findings = answer.findings;
@@ -368,12 +377,7 @@ int code_reader__take_info(const struct helper_answer *from, struct runtime_find
 
 uint32_t code_reader__left(const struct helper_answer *from)
 {
-	struct code_answer answer;
-
-	if (from->refusal || from->size != sizeof(answer))
-		return 0;
-	memcpy(&answer, from->data, sizeof(answer));
-	return min_u64(answer.left, CODE_QUESTIONS_MAX);
+	return min_u64(answer_of(from).left, CODE_QUESTIONS_MAX);
 }
 
 static uint32_t pid_of(const struct event_header *event)
@@ -385,9 +389,11 @@ static uint32_t pid_of(const struct event_header *event)
 	return 0;
 }
 
-int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t time,
+int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t requested,
 			     int (*push)(void *context, struct event_header *event), void *context)
 {
+	/* whatever a reader says */
+	uint64_t time = max_u64(min_u64(answer_of(answer).ended, monotonic_ns()), requested);
 	_cleanup_free_ void *bytes = NULL;
 	struct stat st;
 	size_t size;

@@ -38,10 +38,11 @@ int code_reader__take_info(const struct helper_answer *answer, struct runtime_fi
 uint32_t code_reader__left(const struct helper_answer *answer);
 
 /*
- * Checks events, sets their time. 0; -ENODATA: the rest was not taken, because an event is invalid
- * or of another process; -ENOMEM; or what `push` returned.
+ * Checks events, and sets their time: when the reading ended, not before the request. 0; -ENODATA:
+ * the rest was not taken, because an event is invalid or of another process; -ENOMEM; or what `push`
+ * returned.
  */
-int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t time,
+int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t requested,
 			     int (*push)(void *context, struct event_header *event), void *context);
 
 /* ---- frames of JIT code ---------------------------------------------------------------------- */
