@@ -401,7 +401,7 @@ static void request(pid_t pid, uint64_t time)
 /* Another program in the same process. */
 static void exec_in(pid_t pid)
 {
-	assert_int_equal(tasks__exec(tasks, pid), 0);
+	assert_int_equal(tasks__exec(tasks, pid, 1), 0);
 }
 
 TEST(a_process_gets_one_request_per_life)

@@ -17,6 +17,7 @@
 #define BLOB  0x7f0000001000
 #define CHECK (7ull << 32 | 5)
 #define BIG   32768u
+#define NODE  "/usr/bin/node"
 
 /* As code_reader sends it. */
 struct request {
@@ -39,14 +40,11 @@ static struct reading {
 	uint32_t flags;	       /* … of their events */
 	bool is_big;	       /* their events are */
 	uint32_t methods, codes, looks;
-	bool keeps_frame_pointers;
-	uint32_t left, cut;	/* a limit ended the look; cut so many answers short */
-	uint32_t has, lists;	/* what is found; requests for a list of pieces of code */
+	struct runtime_findings found;
+	uint32_t cut, lists;	/* answers cut short by a limit; requests for a list of pieces */
 	uint32_t pid;		/* of the last request */
 	uint64_t address, time; /* of the last question */
 	uint64_t ended, looked; /* the ends of the last reading and look */
-	struct runtime_layout layout;
-	struct runtime_finding unread; /* of all runtimes */
 } * reading;
 
 static struct {
@@ -131,14 +129,9 @@ static void serve(struct helper_job *job)
 	memcpy(&request, job->request, job->request_size);
 	reading->looks += !request.count;
 	*(struct answer *)job->answer = (struct answer){
-		.findings = {.info.has = reading->has,
-			     .layout = reading->layout,
-			     .keeps_frame_pointers = reading->keeps_frame_pointers,
-			     .left = reading->left},
+		.findings = reading->found,
 		.left = request.count ? reading->cut : 0,
 		.ended = *(request.count ? &reading->ended : &reading->looked) = monotonic_ns()};
-	for (uint32_t i = 0; i < RUNTIME_MEMORIES_MAX; i++)
-		((struct answer *)job->answer)->findings.of[i] = reading->unread;
 	job->answer_size = sizeof(struct answer);
 	for (uint32_t i = 0; i < request.count; i++) {
 		const struct code_question *q = &request.questions[i];
@@ -194,21 +187,21 @@ static int end_program(void *context, struct task *task, enum task_end how)
 				  : live.code.exited(live.code.object, task);
 }
 
-static void map_runtime_of(pid_t pid)
+static void map_file_of(pid_t pid, const char *path)
 {
 	union {
 		struct mmap_event m;
 		char bytes[sizeof(struct mmap_event) + 64];
-	} mapping = {.m.pid = (uint32_t)pid};
+	} mapping = {.m = {.pid = (uint32_t)pid, .protection = PROT_EXEC, .inode = 5}};
 
-	memcpy(mapping.m.path, "/usr/bin/node", sizeof("/usr/bin/node"));
+	strcpy(mapping.m.path, path);
 	assert_int_equal(
 		live.code.mapped(live.code.object, tasks__need(live.tasks, pid), &mapping.m), 0);
 }
 
 static void map_runtime(void)
 {
-	map_runtime_of(getpid());
+	map_file_of(getpid(), NODE);
 }
 
 static int set_up(void **state)
@@ -309,10 +302,11 @@ TEST(events_have_the_time_of_their_reading_or_copy)
 	assert_int_equal(live.time, reading->ended);
 
 	assert_true(forged_program(&f, 0x030d05f0));
-	reading->layout.size = sizeof(f.py.layout);
-	memcpy(reading->layout.bytes, &f.py.layout, sizeof(f.py.layout));
-	reading->has = RUNTIME_V8;
-	reading->unread = (struct runtime_finding){.is_there = true, .state = 1};
+	reading->found.layout.size = sizeof(f.py.layout);
+	memcpy(reading->found.layout.bytes, &f.py.layout, sizeof(f.py.layout));
+	reading->found.info.has = RUNTIME_V8;
+	for (uint32_t i = 0; i < RUNTIME_MEMORIES_MAX; i++)
+		reading->found.of[i] = (struct runtime_finding){.is_there = true, .state = 1};
 	map_runtime();
 	sample_and_run(FRAME_IP, &interpreted);
 	assert_true(reading->looked > reading->ended);
@@ -364,7 +358,7 @@ TEST(processes_beyond_the_limit_are_counted)
 	struct outside_row row;
 
 	for (pid_t pid = 1 << 23; pid < (1 << 23) + 16384; pid++)
-		map_runtime_of(pid);
+		map_file_of(pid, NODE);
 	assert_true(outside_books__take(live.books, &row));
 	assert_int_equal(row.thing, OUTSIDE_RUNTIMES);
 	assert_int_equal(row.reason, OUTSIDE_BY_ALL);
@@ -386,10 +380,10 @@ static void assert_left(const char *expected)
 /* A limit of what is read of a process is in the books: of a look, and of its functions. */
 TEST(readings_and_functions_cut_by_limits_are_counted)
 {
-	reading->left = 1;
+	reading->found.left = 1;
 	sample_and_run(FRAME_IP, &interpreted);
 	assert_left("1 readings left (memory of language runtimes): too much by itself");
-	reading->left = 0;
+	reading->found.left = 0;
 	reading->cut = 3;
 	live.now += 2 * S;
 	sample_and_run(FRAME_TABLE, &compiled);
@@ -410,6 +404,21 @@ TEST(the_first_sample_of_a_process_starts_a_look)
 	assert_false(expectation().looks);
 	assert_int_equal(reading->looks, 1);
 	assert_true(expectation().begun >= live.now); /* a function was asked about */
+}
+
+/* A process may execute another program before the look. */
+TEST(a_program_is_known_to_have_no_runtime_if_it_was_looked_at)
+{
+	static const uint32_t inodes[] = {0, 6, 5, 5}, looks[] = {1, 2, 3, 3};
+
+	for (size_t i = 0; i < 4; i++) {
+		map_file_of(1, "/opt/program");
+		reading->found.inode = inodes[i];
+		sample_of(1, FRAME_IP, &interpreted);
+		run();
+		assert_int_equal(reading->looks, looks[i]);
+		assert_int_equal(tasks__exec(live.tasks, 1, 1), 0);
+	}
 }
 
 /* What a look has found is older than the mapping. */
@@ -738,13 +747,13 @@ TEST(frame_pointers_count_as_kept_from_look_to_exec)
 {
 	const uint32_t pid = (uint32_t)getpid();
 
-	reading->keeps_frame_pointers = true;
+	reading->found.keeps_frame_pointers = true;
 	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
 	sample_and_run(FRAME_IP, &interpreted);
 	assert_true(reading->looks > 0);
 	assert_true(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
 	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid + 1));
-	assert_int_equal(tasks__exec(live.tasks, (pid_t)pid), 0);
+	assert_int_equal(tasks__exec(live.tasks, (pid_t)pid, 1), 0);
 	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
 }
 
@@ -756,11 +765,11 @@ TEST(frame_pointers_count_as_kept_from_look_to_exec)
  */
 TEST(frames_of_a_jvm_are_noted_beside_its_map)
 {
-	reading->has = BESIDE | RUNTIME_V8 | RUNTIME_PYTHON;
+	reading->found.info.has = BESIDE | RUNTIME_V8 | RUNTIME_PYTHON;
 	sample_and_run(FRAME_IP, &interpreted);
-	assert_int_equal(live.has, reading->has);
+	assert_int_equal(live.has, reading->found.info.has);
 	live.code.pause_jit(live.code.object, true);
-	assert_int_equal(live.has, reading->has);
+	assert_int_equal(live.has, reading->found.info.has);
 	report_map(getpid());
 	assert_int_equal(live.has, BESIDE | RUNTIME_V8);
 	live.code.pause_jit(live.code.object, false);
@@ -774,7 +783,7 @@ TEST(frames_of_a_jvm_are_noted_beside_its_map)
 
 TEST(frames_of_node_are_noted_while_maps_are_paused)
 {
-	reading->has = RUNTIME_V8;
+	reading->found.info.has = RUNTIME_V8;
 	sample(FRAME_IP, &interpreted);
 	report_map(getpid());
 	run();
@@ -793,7 +802,7 @@ TEST(pieces_are_listed_when_found_and_after_a_window)
 	end_window();
 	run();
 	assert_int_equal(reading->lists, 0);
-	reading->has = BESIDE;
+	reading->found.info.has = BESIDE;
 	map_runtime();
 	live.now += 2 * S;
 	sample_and_run(FRAME_IP, &interpreted);

@@ -226,7 +226,7 @@ TEST(those_that_ran)
 	assert_int_equal(look(&w, 7 * S), 0);
 	assert_int_equal(reported.memory.count, 6);
 	assert_int_equal(reported.cgroups.count, 3);
-	assert_int_equal(tasks__exec(w.tasks, one), 0);
+	assert_int_equal(tasks__exec(w.tasks, one, 1), 0);
 	sampled(&w, one);
 	assert_int_equal(look(&w, 8 * S), 0);
 	assert_int_equal(reported.cgroups.count, 4);
@@ -268,7 +268,7 @@ TEST(groups_only)
 		assert_int_equal(reported.cgroups.count, 2);
 		assert_int_equal(reported.memory.count, 2);
 	}
-	assert_int_equal(tasks__exec(w.tasks, child), 0);
+	assert_int_equal(tasks__exec(w.tasks, child, 1), 0);
 	sampled(&w, child);
 	assert_int_equal(look(&w, 10 * S), 0);
 	assert_int_equal(reported.cgroups.count, 3);

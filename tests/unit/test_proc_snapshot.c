@@ -907,8 +907,8 @@ TEST(repeated_rereading_of_a_process_is_delayed)
 		usleep(1000);
 	}
 	assert_true(monotonic_ns() - start >= 190 * MS);
-	assert_int_equal(tasks__exec(tasks, getpid()), 0);
-	assert_int_equal(tasks__exec(tasks, 1), 0);
+	assert_int_equal(tasks__exec(tasks, getpid(), 1), 0);
+	assert_int_equal(tasks__exec(tasks, 1, 1), 0);
 	reread_part__request(r.object, getpid());
 	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 4);

@@ -260,6 +260,7 @@ TEST(findings_count_files_beyond_the_limit)
 	char directory[] = "/tmp/test_runtime_reader.XXXXXX", path[64];
 	struct runtime_findings findings;
 	void *mapped[FILES];
+	struct stat st;
 
 	assert_non_null(mkdtemp(directory));
 	for (unsigned int i = 0; i < FILES; i++) {
@@ -276,6 +277,8 @@ TEST(findings_count_files_beyond_the_limit)
 	}
 	assert_int_equal(request(getpid(), 0, &findings), 0);
 	assert_int_equal(findings.left, 1);
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	assert_true(findings.device == st.st_dev && findings.inode == st.st_ino);
 	for (unsigned int i = 0; i < FILES; i++) {
 		munmap(mapped[i], 4096);
 		snprintf(path, sizeof(path), "%s/libnode.so.%u", directory, i);

@@ -351,7 +351,8 @@ TEST(slots_are_released_once_at_exec_and_exit)
 	assert_true(sampled->is_target);
 	assert_int_equal(sampled->slots.samples, 7);
 
-	assert_int_equal(tasks__exec(t, 11), 0);
+	assert_int_equal(tasks__exec(t, 11, 2000), 0);
+	assert_int_equal(sampled->execed, 2000);
 	assert_int_equal(r.execed, 1);
 	assert_int_equal(sampled->slots.samples, 7);
 	assert_int_equal(sampled->slots.program.cgroup_next, 0);
@@ -365,7 +366,7 @@ TEST(slots_are_released_once_at_exec_and_exit)
 	assert_false(sampled->slots.program.has_jit);
 	assert_int_equal(tasks__exit(t, &end), 0); /* it has ended */
 	assert_int_equal(r.exited, 1);
-	assert_int_equal(tasks__exec(t, 99), 0); /* not in the table */
+	assert_int_equal(tasks__exec(t, 99, 1), 0); /* not in the table */
 
 	/* what late records put there is released with the entry */
 	sampled->slots.samples = 3;

@@ -59,12 +59,13 @@
 
 /* ---- into the queue -------------------------------------------------------------------------- */
 
-/* A mapping_answer_fn: a mapping whose file is known. */
+/* A mapping_answer_fn: a mapping whose file is known. Parts get those of the present program. */
 static int push_mapping(void *context, struct mmap_event *mmap)
 {
 	struct live *live = context;
 	struct task *task = tasks__need(live->tasks, (pid_t)mmap->pid);
-	int err = task ? call_parts(live->parts, mapped, task, mmap) : 0;
+	bool is_present = task && mmap->header.time >= task->execed;
+	int err = is_present ? call_parts(live->parts, mapped, task, mmap) : 0;
 
 	return err ? err : event_queue__push(live->queue, &mmap->header);
 }
@@ -383,7 +384,7 @@ static int take_sideband(void *context, const struct event_header *record)
 		thread_targets__exit(&live->target.threads, task);
 		err = err ? err : tasks__exit(live->tasks, task);
 	} else if (is_exec && !err) {
-		err = tasks__exec(live->tasks, sideband_pid(event));
+		err = tasks__exec(live->tasks, sideband_pid(event), event->time);
 	}
 	return err;
 }

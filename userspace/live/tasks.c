@@ -247,11 +247,14 @@ int tasks__exit(struct tasks *t, const struct task_event *event)
 	return release(t, task, TASK_EXITED);
 }
 
-int tasks__exec(struct tasks *t, pid_t pid)
+int tasks__exec(struct tasks *t, pid_t pid, uint64_t time)
 {
 	struct task *task = tasks__find(t, pid);
 
-	return task ? release(t, task, TASK_EXECED) : 0;
+	if (!task)
+		return 0;
+	task->execed = time;
+	return release(t, task, TASK_EXECED);
 }
 
 /* ---- ended tasks ----------------------------------------------------------------------------- */

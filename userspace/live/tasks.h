@@ -45,6 +45,7 @@ struct task {
 	bool has_threads;      /* it has started one since its fork */
 	uint64_t since, until; /* it is a target in [since, until), CLOCK_MONOTONIC ns */
 	uint64_t ended;	       /* UINT64_MAX while it lives */
+	uint64_t execed;       /* the time of its last execve; 0: none is known */
 
 	/* Slots of the parts, until the process ends; those in `program` until the next execve. */
 	struct task_slots {
@@ -118,7 +119,7 @@ int tasks__add_parent(struct tasks *t, pid_t pid, pid_t parent);
 /* Side-band records; those of threads are ignored. 0, -ENOMEM, or the result of `released`. */
 int tasks__fork(struct tasks *t, const struct task_event *event);
 int tasks__exit(struct tasks *t, const struct task_event *event);
-int tasks__exec(struct tasks *t, pid_t pid);
+int tasks__exec(struct tasks *t, pid_t pid, uint64_t time);
 
 /*
  * Frees entries that ended some time before `now`, and finds processes that ended without a record.

@@ -319,8 +319,13 @@ static void look_at_file(struct found_runtimes *found, const struct areas *areas
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	/* its mappings have changed since they were listed: the loader is still at work */
 	found->may_come |= fd < 0 && errno == ENOENT;
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || file_stamp__read(fd, &stamp) ||
-	    elf_file__open(fd, &file))
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return;
+	if (a->program) {
+		found->device = st.st_dev;
+		found->inode = st.st_ino;
+	}
+	if (file_stamp__read(fd, &stamp) || elf_file__open(fd, &file))
 		return;
 	look_for_each(found, areas, i, file, &stamp);
 	elf_file__free(file);
@@ -453,7 +458,10 @@ void found_runtimes__describe(const struct found_runtimes *found, struct runtime
 {
 	const struct runtime_memory *memory;
 
-	*findings = (struct runtime_findings){.may_come = found->may_come, .left = found->left};
+	*findings = (struct runtime_findings){.may_come = found->may_come,
+					      .left = found->left,
+					      .device = found->device,
+					      .inode = found->inode};
 	for (unsigned int i = 0; (memory = runtime_memory(i)); i++)
 		if (found->state[i])
 			memory->describe(found->state[i], findings, &findings->of[i]);

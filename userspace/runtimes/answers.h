@@ -28,8 +28,9 @@ struct found_runtimes {
 	struct target_memory memory; /* for one request */
 	struct target_range file_code[FOUND_FILE_CODE]; /* executable mappings of files */
 	uint32_t file_code_count;
-	bool may_come; /* a runtime is there, and has not begun yet: worth another look */
-	bool left;     /* a limit ended the look, or the reading of a file or of memory */
+	bool may_come;		/* a runtime is there, and has not begun yet: worth another look */
+	bool left;		/* a limit ended the look, or the reading of a file or of memory */
+	uint64_t device, inode; /* of its program; 0: it was not opened */
 	void *state[RUNTIME_MEMORIES_MAX]; /* of each runtime_memory(), by its number */
 };
 

@@ -155,6 +155,7 @@ struct runtime_findings {
 	uint32_t may_come;
 	uint32_t keeps_frame_pointers; /* of JIT code that is not walked otherwise */
 	uint32_t left;		       /* a limit ended the look, or what it read */
+	uint64_t device, inode;	       /* of the program that was looked at, as of stat; 0: none */
 	struct runtime_finding of[RUNTIME_MEMORIES_MAX];
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -114,6 +115,18 @@ static int note_candidate(struct code_part *c, struct task *task, uint64_t progr
 	return 0;
 }
 
+static int note_program(struct code_part *c, struct task *task, const struct mmap_event *mapping)
+{
+	int err = note_candidate(c, task, plain_files__identity(mapping));
+	struct code_process *process = task->slots.program.code;
+
+	if (process) {
+		process->device = makedev(mapping->major, mapping->minor);
+		process->inode = mapping->inode;
+	}
+	return err;
+}
+
 /* Any program may have a runtime linked into it. */
 static int code__mapped(void *code, struct task *task, const struct mmap_event *mapping)
 {
@@ -121,7 +134,7 @@ static int code__mapped(void *code, struct task *task, const struct mmap_event *
 		return note_candidate(code, task, 0);
 	if (mapping->protection & PROT_EXEC && runtime_finder__is_program(mapping->path) &&
 	    !task->slots.program.code)
-		return note_candidate(code, task, plain_files__identity(mapping));
+		return note_program(code, task, mapping);
 	return 0;
 }
 
@@ -131,6 +144,8 @@ static void inherit(struct code_process *child, const struct code_process *paren
 	uint32_t has = parent->has | (parent->inherits ? RUNTIME_FORKED : 0);
 
 	child->is_forked = true;
+	child->device = parent->device;
+	child->inode = parent->inode;
 	memcpy(child->reported, parent->reported, sizeof(child->reported));
 	child->inherits = has & RUNTIME_FORKED;
 	if (!child->inherits)
@@ -357,6 +372,14 @@ static void list_pieces(struct code_part *c, struct code_process *process)
 	c->err = c->err ? c->err : err;
 }
 
+/* The process may have executed another program before the reader looked at it. */
+static bool is_of_program(const struct code_process *process,
+			  const struct runtime_findings *findings)
+{
+	return findings->inode && findings->inode == process->inode &&
+	       findings->device == process->device;
+}
+
 /* A helper_answer_fn. */
 static void take_info(void *context, const struct helper_answer *answer)
 {
@@ -384,7 +407,8 @@ static void take_info(void *context, const struct helper_answer *answer)
 	process->keeps_frame_pointers = found.keeps_frame_pointers;
 	is_reported = report_states(c, process, request->since, &found);
 	if (!found.info.has && !found.may_come && process->program && !is_reported) {
-		plain_files__add(&c->plain, process->plain_key);
+		if (is_of_program(process, &found))
+			plain_files__add(&c->plain, process->plain_key);
 		forget(c, process);
 		return;
 	}

@@ -64,6 +64,7 @@ struct code_process {
 	uint8_t reported[RUNTIME_MEMORIES_MAX]; /* enum code_runtime_state */
 	/* Its program's file, if only that may have a runtime, and that with the owner; else 0 */
 	uint64_t program, plain_key;
+	uint64_t device, inode; /* of `program`; inode 0: unknown */
 	bool wanted, looked_at; /* a look is due; a look is under way */
 	bool settled;		/* no more looks, until a runtime is mapped */
 	bool writes_map;	/* it writes a perf map or jitdump */
