@@ -352,7 +352,8 @@ TEST(slots_are_released_once_at_exec_and_exit)
 	assert_int_equal(sampled->slots.samples, 7);
 
 	assert_int_equal(tasks__exec(t, 11, 2000), 0);
-	assert_int_equal(sampled->execed, 2000);
+	assert_null(tasks__need_program(t, 11, 1999)); /* the program before */
+	assert_ptr_equal(tasks__need_program(t, 11, 2000), sampled);
 	assert_int_equal(r.execed, 1);
 	assert_int_equal(sampled->slots.samples, 7);
 	assert_int_equal(sampled->slots.program.cgroup_next, 0);

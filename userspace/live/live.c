@@ -63,9 +63,8 @@
 static int push_mapping(void *context, struct mmap_event *mmap)
 {
 	struct live *live = context;
-	struct task *task = tasks__need(live->tasks, (pid_t)mmap->pid);
-	bool is_present = task && mmap->header.time >= task->execed;
-	int err = is_present ? call_parts(live->parts, mapped, task, mmap) : 0;
+	struct task *task = tasks__need_program(live->tasks, (pid_t)mmap->pid, mmap->header.time);
+	int err = task ? call_parts(live->parts, mapped, task, mmap) : 0;
 
 	return err ? err : event_queue__push(live->queue, &mmap->header);
 }

@@ -98,6 +98,13 @@ struct task *tasks__need(struct tasks *t, pid_t pid)
 	return task;
 }
 
+struct task *tasks__need_program(struct tasks *t, pid_t pid, uint64_t time)
+{
+	struct task *task = tasks__need(t, pid);
+
+	return task && time >= task->execed ? task : NULL;
+}
+
 uint64_t task__read_owner(struct task *task, uint64_t now)
 {
 	struct task_program *program = &task->slots.program;

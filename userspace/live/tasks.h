@@ -102,6 +102,8 @@ struct task *tasks__find(const struct tasks *t, pid_t pid);
 struct task *tasks__get(const struct tasks *t, struct task_id id);
 /* Adds an entry if there is none. NULL: out of memory, too many unknown entries, or pid 0. */
 struct task *tasks__need(struct tasks *t, pid_t pid);
+/* The same for a record of its present program. NULL also: it has executed another one since. */
+struct task *tasks__need_program(struct tasks *t, pid_t pid, uint64_t time);
 
 /* helper_owner() of the process at this time. */
 uint64_t task__read_owner(struct task *task, uint64_t now);
