@@ -17,7 +17,7 @@ def check_steps(name, output, *flags, steps=300000, cgo=False):
     total = {x[1]: int(x[2]) for x in (line.split() for line in result.out.splitlines()) if x[0] == "total"}
     print(f"  {output}: {total}, {time.monotonic() - begin:.0f} s")
     assert result.status == 0 and total["differing"] == 0, result
-    assert total["compared"] > 10000 and total["switched"] + total["across"] > 20, result
+    assert total["compared"] > 10000 and total["switched"] + total["across"] > 0, result
     assert total["not_followed"] < 0.001 * total["compared"], result
 
 

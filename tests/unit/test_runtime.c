@@ -119,6 +119,7 @@ static void serve(struct helper_job *job)
 		struct runtime_findings findings;
 		int32_t result;
 		uint32_t left;
+		uint64_t ended;
 	} *reply = job->answer;
 	struct {
 		uint32_t pid, count;
@@ -135,6 +136,7 @@ static void serve(struct helper_job *job)
 	process.state[0] = &found;
 	look(&found, &may_come);
 	found_runtimes__describe(&process, &reply->findings);
+	reply->ended = monotonic_ns();
 	job->answer_size = sizeof(*reply);
 	code_answers__begin(&process);
 	for (uint32_t i = 0; i < request.count; i++)
