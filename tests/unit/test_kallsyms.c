@@ -128,6 +128,8 @@ TEST(too_long_tags_and_lines_are_malformed_and_too_many_tags_left_out)
 /* An image in order, whose symbol at `late` lies above or below all; two modules after it, the second below. */
 static void add_image(struct kallsyms *k, size_t late, const char *late_address)
 {
+	static const char modules[] = "ffffffffc0000000 t above\t[one]\n"
+				      "ffffffff80000010 t below\t[two]\n";
 	char line[64];
 
 	for (size_t i = 0; i < 200; i++) {
@@ -136,7 +138,7 @@ static void add_image(struct kallsyms *k, size_t late, const char *late_address)
 			snprintf(line, sizeof(line), "%s T late\n", late_address);
 		add_text(k, line, strlen(line));
 	}
-	add_text(k, "ffffffffc0000000 t above\t[one]\nffffffff80000010 t below\t[two]\n", 66);
+	add_text(k, modules, strlen(modules));
 }
 
 TEST(symbols_far_from_their_place_are_sorted)

@@ -372,12 +372,15 @@ static void list_pieces(struct code_part *c, struct code_process *process)
 	c->err = c->err ? c->err : err;
 }
 
-/* The process may have executed another program before the reader looked at it. */
+/*
+ * The process may have executed another program before the reader looked at it. Records with a build-id
+ * have no inode, so there it cannot be seen.
+ */
 static bool is_of_program(const struct code_process *process,
 			  const struct runtime_findings *findings)
 {
-	return findings->inode && findings->inode == process->inode &&
-	       findings->device == process->device;
+	return !process->inode ||
+	       (findings->inode == process->inode && findings->device == process->device);
 }
 
 /* A helper_answer_fn. */
