@@ -32,11 +32,10 @@ e2e tests run alone unless they say `beside`; all others, and e2e tests with the
 `alone`. The parallel ones come first: as many as there are CPUs, and another one each time that the CPUs were idle for a
 while, because many tests mostly wait. TEST_JOBS=N: N at a time, always.
 
-A unit test or an end-to-end test that failed is run again at the end, alone, twice at most: a host that takes the CPUs
-away for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than
-SECOND_TRIES (8) failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit
-that was exceeded gets no second try. With CI=true an unsteady test fails the run: its second try shows what kind of
-failure it is. What failed is printed once more at the end, with its reasons, and the ten slowest tests are listed. CPU
+A unit test or an end-to-end test that failed is run again at the end, alone, twice at most: a host that takes the CPUs away
+for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
+failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded
+gets no second try. What failed is printed once more at the end, with its reasons, and the ten slowest tests are listed. CPU
 time is that of the test and of all the processes that were waited for.
 
 A test finds
@@ -45,9 +44,11 @@ A test finds
   CASES       which cases of an e2e test are wanted: short, long, quick, soak or all, and then perhaps beside or alone
   RECORDINGS  DIR/tests/recordings of the build without sanitizers
 and its output goes to DIR/tests/log/NAME.log, which is shown when it fails. The recordings that an e2e test leaves in
-SCRATCH/kept are moved to RECORDINGS/made. End-to-end tests need root, and so do some cases of unit tests. As a user
-they run through sudo, one by one, while logs and everything else in the build directory stay the user's. A report of a
-sanitizer fails a test that otherwise passed, whichever of its processes wrote it.
+SCRATCH/kept are moved to RECORDINGS/made.
+
+End-to-end tests need root, and so do some cases of unit tests. As a user they run through sudo, one by one, while logs and
+everything else in the build directory stay the user's. A report of a sanitizer fails a test that otherwise passed,
+whichever of its processes wrote it.
 """
 import functools
 import glob
@@ -69,6 +70,8 @@ CHECKS = {"layers": "tests/check-layers.sh", "house": "tests/check-house.sh", "f
           "replay": "tests/replay.py", "distros": "tests/distros.sh"}
 SOURCES = {"unit": "tests/unit/test_*.c", "golden": "tests/golden/*.c", "fuzz": "tests/fuzz/fuzz_*.c", **CHECKS}
 
+
+# ---- root ---------------------------------------------------------------------------------------
 
 @functools.cache
 def root():
@@ -384,8 +387,7 @@ def main():
         print(f"CI=true, and {refused} tests that need root were skipped: that is a failure")
         failed = True
     if unsteady:
-        print("unsteady, passed when they ran again:", *unsteady, *["(CI=true: that is a failure)"] * (CI == "true"))
-        failed |= CI == "true"
+        print("unsteady, passed when they ran again:", *unsteady)
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
     sys.exit(failed)
 
