@@ -64,7 +64,7 @@ def record_beside(seconds, *outputs):
 
 
 def victim_is_whole(path):
-    """But for its first moments: on a busy host its table is some 50 ms late, whoever else is there."""
+    """But for its first moments: on a busy host its table is some 50 ms late, with or without an attacker."""
     rows = [row for row in folded(path) if row[0][0] == "chain"]
     whole = share(rows, lambda f: has_chain(f, *CHAIN))
     print(f"  {whole:.4f} of the victim's {sum(n for _, n in rows)} samples are whole")
