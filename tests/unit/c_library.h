@@ -3,9 +3,7 @@
 #ifndef TESTS_UNIT_C_LIBRARY_H
 #define TESTS_UNIT_C_LIBRARY_H
 
-#include <fcntl.h>
 #include <link.h>
-#include <string.h>
 
 static inline int take_c_library(struct dl_phdr_info *info, size_t size, void *fd)
 {

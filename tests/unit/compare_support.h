@@ -8,7 +8,6 @@
 
 #include "export_support.h"
 
-#include <errno.h>
 #include <math.h>
 
 #define PARTS_MAX 400

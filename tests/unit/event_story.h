@@ -9,13 +9,7 @@
 #ifndef TESTS_UNIT_EVENT_STORY_H
 #define TESTS_UNIT_EVENT_STORY_H
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "story_text.h"
 #include "world/profile_symbols.h"
@@ -476,6 +470,6 @@ static inline void random_event(void)
 }
 
 /* A test of its own story. */
-#define STORY(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define STORY(name) TEST_WITH(name, set_up, tear_down)
 
 #endif

@@ -6,7 +6,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 

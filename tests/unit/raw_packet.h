@@ -3,8 +3,6 @@
 #ifndef TESTS_UNIT_RAW_PACKET_H
 #define TESTS_UNIT_RAW_PACKET_H
 
-#include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #define RAW_FDS_MAX 20

@@ -3,12 +3,6 @@
 #ifndef TESTS_UNIT_SEALED_SUPPORT_H
 #define TESTS_UNIT_SEALED_SUPPORT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "symbolize/sealed.h"
 
 #define ADDRESSES 8

@@ -4,12 +4,6 @@
 #define TESTS_UNIT_SPOOL_SUPPORT_H
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "agent/spool.h"

@@ -3,10 +3,6 @@
 #ifndef TESTS_UNIT_STORY_TEXT_H
 #define TESTS_UNIT_STORY_TEXT_H
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #define each_item(at, text) for (const char *at = (text); at; at = next_item(at))
 
 static inline const char *next_item(const char *at)

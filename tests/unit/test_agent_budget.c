@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The controller against simulated loads: the part that is over its share sheds first, it does not flap, and comes back. */
-
 #include "unit.h"
 #include "agent/budget.h"
 

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When the agent's windows end; how it starts after it has failed; what it reports to its manager. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "agent/service_unit.h"

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The endpoint against clients that send requests, unfinished requests, and nonsense. */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "agent/endpoint.h"

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The text for Prometheus: judged by promtool, and by what promtool does not see. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "agent/metrics.h"
 #include "base/cleanup.h"

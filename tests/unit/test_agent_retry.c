@@ -3,17 +3,6 @@
  * When to try again, and what is sent to be known by: Retry-After in both forms, back-off, credentials from files, and that
  * no secret is found in what a core dump would have.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "agent/credentials.h"
 #include "agent/http.h"

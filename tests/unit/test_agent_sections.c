@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where another table begins in a message, however deep it lies; nonsense has none, or ends early. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "base/wire.h"
 

@@ -5,9 +5,6 @@
 #include "agent/settings.h"
 #include "base/io.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 static int read_text(const char *text, struct agent_settings *settings, struct failure *failure)
 {
 	int fd = memfd_create("conf", MFD_CLOEXEC), err;

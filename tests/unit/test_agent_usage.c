@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the agent measures of itself: threads by name, children that live, have ended, and have children of their own. */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "agent/usage.h"

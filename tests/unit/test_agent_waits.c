@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The series of waits: sums and leaves in each format, no parked thread, and no other byte of CPU time. */
 #include "agent/spool.h" /* before cmocka, whose fail() is a macro */
-
 #include "agent/spool_profiles.h"
 #include "agent_support.h"
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* vec, hashmap and strtab. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "base/hashmap.h"
 #include "base/strtab.h"

@@ -1,16 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* tenant_open: names that try to lead elsewhere, and things that are no files. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "tenants/tenant_open.h"
 

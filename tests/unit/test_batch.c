@@ -3,20 +3,7 @@
  * Many dsos at once, in sealed processes: the same answers as one by one in this process, in the order
  * of the jobs, whatever of them there is.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <sysprof/symbolizer.h>
 
@@ -200,12 +187,11 @@ static void resolve_world(struct world *w, struct symbolizer_counts *counts)
 	assert_int_equal(errno, ECHILD);
 }
 
-static void a_batch_has_the_same_answers_as_single_jobs(void **state)
+TEST(a_batch_has_the_same_answers_as_single_jobs)
 {
 	struct symbolizer_counts counts;
 	struct world w;
 
-	(void)state;
 	world__init(&w);
 	resolve_world(&w, &counts);
 	for (size_t i = 0; i < JOBS; i++) {
@@ -242,9 +228,8 @@ static void a_batch_has_the_same_answers_as_single_jobs(void **state)
 }
 
 /* Whenever that is: every address is reported, and what could be known without a child is. */
-static void a_cancelled_batch_still_reports_every_address(void **state)
+TEST(a_cancelled_batch_still_reports_every_address)
 {
-	(void)state;
 	for (size_t at = 1; at < 6; at++) {
 		struct symbolizer_counts counts;
 		struct world w;
@@ -265,14 +250,13 @@ static void a_cancelled_batch_still_reports_every_address(void **state)
 }
 
 /* The names are there, from the symbol table, and the profile says why the lines are not. */
-static void symbols_only_gives_names_without_lines(void **state)
+TEST(symbols_only_gives_names_without_lines)
 {
 	const struct symbolizer_options options = {.symbols_only = true};
 	struct symbolizer_counts counts = {};
 	size_t names = 0;
 	struct world w;
 
-	(void)state;
 	world__init(&w);
 	assert_int_equal(symbolizer__resolve_all(w.symbolizer, w.jobs, JOBS, &options, &counts), 0);
 	fflush(w.reported[OWN].stream);
@@ -303,12 +287,11 @@ static int refuse_end(void *context, const struct symbolizer_job *job)
 	return -EDQUOT;
 }
 
-static void errors_of_callbacks_are_returned(void **state)
+TEST(errors_of_callbacks_are_returned)
 {
 	const struct symbolizer_options options = {};
 	struct symbolizer_counts counts = {};
 
-	(void)state;
 	for (size_t i = 0; i < JOBS; i++) {
 		struct world w;
 
@@ -354,7 +337,7 @@ static uint64_t address_of(const char *symbol)
 }
 
 /* A kernel that is moved as a whole; its vmlinux is found by build-id, on the host. */
-static void lines_of_a_moved_kernel_come_from_its_vmlinux(void **state)
+TEST(lines_of_a_moved_kernel_come_from_its_vmlinux)
 {
 	/* the first half of a build-id; the second is this process's, since others may run this test */
 	uint8_t id[20] = {0x59, 0x53, 0x50, 0x52, 0x4f, 0x46, 0x54, 0x45, 0x53, 0x54};
@@ -368,7 +351,6 @@ static void lines_of_a_moved_kernel_come_from_its_vmlinux(void **state)
 	struct reported reported;
 	FILE *source;
 
-	(void)state;
 	memcpy(id + 16, &pid, sizeof(pid));
 	for (size_t i = 0; i < sizeof(id); i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
@@ -427,7 +409,7 @@ static void lines_of_a_moved_kernel_come_from_its_vmlinux(void **state)
 }
 
 /* Symbols of the kernel that are too many are in the books. */
-static void too_many_kernel_modules_are_in_the_books(void **state)
+TEST(too_many_kernel_modules_are_in_the_books)
 {
 	struct outside_books *books = outside_books__new();
 	const struct symbolizer_options options = {.outside = books};
@@ -446,7 +428,6 @@ static void too_many_kernel_modules_are_in_the_books(void **state)
 	char line[64], text[OUTSIDE_TEXT_SIZE];
 	struct outside_row row;
 
-	(void)state;
 	reported__init(&reported);
 	for (unsigned int i = 0; i < 1u << 16; i++) {
 		snprintf(line, sizeof(line), "%x t f%u\t[m%u]\n", 0x2000 + i * 16, i, i);
@@ -500,13 +481,12 @@ static struct symbolizer_counts resolve_window(const struct world *w, size_t win
 }
 
 /* When children have cost what an index does, one makes it; from then on none is needed, whatever the addresses. */
-static void windows_after_the_index_need_no_child(void **state)
+TEST(windows_after_the_index_need_no_child)
 {
 	const struct symbolizer_options keeping = {.cache = true, .remember = true}, plain = {};
 	size_t with_child = 0, window;
 	struct world w;
 
-	(void)state;
 	world__init(&w);
 	setenv("XDG_CACHE_HOME", scratch, 1);
 	symbolizer__start_helpers(w.symbolizer, true);
@@ -625,9 +605,8 @@ static void assert_slices(const char *name)
 }
 
 /* A module whose index would be too large, or its debug information is, has one for each part that is requested. */
-static void requested_parts_of_a_large_module_have_an_index(void **state)
+TEST(requested_parts_of_a_large_module_have_an_index)
 {
-	(void)state;
 	setenv("XDG_CACHE_HOME", scratch, 1);
 	make_large();
 	assert_slices("large");
@@ -668,12 +647,11 @@ static size_t searches_of_window(const struct world *w)
 }
 
 /* In a session one process searches debug files, and those of a module once, while it is the same and the cache has it. */
-static void debug_files_are_searched_once_until_the_file_changes(void **state)
+TEST(debug_files_are_searched_once_until_the_file_changes)
 {
 	struct world w;
 	pid_t finder = 0;
 
-	(void)state;
 	world__init(&w);
 	setenv("XDG_CACHE_HOME", scratch, 1);
 	run("cp /proc/%d/exe own", getpid());
@@ -692,18 +670,6 @@ static void debug_files_are_searched_once_until_the_file_changes(void **state)
 	assert_int_equal(child_named("sysprof-files"), finder);
 	world__fini(&w);
 	assert_int_equal(child_named("sysprof-files"), 0);
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	return make_scratch();
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	return remove_scratch();
 }
 
 /* ---- putting off ------------------------------------------------------------------------------ */
@@ -812,33 +778,14 @@ static void with_own_cache(void (*test)(struct putting_off *p))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void rare_addresses_are_deferred_until_they_add_up(void **state)
+TEST(rare_addresses_are_deferred_until_they_add_up)
 {
-	(void)state;
 	with_own_cache(put_off_and_catch_up);
 }
 
-static void addresses_with_many_samples_are_not_deferred(void **state)
+TEST(addresses_with_many_samples_are_not_deferred)
 {
-	(void)state;
 	with_own_cache(wait_for_importance);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_batch_has_the_same_answers_as_single_jobs),
-		cmocka_unit_test(a_cancelled_batch_still_reports_every_address),
-		cmocka_unit_test(rare_addresses_are_deferred_until_they_add_up),
-		cmocka_unit_test(addresses_with_many_samples_are_not_deferred),
-		cmocka_unit_test(symbols_only_gives_names_without_lines),
-		cmocka_unit_test(errors_of_callbacks_are_returned),
-		cmocka_unit_test(lines_of_a_moved_kernel_come_from_its_vmlinux),
-		cmocka_unit_test(too_many_kernel_modules_are_in_the_books),
-		cmocka_unit_test(windows_after_the_index_need_no_child),
-		cmocka_unit_test(requested_parts_of_a_large_module_have_an_index),
-		cmocka_unit_test(debug_files_are_searched_once_until_the_file_changes),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);

@@ -3,13 +3,8 @@
  * bpf_session against the running kernel: books that balance, exact CPU time, children, both
  * clocks, stacks of known depth. Needs root.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/clocks.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which processes began and ended between two readings, in any order of the rings, and passed nothing on. */
-
 #include "unit.h"
 #include "live/brief_lives.h"
 

@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "agent/http.h"
 

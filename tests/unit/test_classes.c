@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of classes of processes in docs/SECURITY.md, which --print prints; confine(). */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/cleanup.h"

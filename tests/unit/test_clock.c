@@ -2,9 +2,6 @@
 /*
  * clock: lines through synthetic anchors; suspend, migration, steps; and one look at the real ones.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "base/io.h"
 #include "live/capture/cpu_visit.h"

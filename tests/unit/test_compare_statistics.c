@@ -7,7 +7,6 @@
 
 #include "export_support.h"
 
-#include <errno.h>
 #include <math.h>
 
 /* ---- names ----------------------------------------------------------------------------------- */

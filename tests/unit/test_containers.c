@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of containers from a host's files, forged in a directory: each runtime's, damaged ones, thousands of them. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "agent/containers.h"
 #include "base/clocks.h"

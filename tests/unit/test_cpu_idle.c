@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Idle time of CPUs, and how it divides the ticks that did not run. */
-#include <fcntl.h>
-#include <stdbool.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"

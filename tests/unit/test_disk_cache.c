@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pages of files in a program that keeps none, and room on the disk. What is read and written is in test_symbol_cache and test_table_cache. */
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/cleanup.h"

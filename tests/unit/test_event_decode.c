@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checking events: one sound event of each type, every way to break it. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "stream/event_decode.h"
 #include "stream/symbol_blob.h"

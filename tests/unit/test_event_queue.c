@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue: order, stability, late events, the memory limit, pushing from within a sink. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "story_text.h"
 #include "base/vec.h"

@@ -3,8 +3,6 @@
 #include "export_support.h"
 #include "formats/out/html_data.h"
 
-#include <errno.h>
-
 #include "formats/out/describe.h"
 #include "formats/out/exporters.h"
 #include "formats/out/report.h"

@@ -2,8 +2,6 @@
 /* Folded stacks and the report. */
 #include "export_support.h"
 
-#include <errno.h>
-
 #include "base/utf8.h"
 #include "formats/out/report.h"
 

@@ -1,15 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What processes say about themselves: environments, command lines and contexts, forged in every way; and real ones. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <sysprof/event.h>
 
 #include "unit.h"

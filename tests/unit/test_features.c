@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* features: the report about this machine, and about one where something is missing. */
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <linux/capability.h>
 
 #include "unit.h"

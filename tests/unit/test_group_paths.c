@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Paths of control groups by their ids: reported, looked up, and too many. */
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include "unit.h"
 #include "live/capture/target.h"
 #include "live/proc/group_paths.h"

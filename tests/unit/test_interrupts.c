@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which work of interrupts a sample shows, by the functions of its kernel stack. */
-#include <stdio.h>
-#include <string.h>
-
 #include "unit.h"
 #include "live/interrupts.h"
 

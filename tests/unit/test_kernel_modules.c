@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When the symbols of the kernel's modules are read again: by lists that change, and for addresses without names. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "live/proc/kernel_snapshot.h"
 #include "stream/event_decode.h"

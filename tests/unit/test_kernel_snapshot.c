@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The kernel's symbols and the session's facts as events. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/clocks.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* kernel_types: what libbpf reads of the selected types is what it reads of all. */
-#include <stdlib.h>
-#include <string.h>
-
 #include <bpf/btf.h>
 #include <sysprof/bpf_shared.h>
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests about the frames of samples, how often, and the answers that are reported: HotSpot's, by a reader that lies. */
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/clocks.h"
 #include "base/io.h"

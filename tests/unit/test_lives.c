@@ -2,12 +2,6 @@
 /*
  * Forks, execs, exits, numbers that are used again: whose sample is it?
  */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "unit/event_story.h"
 

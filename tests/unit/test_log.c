@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sentences about failures, and what is printed at which level. */
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/cleanup.h"

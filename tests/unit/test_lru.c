@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The order of last use. */
-
 #include "unit.h"
 #include "files/lru.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Typed maps against a naive model: growth, removal, collisions, and no memory. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "unit.h"

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Mappings of a process: replacing, trimming, sharing after fork, dropping what is gone. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "world/mapping_table.h"
 #include "world/world.h"

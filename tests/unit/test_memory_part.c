@@ -1,14 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory and control groups of processes: which are looked at when, and what a damaged text says. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/proc_task.h"
 #include "base/vec.h"

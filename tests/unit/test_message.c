@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages between the collector and its helpers: what arrives, what is refused, and that no descriptor stays open. */
-#include <stdbool.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "tenants/message.h"

@@ -2,8 +2,6 @@
 /* The books of the outside: from the place that leaves something out, by the stream, into the profile and every format. */
 #include "export_support.h"
 
-#include <unistd.h>
-
 #include "base/clocks.h"
 #include "formats/out/describe.h"
 #include "formats/out/report.h"

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* perf_ring and perf_events: records that wrap, that lie about their size, and what they become. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "live/capture/perf_events.h"
 #include "base/clocks.h"

@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reader processes: answers, descriptors, and requests that hang, crash, burn CPU time or never end. */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/clocks.h"
 #include "failing_call.h"
@@ -148,12 +135,11 @@ static void send_request(struct helper_pool *pool, uint64_t owner, enum kind kin
 	request_with(pool, owner, kind, value, NULL, 0, reported);
 }
 
-static void answers_come(void **state)
+TEST(answers_come)
 {
 	struct helper_pool *pool = make_pool(NULL);
 	struct reported reported[300] = {};
 
-	(void)state;
 	for (uint32_t i = 0; i < 300; i++)
 		send_request(pool, i % 7, ECHO, i, &reported[i]);
 	assert_int_equal(reported[0].answers, 0);
@@ -166,14 +152,13 @@ static void answers_come(void **state)
 	helper_pool__free(pool);
 }
 
-static void descriptors_pass(void **state)
+TEST(descriptors_pass)
 {
 	struct helper_pool *pool = make_pool(NULL);
 	struct reported reported = {};
 	int ends[2][2], fds[2];
 	char byte;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		byte = (char)(i + 4);
 		assert_int_equal(pipe(ends[i]), 0);
@@ -198,7 +183,7 @@ static void descriptors_pass(void **state)
 }
 
 /* One owner's requests hang; the other one's are answered. */
-static void who_hangs_is_left(void **state)
+TEST(who_hangs_is_left)
 {
 	static const enum outside_thing things[] = {OUTSIDE_RUNTIMES};
 	struct outside_books *books = outside_books__new();
@@ -209,7 +194,6 @@ static void who_hangs_is_left(void **state)
 	struct reported bad = {}, good = {};
 	struct helper_pool_stats stats;
 
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		send_request(pool, 1, HANG, 0, &bad);
 		send_request(pool, 2, ECHO, 5, &good);
@@ -238,13 +222,12 @@ static void who_hangs_is_left(void **state)
 	helper_pool__free(pool);
 }
 
-static void who_dies_is_replaced(void **state)
+TEST(who_dies_is_replaced)
 {
 	const struct helper_pool_options many = {.silence = DEADLINE, .hangs = 100};
 	struct helper_pool *pool = make_pool(&many);
 	struct reported dead = {}, reported = {};
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		send_request(pool, 1, DIE, 0, &dead);
 	send_request(pool, 1, ECHO, 7, &reported);
@@ -255,13 +238,12 @@ static void who_dies_is_replaced(void **state)
 }
 
 /* A reader that works is not left behind at once, and its owner pays for it. */
-static void cpu_time_is_an_owners(void **state)
+TEST(cpu_time_is_an_owners)
 {
 	const struct helper_pool_options options = {.silence = 200000000, .credit = 50000000};
 	struct helper_pool *pool = make_pool(&options);
 	struct reported bad = {}, good = {};
 
-	(void)state;
 	for (int i = 0; i < 20; i++)
 		send_request(pool, 1, BURN, 60, &bad);
 	for (int i = 0; i < 20; i++)
@@ -275,12 +257,11 @@ static void cpu_time_is_an_owners(void **state)
 	helper_pool__free(pool);
 }
 
-static void too_many_wait(void **state)
+TEST(too_many_wait)
 {
 	struct helper_pool *pool = make_pool(NULL);
 	struct reported reported = {};
 
-	(void)state;
 	for (int i = 0; i < 10000; i++)
 		send_request(pool, 1, ECHO, 1, &reported);
 	assert_true(helper_pool__settle(pool, LONG));
@@ -291,14 +272,13 @@ static void too_many_wait(void **state)
 }
 
 /* Descriptors are copied for as long as a request waits. Where none is left, the request is answered like one too many. */
-static void no_descriptor_is_left(void **state)
+TEST(no_descriptor_is_left)
 {
 	struct helper_pool *pool = make_pool(NULL);
 	struct reported refused = {}, answered = {};
 	struct rlimit before, few;
 	int fd = STDERR_FILENO;
 
-	(void)state;
 	send_request(pool, 1, ECHO, 1, &answered);
 	assert_true(helper_pool__settle(pool, LONG));
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -319,14 +299,13 @@ static void one_step(void *pool)
 }
 
 /* The kernel has no memory to start a helper with: the next step tries again. */
-static void no_memory_for_a_helper(void **state)
+TEST(no_memory_for_a_helper)
 {
 	static const int errors[] = {ENOBUFS, ENOMEM, ETOOMANYREFS};
 	struct helper_pool *pool =
 		make_pool(&(struct helper_pool_options){.silence = LONG, .at_once = 1, .hangs = 9});
 	struct reported dead = {}, reported = {};
 
-	(void)state;
 	for (unsigned int i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		send_request(pool, 1, DIE, 0, &dead);
 		assert_true(helper_pool__settle(pool, LONG));
@@ -341,14 +320,13 @@ static void no_memory_for_a_helper(void **state)
 }
 
 /* ... or to pass it a request: it is sent again, and no hang is counted. */
-static void no_memory_for_a_request(void **state)
+TEST(no_memory_for_a_request)
 {
 	struct helper_pool *pool =
 		make_pool(&(struct helper_pool_options){.silence = LONG, .at_once = 1});
 	struct helper_pool_stats stats;
 	struct reported reported = {};
 
-	(void)state;
 	send_request(pool, 1, ECHO, 7, &reported);
 	assert_true(helper_pool__settle(pool, LONG));
 	for (unsigned int i = 0; i < 5; i++) {
@@ -365,12 +343,11 @@ static void no_memory_for_a_request(void **state)
 }
 
 /* Requests of one owner that wait together are served by both helpers, once both have started. */
-static void both_serve(void **state)
+TEST(both_serve)
 {
 	struct helper_pool *pool = make_pool(&(struct helper_pool_options){.silence = LONG});
 	unsigned int differing = 0;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		struct reported first = {}, second = {};
 
@@ -384,13 +361,12 @@ static void both_serve(void **state)
 	helper_pool__free(pool);
 }
 
-static void the_end_answers_all(void **state)
+TEST(the_end_answers_all)
 {
 	struct helper_pool *pool = make_pool(NULL);
 	struct reported reported = {}, who = {};
 	uint64_t begin;
 
-	(void)state;
 	send_request(pool, 3, WHO, 0, &who);
 	assert_true(helper_pool__settle(pool, LONG));
 	for (int i = 0; i < 5; i++)
@@ -407,13 +383,12 @@ static void the_end_answers_all(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-static void bad_requests(void **state)
+TEST(bad_requests)
 {
 	static char data[MESSAGE_SIZE_MAX + 1];
 	struct helper_pool *pool = make_pool(NULL);
 	struct helper_request request = {.data = data, .size = sizeof(data), .answer = take};
 
-	(void)state;
 	assert_int_equal(helper_pool__request(pool, &request), -EINVAL);
 	request.size = 0;
 	assert_int_equal(helper_pool__request(pool, &request), -EINVAL);
@@ -441,13 +416,12 @@ static void settle_for(struct helper_pool *pool, const struct reported *reported
 }
 
 /* More of them than there are readers: the others are served. */
-static void slow_ones_are_replaced(void **state)
+TEST(slow_ones_are_replaced)
 {
 	struct helper_pool *pool =
 		make_pool(&(struct helper_pool_options){.silence = LONG, .at_once = 2});
 	struct reported slow = {}, other = {};
 
-	(void)state;
 	for (uint64_t owner = 1; owner <= 5; owner++)
 		send_request(pool, owner, HANG, 0, &slow);
 	for (uint32_t i = 0; i < 20; i++)
@@ -460,13 +434,12 @@ static void slow_ones_are_replaced(void **state)
 }
 
 /* An owner whose requests all hang has one reader. */
-static void a_slow_owner_has_one_reader(void **state)
+TEST(a_slow_owner_has_one_reader)
 {
 	struct helper_pool *pool =
 		make_pool(&(struct helper_pool_options){.silence = LONG, .at_once = 2});
 	struct reported slow = {}, other = {};
 
-	(void)state;
 	send_request(pool, 1, HANG, 0, &slow);
 	for (uint64_t until = monotonic_ns() + DEADLINE; monotonic_ns() < until;)
 		helper_pool__settle(pool, 5000000);
@@ -480,14 +453,13 @@ static void a_slow_owner_has_one_reader(void **state)
 }
 
 /* Others wait for the answers, and only for so long. A trusted owner may take the whole deadline. */
-static void patience_ends(void **state)
+TEST(patience_ends)
 {
 	struct helper_pool *pool = make_pool(
 		&(struct helper_pool_options){.silence = 10 * DEADLINE, .patience = DEADLINE});
 	struct reported slow = {}, queued = {}, trusted = {}, nobody_waits = {};
 	struct helper_pool_stats stats;
 
-	(void)state;
 	others_wait = true;
 	helper_pool__set_hurry(pool, true);
 	send_request(pool, 1, HANG, 0, &slow);
@@ -512,41 +484,16 @@ static void patience_ends(void **state)
 }
 
 /* No other request waits: the same request has its whole deadline. */
-static void patience_without_hurry(void **state)
+TEST(patience_without_hurry)
 {
 	struct helper_pool *pool =
 		make_pool(&(struct helper_pool_options){.silence = DEADLINE, .patience = 1000});
 	struct reported slow = {};
 
-	(void)state;
 	others_wait = true;
 	send_request(pool, 1, HANG, 0, &slow);
 	settle_for(pool, &slow, 1);
 	others_wait = false;
 	assert_int_equal(slow.count[HELPER_HUNG], 1);
 	helper_pool__free(pool);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers_come),
-		cmocka_unit_test(descriptors_pass),
-		cmocka_unit_test(who_hangs_is_left),
-		cmocka_unit_test(who_dies_is_replaced),
-		cmocka_unit_test(cpu_time_is_an_owners),
-		cmocka_unit_test(too_many_wait),
-		cmocka_unit_test(no_descriptor_is_left),
-		cmocka_unit_test(no_memory_for_a_helper),
-		cmocka_unit_test(no_memory_for_a_request),
-		cmocka_unit_test(both_serve),
-		cmocka_unit_test(the_end_answers_all),
-		cmocka_unit_test(bad_requests),
-		cmocka_unit_test(slow_ones_are_replaced),
-		cmocka_unit_test(a_slow_owner_has_one_reader),
-		cmocka_unit_test(patience_ends),
-		cmocka_unit_test(patience_without_hurry),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The write side of the profile: interning, naming, the bounds of lives, the read helpers. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <sysprof/profile_builder.h>
 
 #include "unit.h"

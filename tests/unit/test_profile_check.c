@@ -5,9 +5,6 @@
  * The profile below is right; each case spoils a copy of it in one place and says a word that the
  * complaint must contain.
  */
-#include <errno.h>
-#include <string.h>
-
 #include <sysprof/profile.h>
 
 #include "unit.h"

@@ -2,10 +2,6 @@
 /*
  * Accounts of users, eviction, rates, and the table of limits in docs/SECURITY.md, which --print prints.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <sysprof/runtime_info.h>
 #include <sysprof/unwind_table.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* range_map against a plain search through all ranges. */
-#include <stdlib.h>
-
 #include "unit.h"
 #include "symbolize/dwarf_private.h"
 #include "symbolize/range_map.h"

@@ -2,16 +2,9 @@
 /*
  * Samples, mappings, CPU time and symbols through the recorder.
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/minmax.h"
 #include "models/profile_dump.h"
@@ -67,13 +60,12 @@ static void add_up(const struct profile_samples *samples, double *events, double
  * Two phases of equal length, the second with ten times as many events; the kernel keeps the rate
  * of samples, so it makes periods ten times as long. Counts of samples are off by a factor of ten.
  */
-static void events_of_phases_have_their_share(void **state)
+STORY(events_of_phases_have_their_share)
 {
 	struct event_stream s = {.left = 1, .period = 1};
 	double events[PLACES] = {}, squares[PLACES] = {}, all = 0, square = 0;
 	size_t rows[PLACES] = {};
 
-	(void)state;
 	seed = 7;
 	assert_int_equal(ev.h.meta(ev.h.context, "event", "page-faults"), 0);
 	assert_int_equal(ev.h.meta(ev.h.context, "event_unit", "count"), 0);
@@ -102,9 +94,8 @@ static void events_of_phases_have_their_share(void **state)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static void kernel_and_user_frames(void **state)
+STORY(kernel_and_user_frames)
 {
-	(void)state;
 	prog();
 	map(10, 0x20000, 0x1000, 0, "/lib/libx.so.1 (deleted)", 0);
 	map(10, 0x30000, 0x1000, 0, "//anon", 0);
@@ -189,25 +180,22 @@ static void work_of_interrupts(const char *softirq, const char *hardirq)
 	assert_int_equal(ev.rereads, 0);
 }
 
-static void interrupts_are_labels(void **state)
+STORY(interrupts_are_labels)
 {
-	(void)state;
 	prog();
 	work_of_interrupts("", "");
 }
 
-static void interrupts_are_roots(void **state)
+STORY(interrupts_are_roots)
 {
-	(void)state;
 	prog();
 	assert_int_equal(ev.h.meta(ev.h.context, META_INTERRUPTS, "root"), 0);
 	work_of_interrupts("[unknown]+0xfffffffffffffffd ", "[unknown]+0xfffffffffffffffc ");
 }
 
 /* The call is the last thing in its mapping: the return address belongs to the next file. */
-static void return_address_at_a_boundary(void **state)
+STORY(return_address_at_a_boundary)
 {
-	(void)state;
 	prog();
 	map(10, 0x11000, 0x1000, 0, "/lib/next.so", 0);
 	ev.now += MS;
@@ -217,9 +205,8 @@ static void return_address_at_a_boundary(void **state)
 }
 
 /* One file too many: its code is not another file's, and what was there before is gone. */
-static void mappings_that_are_left(void **state)
+STORY(mappings_that_are_left)
 {
-	(void)state;
 	prog();
 	map(10, 0x20000, 0x1000, 0, "/lib/before.so", 0);
 	map(10, 0x20000, 0x1000, 0, "/lib/left.so", EVENT_LEFT);
@@ -233,9 +220,8 @@ static void mappings_that_are_left(void **state)
 }
 
 /* What its parent has mapped is not known: it is read itself. */
-static void a_child_of_a_process_that_is_being_read(void **state)
+STORY(a_child_of_a_process_that_is_being_read)
 {
-	(void)state;
 	prog();
 	fork_(10, 10, 11, 11);
 	assert_int_equal(ev.rereads, 0);
@@ -246,11 +232,10 @@ static void a_child_of_a_process_that_is_being_read(void **state)
 	finish();
 }
 
-static void frames_without_mapping(void **state)
+STORY(frames_without_mapping)
 {
 	const struct profile_location *l;
 
-	(void)state;
 	prog();
 	for (int i = 0; i < 2; i++) {
 		ev.now += MS;
@@ -276,9 +261,8 @@ static void frames_without_mapping(void **state)
 	assert_int_equal(l->process.v, thread_of(10, 0)->process.v);
 }
 
-static void no_frames_at_all(void **state)
+STORY(no_frames_at_all)
 {
-	(void)state;
 	prog();
 	ev.now += MS;
 	ev.h.sample(ev.h.context, &(struct sample_event){.header = header(0),
@@ -294,7 +278,7 @@ static void no_frames_at_all(void **state)
 	assert_int_equal(ev.p->stack_ends[STACK_END_DISABLED], 1);
 }
 
-static void run_time_code_by_name(void **state)
+STORY(run_time_code_by_name)
 {
 	static const struct {
 		const char *path;
@@ -308,7 +292,6 @@ static void run_time_code_by_name(void **state)
 		{"[vsyscall]", DSO_FILE}, {"[vdso]", DSO_VDSO},
 	};
 
-	(void)state;
 	prog();
 	for (uint64_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		map(10, 0x20000, 0x1000, 0, cases[i].path, 0);
@@ -334,9 +317,8 @@ static void run_time_code_by_name(void **state)
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-static void dlopen_over_an_old_mapping(void **state)
+STORY(dlopen_over_an_old_mapping)
 {
-	(void)state;
 	prog();
 	map(10, 0x20000, 0x3000, 0, "/lib/old.so", 0);
 	ev.now += MS;
@@ -352,9 +334,8 @@ static void dlopen_over_an_old_mapping(void **state)
 	expect_stack(thread_of(10, 0), 2, "prog+0x41f old.so+0x2010");
 }
 
-static void munmap_is_seen_by_a_reading(void **state)
+STORY(munmap_is_seen_by_a_reading)
 {
-	(void)state;
 	prog();
 	map(10, 0x20000, 0x1000, 0, "/lib/gone.so", 0);
 	ev.now += MS;
@@ -368,12 +349,11 @@ static void munmap_is_seen_by_a_reading(void **state)
 	expect_stack(thread_of(10, 0), 1, "[unknown]+0x20010");
 }
 
-static void flips_of_a_jit_page_cost_nothing(void **state)
+STORY(flips_of_a_jit_page_cost_nothing)
 {
 	const struct process_life *life;
 	size_t dsos;
 
-	(void)state;
 	prog();
 	life = process_table__find(world__processes(ev.world), 10);
 	map(10, 0x30000, 0x1000, 0x30000, "//anon", 0);
@@ -391,12 +371,11 @@ static void map_pages(uint32_t pid, uint64_t count, uint64_t offset)
 }
 
 /* Of a process, and of all: the excess is left out, counted, and read from /proc. */
-static void too_many_mappings(void **state)
+STORY(too_many_mappings)
 {
 	enum { MAX = 262144 };
 	const struct process_life *life;
 
-	(void)state;
 	prog();
 	life = process_table__find(world__processes(ev.world), 10);
 	map_pages(10, MAX, 0);
@@ -420,11 +399,10 @@ static void too_many_mappings(void **state)
 
 /* ---- CPU time -------------------------------------------------------------------------------- */
 
-static void cpu_deltas(void **state)
+STORY(cpu_deltas)
 {
 	const struct profile_thread *t;
 
-	(void)state;
 	prog();
 	ev.now += MS;
 	fork_(10, 10, 10, 12);
@@ -454,9 +432,8 @@ static void cpu_deltas(void **state)
 	assert_int_equal(t->cpu_tail, 1);
 }
 
-static void cpu_before_the_start_does_not_count(void **state)
+STORY(cpu_before_the_start_does_not_count)
 {
-	(void)state;
 	process(10, S / 2, true, "prog");
 	thread(10, 10, S / 2, 5 * S, "prog");
 	map(10, 0x10000, 0x1000, 0x400, "/bin/prog", EVENT_FROM_PROC);
@@ -488,11 +465,10 @@ static void cpu_before_the_start_does_not_count(void **state)
 }
 
 /* CPU time from intended pauses is in no sample, and in no tail. */
-static void cpu_from_a_new_baseline(void **state)
+STORY(cpu_from_a_new_baseline)
 {
 	const struct profile_thread *t;
 
-	(void)state;
 	prog();
 	ev.now += MS;
 	sample(10, 10, 5 * S + MS, HERE);
@@ -513,9 +489,8 @@ static void cpu_from_a_new_baseline(void **state)
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
-static void an_empty_profile_has_its_threads(void **state)
+STORY(an_empty_profile_has_its_threads)
 {
-	(void)state;
 	process(10, S / 2, true, "prog");
 	thread(10, 10, S / 2, 5 * S, "prog");
 	thread(10, 12, S / 2, 5 * S, "worker");
@@ -541,9 +516,8 @@ static void an_empty_profile_has_its_threads(void **state)
 }
 
 /* The whole system is not requested by name: what did not run is not in the profile. */
-static void the_whole_system_has_what_ran(void **state)
+STORY(the_whole_system_has_what_ran)
 {
-	(void)state;
 	prog();
 	report_process(2, S / 2, true, true, "kthreadd");
 	thread(2, 2, S / 2, 0, "kthreadd");
@@ -555,7 +529,7 @@ static void the_whole_system_has_what_ran(void **state)
 	assert_int_equal(ev.p->thread_count, 2);
 }
 
-static void clocks_books_and_losses(void **state)
+STORY(clocks_books_and_losses)
 {
 	struct clock_anchor_event anchor = {
 		.monotonic = S - 5, .realtime = 77 * S, .tsc_khz = 2000000, .error_ns = 100};
@@ -566,7 +540,6 @@ static void clocks_books_and_losses(void **state)
 				    .count = {4, 1}};
 	struct lost_event lost = {.source = LOST_SIDEBAND, .count = 3, .since = S + 1};
 
-	(void)state;
 	anchor.header = header(EVENT_NEW_EPOCH);
 	anchor.extrapolation_error_ns = -900000; /* of another epoch */
 	ev.h.clock_anchor(ev.h.context, &anchor);
@@ -605,9 +578,8 @@ static void clocks_books_and_losses(void **state)
 	assert_int_equal(ev.p->lost_ranges[0].since, S + 1);
 }
 
-static void samples_before_the_start_are_kept(void **state)
+STORY(samples_before_the_start_are_kept)
 {
-	(void)state;
 	prog();
 	ev.now -= MS;
 	sample(10, 10, 5 * S, HERE);
@@ -646,14 +618,13 @@ static void report_symbols(uint32_t dso, uint64_t address, size_t size)
 	assert_int_equal(ev.symbol_handler.symbol(&ev.symbols, &f.event), 0);
 }
 
-static void symbols_from_the_stream(void **state)
+STORY(symbols_from_the_stream)
 {
 	const struct profile_location *l;
 	const struct profile_line *line;
 	const struct profile_function *f;
 	uint32_t dso = 1; /* the first that was mapped */
 
-	(void)state;
 	prog();
 	ev.now += MS;
 	sample(10, 10, 5 * S, IP(0x10010), RET(0x10021), END);
@@ -677,9 +648,8 @@ static void symbols_from_the_stream(void **state)
 }
 
 /* Whatever is cut off or wrong in it, a symbol event does no harm. */
-static void damaged_symbol_events(void **state)
+STORY(damaged_symbol_events)
 {
-	(void)state;
 	prog();
 	ev.now += MS;
 	sample(10, 10, 5 * S, HERE);
@@ -765,14 +735,13 @@ static const char story_dump[] =
  * A thread that changes its name without end: the profile has the first names, those at samples,
  * and the last.
  */
-static void names_without_end(void **state)
+STORY(names_without_end)
 {
 	enum { NAMES = 20000, EACH = 1000 };
 	const struct profile_thread *t;
 	char name[16] = "", wanted[16];
 	size_t n = 0;
 
-	(void)state;
 	prog();
 	sample(10, 10, 5 * S, HERE);
 	for (unsigned int i = 0; i < NAMES; i++) {
@@ -795,13 +764,12 @@ static void names_without_end(void **state)
 }
 
 /* The ends of a process and of its threads were lost, and /proc has it no more. */
-static void ends_that_were_lost(void **state)
+STORY(ends_that_were_lost)
 {
 	struct task_event gone = {.pid = 20, .tid = 20};
 	const struct thread_life *thread;
 	uint64_t end;
 
-	(void)state;
 	prog();
 	fork_(10, 10, 20, 20);
 	for (uint32_t tid = 21; tid < 30; tid++)
@@ -823,11 +791,10 @@ static void ends_that_were_lost(void **state)
 	assert_int_equal(process_of(thread_of(25, 0))->end, end);
 }
 
-static void same_events_same_profile(void **state)
+TEST(same_events_same_profile)
 {
 	char *one = story(), *two = story();
 
-	(void)state;
 	assert_string_equal(one, story_dump);
 	assert_string_equal(two, one);
 	free(one);
@@ -836,9 +803,8 @@ static void same_events_same_profile(void **state)
 
 /* ---- any order at all ------------------------------------------------------------------------ */
 
-static void any_order_keeps_the_invariants(void **state)
+TEST(any_order_keeps_the_invariants)
 {
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		set_up(NULL);
 		seed = round;
@@ -854,39 +820,4 @@ static void any_order_keeps_the_invariants(void **state)
 		assert_true(finish()->sample_count > 0);
 		tear_down(NULL);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STORY(events_of_phases_have_their_share),
-		STORY(kernel_and_user_frames),
-		STORY(interrupts_are_labels),
-		STORY(interrupts_are_roots),
-		STORY(return_address_at_a_boundary),
-		STORY(mappings_that_are_left),
-		STORY(a_child_of_a_process_that_is_being_read),
-		STORY(frames_without_mapping),
-		STORY(no_frames_at_all),
-		STORY(run_time_code_by_name),
-		STORY(dlopen_over_an_old_mapping),
-		STORY(munmap_is_seen_by_a_reading),
-		STORY(flips_of_a_jit_page_cost_nothing),
-		STORY(too_many_mappings),
-		STORY(cpu_deltas),
-		STORY(cpu_from_a_new_baseline),
-		STORY(cpu_before_the_start_does_not_count),
-		STORY(an_empty_profile_has_its_threads),
-		STORY(the_whole_system_has_what_ran),
-		STORY(clocks_books_and_losses),
-		STORY(samples_before_the_start_are_kept),
-		STORY(symbols_from_the_stream),
-		STORY(damaged_symbol_events),
-		STORY(names_without_end),
-		STORY(ends_that_were_lost),
-		cmocka_unit_test(same_events_same_profile),
-		cmocka_unit_test(any_order_keeps_the_invariants),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

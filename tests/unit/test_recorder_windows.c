@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Windows of one stream: what belongs into which, and that they add up to one long recording. */
-#include <errno.h>
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/vec.h"
 
@@ -156,9 +148,8 @@ static void report_random_stream(uint64_t round, int window, struct totals *tota
 	tear_down(NULL);
 }
 
-static void windows_add_up(void **state)
+TEST(windows_add_up)
 {
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		struct totals one = {}, many = {};
 
@@ -171,11 +162,10 @@ static void windows_add_up(void **state)
 }
 
 /* What is due is counted by the rate of each stretch, and nothing of a stretch is lost or counted twice. */
-static void due_at_two_rates(void **state)
+STORY(due_at_two_rates)
 {
 	const struct profile_cpu_books *books;
 
-	(void)state;
 	prog();
 	report_books(30); /* 30 ms */
 	report_books(59);
@@ -204,9 +194,8 @@ static void due_at_two_rates(void **state)
 /* ---- what is in which ------------------------------------------------------------------------ */
 
 /* What a thread used after its last sample belongs to the window in which that is known. */
-static void cpu_goes_on(void **state)
+STORY(cpu_goes_on)
 {
-	(void)state;
 	prog();
 	fork_(10, 10, 11, 11);
 	ev.now += MS;
@@ -231,9 +220,8 @@ static void cpu_goes_on(void **state)
 }
 
 /* A smaller reading takes back from this window, and what is left from what is to come. */
-static void cpu_is_taken_back(void **state)
+STORY(cpu_is_taken_back)
 {
-	(void)state;
 	prog();
 	ev.now += MS;
 	sample(10, 10, 5 * S + 3 * MS, HERE);
@@ -256,9 +244,8 @@ static void cpu_is_taken_back(void **state)
 }
 
 /* Names, mappings and requests stay; ids do not. */
-static void what_was_reported_before(void **state)
+STORY(what_was_reported_before)
 {
-	(void)state;
 	prog();
 	process(20, S / 2, true, "other");
 	thread(20, 20, S / 2, S, "other");
@@ -285,12 +272,11 @@ static void what_was_reported_before(void **state)
 }
 
 /* The wall clock may have been set since the recording began. */
-static void the_time_of_a_window(void **state)
+STORY(the_time_of_a_window)
 {
 	struct clock_anchor_event anchor = {
 		.monotonic = S, .realtime = 1000 * S, .tsc_khz = 2000000, .tsc = 1};
 
-	(void)state;
 	anchor.header = header(0);
 	ev.h.clock_anchor(ev.h.context, &anchor);
 	prog();
@@ -314,12 +300,11 @@ static void the_time_of_a_window(void **state)
 }
 
 /* What no process has mapped any more is forgotten in time, and its number is used again. */
-static void images_are_forgotten(void **state)
+STORY(images_are_forgotten)
 {
 	struct image_table *images = world__images(ev.world);
 	char path[64];
 
-	(void)state;
 	prog();
 	for (int round = 0; round < 8; round++) {
 		for (uint32_t i = 0; i < 1000; i++) {
@@ -345,19 +330,4 @@ static void images_are_forgotten(void **state)
 	sample(10, 10, 5 * S + 20 * MS, HERE);
 	finish();
 	expect_stack(thread_of(10, 0), 0, "prog+0x410");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows_add_up),
-		STORY(due_at_two_rates),
-		STORY(cpu_goes_on),
-		STORY(cpu_is_taken_back),
-		STORY(what_was_reported_before),
-		STORY(the_time_of_a_window),
-		STORY(images_are_forgotten),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,18 +5,7 @@
  */
 #include "unit.h"
 #include "stream/recording_file.h" /* its fail() is no macro yet */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/gzip.h"
 #include "base/io.h"

@@ -5,7 +5,6 @@
 #include "formats/out/report_rows.h"
 #include "formats/out/report_tree.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "formats/out/report.h"

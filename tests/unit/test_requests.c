@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests of a pool: what they are charged and refused for, at times of the test's choice. */
-#include <stdbool.h>
-
 #include "unit.h"
 #include "base/clocks.h"
 #include "tenants/requests.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sizes of rings, for large machines. */
-
 #include "unit.h"
 #include "live/capture/tick_rings.h"
 

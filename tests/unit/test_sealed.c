@@ -3,27 +3,12 @@
  * Sealed children: what they may and may not, and what becomes of a job whose child crashes, hangs,
  * eats memory or lies. The children are real; what they do in place of reading a module is said here.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <dirent.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -293,13 +278,12 @@ static void expect_crash(sealed_resolve_fn child)
 	run_bad(&(struct sealed_work){.resolve = child}, DWARF_STATE_CRASHED);
 }
 
-static void all_jobs_are_answered_whatever_the_parallelism(void **state)
+TEST(all_jobs_are_answered_whatever_the_parallelism)
 {
 	const struct sealed_work work = {.resolve = answer_all};
 	struct sealed_job jobs[5];
 	struct test_job tests[5];
 
-	(void)state;
 	for (unsigned int parallel = 0; parallel < 4; parallel++) {
 		make_jobs(jobs, tests, 5);
 		jobs[3].count = 0;
@@ -333,14 +317,13 @@ static int answer_late(const struct module_files *files, const uint64_t *address
 }
 
 /* Whichever child is quicker, sinks are called in the order of the jobs. */
-static void sinks_are_called_in_the_order_of_the_jobs(void **state)
+TEST(sinks_are_called_in_the_order_of_the_jobs)
 {
 	const struct sealed_work work = {.resolve = answer_late};
 	struct sealed_job jobs[4];
 	struct test_job tests[4];
 	unsigned int turn = 0;
 
-	(void)state;
 	make_jobs(jobs, tests, 4);
 	for (size_t i = 0; i < 4; i++)
 		tests[i].turn = &turn;
@@ -386,12 +369,11 @@ static void run_large(_Atomic int64_t *large, size_t count)
 }
 
 /* One large file after the other; behind a builder as well, but not for ever. */
-static void large_files_are_read_one_at_a_time(void **state)
+TEST(large_files_are_read_one_at_a_time)
 {
 	_Atomic int64_t large = 0;
 	uint64_t began;
 
-	(void)state;
 	run_large(&large, 4);
 	assert_int_equal(large, 0);
 	large = 1;
@@ -423,13 +405,12 @@ static int answer_long(const struct module_files *files, const uint64_t *address
 	return 0;
 }
 
-static void answers_with_too_many_frames_are_cut(void **state)
+TEST(answers_with_too_many_frames_are_cut)
 {
 	const struct sealed_work work = {.resolve = answer_long};
 	struct sealed_job job;
 	struct test_job test;
 
-	(void)state;
 	make_jobs(&job, &test, 1);
 	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, &work), 0);
 	assert_int_equal(test.reported, ADDRESSES);
@@ -437,51 +418,46 @@ static void answers_with_too_many_frames_are_cut(void **state)
 	assert_int_equal(strlen(test.answers[7].name), sizeof(test.answers[7].name) - 1);
 }
 
-static void a_job_whose_child_fails_is_answered_without_lines(void **state)
+TEST(a_job_whose_child_fails_is_answered_without_lines)
 {
-	(void)state;
 	expect_crash(crash);
 	expect_crash(exits);
 	expect_crash(closes);
 	expect_crash(fails);
 }
 
-static void invalid_messages_are_treated_as_a_crash(void **state)
+TEST(invalid_messages_are_treated_as_a_crash)
 {
 	static const sealed_resolve_fn liars[] = {
 		noise,	 open_string, wrong_index,  unknown_string, too_many_frames, early_end,
 		no_size, flood,	      short_report, packet,	    nothing,	     hello_again};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(liars) / sizeof(liars[0]); i++)
 		expect_crash(liars[i]);
 }
 
-static void a_forbidden_system_call_counts_as_a_crash(void **state)
+TEST(a_forbidden_system_call_counts_as_a_crash)
 {
 	static const sealed_resolve_fn breakers[] = {opens_socket, executes, forks, traces, kills};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(breakers) / sizeof(breakers[0]); i++)
 		expect_crash(breakers[i]);
 }
 
-static void an_exceeded_time_or_memory_limit_is_reported(void **state)
+TEST(an_exceeded_time_or_memory_limit_is_reported)
 {
-	(void)state;
 	run_bad(&(struct sealed_work){.resolve = hang, .wall_time = SECOND}, DWARF_STATE_LIMIT);
 	run_bad(&(struct sealed_work){.resolve = burn, .cpu_seconds = 1}, DWARF_STATE_LIMIT);
 	run_bad(&(struct sealed_work){.resolve = hog, .memory = 512 << 20}, DWARF_STATE_TOO_BIG);
 }
 
 /* What does not get on is not tried again: its file would hold up the next one too. */
-static void a_job_whose_child_hangs_is_not_retried(void **state)
+TEST(a_job_whose_child_hangs_is_not_retried)
 {
 	const struct sealed_work work = {.resolve = waits, .silence = SECOND};
 	struct sealed_job jobs[3];
 	struct test_job tests[3];
 
-	(void)state;
 	make_jobs(jobs, tests, 3);
 	assert_int_equal(sealed_run(jobs, 3, 2, NULL, NULL, &work), 0);
 	assert_answered(&tests[0], true);
@@ -501,13 +477,12 @@ static int always_crash(const struct module_files *files, const uint64_t *addres
 	return answer_all(files, addresses, count, sink, context, report);
 }
 
-static void a_job_that_crashes_both_children_is_damaged(void **state)
+TEST(a_job_that_crashes_both_children_is_damaged)
 {
 	const struct sealed_work work = {.resolve = always_crash};
 	struct sealed_job jobs[3];
 	struct test_job tests[3];
 
-	(void)state;
 	make_jobs(jobs, tests, 3);
 	assert_int_equal(sealed_run(jobs, 3, 1, NULL, NULL, &work), 0);
 	assert_answered(&tests[0], true);
@@ -519,13 +494,12 @@ static void a_job_that_crashes_both_children_is_damaged(void **state)
 	assert_int_equal(jobs[1].report.dwarf, DWARF_STATE_CRASHED);
 }
 
-static void an_error_of_a_sink_ends_the_run(void **state)
+TEST(an_error_of_a_sink_ends_the_run)
 {
 	const struct sealed_work work = {.resolve = answer_all};
 	struct sealed_job jobs[3];
 	struct test_job tests[3];
 
-	(void)state;
 	make_jobs(jobs, tests, 3);
 	tests[1].stop_with = -ENOSPC;
 	assert_int_equal(sealed_run(jobs, 3, 1, NULL, NULL, &work), -ENOSPC);
@@ -536,7 +510,7 @@ static void an_error_of_a_sink_ends_the_run(void **state)
 }
 
 /* What all answers together may take is bounded, however many there may be. */
-static void the_size_of_all_answers_together_is_limited(void **state)
+TEST(the_size_of_all_answers_together_is_limited)
 {
 	static struct {
 		struct symbol_event event;
@@ -548,7 +522,6 @@ static void the_size_of_all_answers_together_is_limited(void **state)
 	uint64_t sent = 0;
 	int err = 0;
 
-	(void)state;
 	answer.event.header = (struct event_header){.size = sizeof(answer), .type = EVENT_SYMBOL};
 	sealed_answers__init(&a, 2000);
 	_Static_assert(sizeof(answer) % 16 == 0, "it is sent in pieces");
@@ -564,14 +537,13 @@ static void the_size_of_all_answers_together_is_limited(void **state)
 }
 
 /* Pieces of an index come behind the report, if one was requested, and only so many. */
-static void an_index_needs_a_request_and_has_a_limit(void **state)
+TEST(an_index_needs_a_request_and_has_a_limit)
 {
 	static struct message_buffer message, report;
 	struct sealed_answers a;
 	size_t sent = 0;
 	int err;
 
-	(void)state;
 	report.frame = (struct message_frame){.flags = MESSAGE_DONE,
 					      .size = 8 + sizeof(struct module_report)};
 	message.frame.size = MESSAGE_SIZE_MAX;
@@ -670,14 +642,13 @@ static int watch(void *context, size_t done, size_t total)
 	return !w->action;
 }
 
-static void the_job_of_a_killed_child_is_still_answered(void **state)
+TEST(the_job_of_a_killed_child_is_still_answered)
 {
 	const struct sealed_work work = {.resolve = hang};
 	struct watch w = {.action = SIGKILL};
 	struct sealed_job jobs[3];
 	struct test_job tests[3];
 
-	(void)state;
 	make_jobs(jobs, tests, 3);
 	assert_int_equal(sealed_run(jobs, 3, 2, watch, &w, &work), 0);
 	assert_true(w.acted_on);
@@ -686,14 +657,13 @@ static void the_job_of_a_killed_child_is_still_answered(void **state)
 	assert_int_equal(jobs[1].report.dwarf, DWARF_STATE_CRASHED);
 }
 
-static void cancelling_keeps_the_answers_that_were_received(void **state)
+TEST(cancelling_keeps_the_answers_that_were_received)
 {
 	const struct sealed_work work = {.resolve = answer_half};
 	struct watch w = {.action = 0};
 	struct sealed_job jobs[3];
 	struct test_job tests[3];
 
-	(void)state;
 	make_jobs(jobs, tests, 3);
 	assert_int_equal(sealed_run(jobs, 3, 2, watch, &w, &work), 0);
 	assert_answered(&tests[0], true);
@@ -725,7 +695,7 @@ static bool every_uid_is_mapped(void)
 	       sscanf(line, "%lu %lu %lu", &first, &outside, &count) == 3 && count > 1u << 31;
 }
 
-static void a_child_has_no_capabilities_and_few_descriptors(void **state)
+TEST(a_child_has_no_capabilities_and_few_descriptors)
 {
 	const struct sealed_work work = {.resolve = hang};
 	struct watch w = {.action = SIGKILL};
@@ -733,7 +703,6 @@ static void a_child_has_no_capabilities_and_few_descriptors(void **state)
 	struct test_job tests[3];
 	_cleanup_close_ int elf = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-	(void)state;
 	make_jobs(jobs, tests, 3);
 	jobs[1].files.elf_fd = elf;
 	assert_int_equal(sealed_run(jobs, 3, 2, watch, &w, &work), 0);
@@ -751,30 +720,4 @@ static void a_child_has_no_capabilities_and_few_descriptors(void **state)
 		assert_int_not_equal(status_field(w.status, "\nUid:\t", 10), 0);
 		assert_int_not_equal(status_field(w.status, "\nGid:\t", 10), 0);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_jobs_are_answered_whatever_the_parallelism),
-		cmocka_unit_test(sinks_are_called_in_the_order_of_the_jobs),
-		cmocka_unit_test(large_files_are_read_one_at_a_time),
-		cmocka_unit_test(answers_with_too_many_frames_are_cut),
-		cmocka_unit_test(a_job_whose_child_fails_is_answered_without_lines),
-		cmocka_unit_test(invalid_messages_are_treated_as_a_crash),
-		cmocka_unit_test(the_size_of_all_answers_together_is_limited),
-		cmocka_unit_test(an_index_needs_a_request_and_has_a_limit),
-		cmocka_unit_test(a_forbidden_system_call_counts_as_a_crash),
-		cmocka_unit_test(an_exceeded_time_or_memory_limit_is_reported),
-		cmocka_unit_test(a_job_whose_child_hangs_is_not_retried),
-		cmocka_unit_test(a_job_that_crashes_both_children_is_damaged),
-		cmocka_unit_test(an_error_of_a_sink_ends_the_run),
-		cmocka_unit_test(the_job_of_a_killed_child_is_still_answered),
-		cmocka_unit_test(cancelling_keeps_the_answers_that_were_received),
-		cmocka_unit_test(a_child_has_no_capabilities_and_few_descriptors),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

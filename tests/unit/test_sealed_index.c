@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Indexes that sealed children send, with and without a keeper. The children are real, and read this test itself. */
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_child.h"

@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What sealed children see of files: none by name, and what their parent opens for them instead. */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -133,12 +120,11 @@ static const char *scratch_directory(void)
 	return path;
 }
 
-static void a_sealed_child_is_refused_every_path(void **state)
+TEST(a_sealed_child_is_refused_every_path)
 {
 	struct sealed_job job;
 	struct test_job test;
 
-	(void)state;
 	snprintf(dwo_path, sizeof(dwo_path), "%s/x.dwo", scratch_directory());
 	snprintf(secret_path, sizeof(secret_path), "%s/x.txt", scratch_directory());
 	write_file(dwo_path, "split");
@@ -153,7 +139,7 @@ static void a_sealed_child_is_refused_every_path(void **state)
 }
 
 /* The file of the process's root comes before that of ours. */
-static void split_files_of_a_container_precede_host_files(void **state)
+TEST(split_files_of_a_container_precede_host_files)
 {
 	const struct sealed_work work = {.resolve = read_dwo};
 	char root[300], inside[1200];
@@ -161,7 +147,6 @@ static void split_files_of_a_container_precede_host_files(void **state)
 	struct test_job test;
 	_cleanup_close_ int root_fd = -1;
 
-	(void)state;
 	snprintf(dwo_path, sizeof(dwo_path), "%s/x.dwo", scratch_directory());
 	write_file(dwo_path, "of the host");
 	make_jobs(&job, &test, 1);
@@ -186,7 +171,7 @@ static void split_files_of_a_container_precede_host_files(void **state)
 	assert_int_equal(system(inside), 0);
 }
 
-static void a_package_beside_the_module_is_handed_in(void **state)
+TEST(a_package_beside_the_module_is_handed_in)
 {
 	const struct sealed_work work = {.resolve = read_package};
 	char root[] = "/tmp/test_sealed.XXXXXX", command[300];
@@ -194,7 +179,6 @@ static void a_package_beside_the_module_is_handed_in(void **state)
 	struct sealed_job job;
 	struct test_job test;
 
-	(void)state;
 	assert_non_null(mkdtemp(root));
 	snprintf(command, sizeof(command),
 		 "mkdir -p %s/bin/sub && printf package >%s/bin/prog.dwp && "
@@ -231,13 +215,4 @@ static int end_finder(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sealed_child_is_refused_every_path),
-		cmocka_unit_test(split_files_of_a_container_precede_host_files),
-		cmocka_unit_test(a_package_beside_the_module_is_handed_in),
-	};
-
-	return cmocka_run_group_tests(tests, start_finder, end_finder);
-}
+ALL_TESTS_WITH(start_finder, end_finder);

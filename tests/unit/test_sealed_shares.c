@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the sealed children of one user's files may take in all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/clocks.h"
 #include "symbolize/sealed.h"
@@ -76,7 +70,7 @@ static int burn_of_one(const struct module_files *files, const uint64_t *address
 }
 
 /* One user's files take all they can get: he gets two seconds, and the others' are read beside his, and after. */
-static void only_files_of_the_greedy_user_are_left_out(void **state)
+TEST(only_files_of_the_greedy_user_are_left_out)
 {
 	static const uint32_t users[] = {GREEDY, GREEDY, GREEDY, GREEDY, GREEDY,
 					 GREEDY, 0,	 OTHER,	 OTHER};
@@ -90,7 +84,6 @@ static void only_files_of_the_greedy_user_are_left_out(void **state)
 	uint64_t cpu = 0, left = 0;
 	struct outside_row row;
 
-	(void)state;
 	init_quota(&cpu_quota, 2, 480);
 	for (size_t i = 0; i < JOBS; i++)
 		make_job(&jobs[i], &tests[i], users[i], books);
@@ -131,7 +124,7 @@ static int leave_parts(const struct module_files *files, const uint64_t *address
 	return err;
 }
 
-static void parts_left_out_are_counted_unless_they_are_impossible(void **state)
+TEST(parts_left_out_are_counted_unless_they_are_impossible)
 {
 	static const uint32_t users[] = {GREEDY, OTHER, GREEDY};
 	enum { JOBS = sizeof(users) / sizeof(users[0]) };
@@ -143,7 +136,6 @@ static void parts_left_out_are_counted_unless_they_are_impossible(void **state)
 	struct test_job tests[JOBS];
 	struct outside_row row;
 
-	(void)state;
 	init_quota(&cpu_quota, 100, 100);
 	for (size_t i = 0; i < JOBS; i++)
 		make_job(&jobs[i], &tests[i], users[i], books);
@@ -162,7 +154,7 @@ static void parts_left_out_are_counted_unless_they_are_impossible(void **state)
 }
 
 /* Seconds are set aside for children that run, so many at a time do not take more than the sum of all but root. */
-static void running_children_stay_within_the_limit_of_all_users(void **state)
+TEST(running_children_stay_within_the_limit_of_all_users)
 {
 	static const uint32_t users[] = {GREEDY, OTHER, OTHER + 1, 0};
 	enum { JOBS = sizeof(users) / sizeof(users[0]) };
@@ -175,7 +167,6 @@ static void running_children_stay_within_the_limit_of_all_users(void **state)
 	struct outside_row row;
 	uint64_t left = 0;
 
-	(void)state;
 	init_quota(&cpu_quota, 60, 2);
 	for (size_t i = 0; i < JOBS; i++) {
 		make_job(&jobs[i], &tests[i], users[i], books);
@@ -210,7 +201,7 @@ static struct sealed_job run_one(struct quota *cpu, uint32_t user, struct outsid
 }
 
 /* A run has what earlier ones have left, of its user alone, and after the period all of it again. */
-static void runs_of_a_user_share_its_limit(void **state)
+TEST(runs_of_a_user_share_its_limit)
 {
 	struct outside_books *books = outside_books__new();
 	static struct quota cpu;
@@ -218,9 +209,9 @@ static void runs_of_a_user_share_its_limit(void **state)
 	struct sealed_job job;
 	uint64_t left = 0, used = 0, expected = 1;
 
-	(void)state;
 	init_quota(&cpu, 0, 480);
 	cpu.user.limit = 7 * SECOND / 2;
+	cpu.user.period = 1000000 * SECOND; /* nothing of it is given again meanwhile */
 	job = run_one(&cpu, GREEDY, books);
 	assert_int_equal(job.report.state, SYMBOL_STATE_DAMAGED);
 	/*
@@ -246,16 +237,4 @@ static void runs_of_a_user_share_its_limit(void **state)
 		left += row.reason == OUTSIDE_BY_USER && row.user == GREEDY ? row.count : 0;
 	assert_int_equal(left, expected);
 	outside_books__free(books);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_files_of_the_greedy_user_are_left_out),
-		cmocka_unit_test(parts_left_out_are_counted_unless_they_are_impossible),
-		cmocka_unit_test(running_children_stay_within_the_limit_of_all_users),
-		cmocka_unit_test(runs_of_a_user_share_its_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The server's parts: tokens and hosts, evicted connections, and the files that it serves. */
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/clocks.h"

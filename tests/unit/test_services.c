@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which service a process is given: by its own words, by its owner, by its neighbours; over windows, and by thousands. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <sysprof/profile_builder.h>
 
 #include "unit.h"

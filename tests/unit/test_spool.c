@@ -3,15 +3,9 @@
  * The spool: what was put comes out again, in order and byte for byte, after a crash at any moment; caps; a disk that takes
  * no more, and takes it again; another process in the same directory.
  */
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "agent/spool_file.h"
 #include "unit/spool_support.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files in a spool that are no windows: torn, changed, forged, others'. Nothing of them comes out, and they stay. */
-#include <fcntl.h>
-#include <stdbool.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "agent/spool_file.h"
 #include "base/hashmap.h"
 

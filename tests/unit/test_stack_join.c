@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Samples and the pieces of their stacks; and the word that says when a process called execve. */
-#include <string.h>
-
 #include <sysprof/unwind_table.h>
 
 #include "unit.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a survey's findings are judged to be, and which programs are not looked into again. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "runtimes/ask/code_private.h"
 #include "runtimes/hotspot/answers.h"

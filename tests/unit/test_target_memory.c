@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The memory of a process that is read within limits, and pages of it that are kept. */
-#include <errno.h>
-#include <string.h>
-
 #include "unit.h"
 #include "runtimes/target_memory.h"
 

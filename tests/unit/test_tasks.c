@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which processes are targets, and when: forks, reused pids, ends in any order, freed entries; and slots. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "story_text.h"
 #include "live/tasks.h"

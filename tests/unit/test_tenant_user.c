@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whose a process is, whatever it does about it. */
-#include <stdbool.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/io.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads that were requested: ends, execve by this one and by another, numbers that are used again. */
-#include <string.h>
-
 #include "unit.h"
 #include "live/live_private.h"
 #include "live/thread_targets.h"

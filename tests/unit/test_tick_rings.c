@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rings of ticks: filled as the program fills them, and with what no program writes. */
-#include <stdbool.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "live/capture/tick_rings.h"
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Events by perf's names, and those of PMUs as a made-up sysfs describes them. */
-#include <errno.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "unit.h"
 #include "live/capture/pmu.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is shown between two samples of a thread: gaps, their edges, and where the CPU time goes. */
-#include <inttypes.h>
-
 #include "text_cases.h"
 #include "profile/timeline.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Waiting time: what visits are made of, in stories of events, and the tables of states. */
-#include <stdbool.h>
 #include <sys/syscall.h>
 
 #include "unit.h"

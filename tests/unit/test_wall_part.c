@@ -3,16 +3,7 @@
  * The part that visits threads, with visits of the test's own: a visitor that ends or hangs costs
  * visits, never the recording, and the reason is reported.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <sysprof/bpf_shared.h>
 

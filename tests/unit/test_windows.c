@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The stream into windows, and their names by the finisher: in its thread, and without one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #undef fail /* ours has arguments */
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "stream/meta.h"
 #include "window/windows.h"
@@ -244,9 +235,8 @@ static void check_three_windows(const struct scene *s)
 	}
 }
 
-static void each_window_gets_its_samples_and_names(void **state)
+TEST(each_window_gets_its_samples_and_names)
 {
-	(void)state;
 	for (int threaded = 0; threaded < 2; threaded++) {
 		const struct profile *last;
 		struct scene s;
@@ -264,12 +254,11 @@ static void each_window_gets_its_samples_and_names(void **state)
 }
 
 /* A reader without windows sees one. */
-static void without_splitting_there_is_one_window(void **state)
+TEST(without_splitting_there_is_one_window)
 {
 	const struct profile *p;
 	struct scene s;
 
-	(void)state;
 	set_up(&s, false, false);
 	report_three_windows(&s);
 	p = finish(&s);
@@ -280,11 +269,10 @@ static void without_splitting_there_is_one_window(void **state)
 }
 
 /* A window is not named before the events about its end can have come. */
-static void a_window_is_finished_only_after_a_delay(void **state)
+TEST(a_window_is_finished_only_after_a_delay)
 {
 	struct scene s;
 
-	(void)state;
 	set_up(&s, false, true);
 	s.now += MS;
 	report_sample(&s, CODE + 0x10);
@@ -301,9 +289,8 @@ static void a_window_is_finished_only_after_a_delay(void **state)
 }
 
 /* Whoever leaves early leaves nothing behind. */
-static void windows_may_be_freed_before_they_are_finished(void **state)
+TEST(windows_may_be_freed_before_they_are_finished)
 {
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		struct scene s;
 
@@ -315,14 +302,13 @@ static void windows_may_be_freed_before_they_are_finished(void **state)
 }
 
 /* The stream may end in the middle, and be damaged anywhere. */
-static void a_stream_with_damaged_events_is_cut_short(void **state)
+TEST(a_stream_with_damaged_events_is_cut_short)
 {
 	struct event_header bad = {.size = 8, .type = EVENT_SAMPLE};
 	const struct profile *last;
 	struct failure failure = {};
 	struct scene s;
 
-	(void)state;
 	set_up(&s, true, true);
 	s.now += MS;
 	report_sample(&s, CODE + 0x10);
@@ -337,17 +323,4 @@ static void a_stream_with_damaged_events_is_cut_short(void **state)
 	assert_true(last->cut_short);
 	assert_int_equal(last->sample_count, 1);
 	windows__free(s.windows);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_window_gets_its_samples_and_names),
-		cmocka_unit_test(without_splitting_there_is_one_window),
-		cmocka_unit_test(a_window_is_finished_only_after_a_delay),
-		cmocka_unit_test(windows_may_be_freed_before_they_are_finished),
-		cmocka_unit_test(a_stream_with_damaged_events_is_cut_short),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,16 +6,7 @@
 #ifndef TESTS_UNIT_TOOLS_H
 #define TESTS_UNIT_TOOLS_H
 
-#include <fcntl.h>
 #include <ftw.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static char scratch[64];
 

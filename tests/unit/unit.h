@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unit tests: TEST(name) and a body for each, in the order in which they run. There is no list of them and no main(),
- * which is in models/unit_main.c. Includes cmocka and what it needs.
+ * which is in models/unit_main.c. Includes cmocka, and of the C library what most tests use.
  */
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
