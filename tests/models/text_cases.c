@@ -89,6 +89,37 @@ static char *text_unescape(const char *at, size_t escaped_size, size_t *size)
 	return bytes;
 }
 
+char *text_word(char **step)
+{
+	char *word = *step + strspn(*step, " "), *end = word + strcspn(word, " ");
+
+	*step = end + (*end == ' ');
+	*end = '\0';
+	return word;
+}
+
+void text_run_steps(FILE *out, char *input, bool (*take)(FILE *out, const char *name, char *words))
+{
+	bool printed = false;
+
+	for (char *step = input, *next; step; step = next) {
+		char *text = NULL, *name;
+		size_t size;
+		FILE *of_step = open_memstream(&text, &size);
+
+		next = strstr(step, "; ");
+		if (next)
+			*next = '\0', next += 2;
+		name = text_word(&step);
+		if (!take(of_step, name, step))
+			fprintf(of_step, "no step '%s'", name);
+		fclose(of_step);
+		fprintf(out, "%s%s", printed && size ? ", " : "", text);
+		printed |= size > 0;
+		free(text);
+	}
+}
+
 /* The output that the file has, without its tabs. */
 static char *text_expected(const struct text_row *row)
 {

@@ -6,11 +6,6 @@
 #ifndef TESTS_UNIT_DEBUG_FILE_SUPPORT_H
 #define TESTS_UNIT_DEBUG_FILE_SUPPORT_H
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "elf/elf_file.h"
 #include "symbolize/debug_file.h"

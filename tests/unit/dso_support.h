@@ -3,19 +3,8 @@
 #ifndef TESTS_UNIT_DSO_SUPPORT_H
 #define TESTS_UNIT_DSO_SUPPORT_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/io.h"

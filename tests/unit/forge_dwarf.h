@@ -8,11 +8,6 @@
 
 #include <dwarf.h>
 #include <elf.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 struct forge {
 	unsigned char *data;

@@ -7,12 +7,6 @@
 #define TESTS_UNIT_FORGE_ELF_H
 
 #include <elf.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "elf/elf_file.h"

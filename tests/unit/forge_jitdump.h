@@ -3,10 +3,6 @@
 #ifndef TESTS_UNIT_FORGE_JITDUMP_H
 #define TESTS_UNIT_FORGE_JITDUMP_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 struct dump {
 	unsigned char bytes[8192];
 	size_t size;

@@ -3,12 +3,6 @@
 #ifndef TESTS_UNIT_FORGE_ZIP_H
 #define TESTS_UNIT_FORGE_ZIP_H
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "base/io.h"
 
 #define FORGED_ENTRIES 8

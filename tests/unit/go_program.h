@@ -3,8 +3,6 @@
 #ifndef TESTS_UNIT_GO_PROGRAM_H
 #define TESTS_UNIT_GO_PROGRAM_H
 
-#include <string.h>
-
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
 #include "elf/gopclntab_open.h"

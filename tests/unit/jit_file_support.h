@@ -6,13 +6,6 @@
 #ifndef TESTS_UNIT_JIT_FILE_SUPPORT_H
 #define TESTS_UNIT_JIT_FILE_SUPPORT_H
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/vec.h"

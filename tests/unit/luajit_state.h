@@ -3,10 +3,6 @@
 #ifndef TESTS_UNIT_LUAJIT_STATE_H
 #define TESTS_UNIT_LUAJIT_STATE_H
 
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <sysprof/made_frames.h>
 
 #define LUAJIT_DISPATCH 14 /* r14, by DWARF number */

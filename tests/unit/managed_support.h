@@ -117,11 +117,11 @@ static inline void begin(void)
 	map(10, MADE, 0x1000, 0, "//anon", 0);
 }
 
-/* "name:line name:line", outermost first; "?" where the location has no name of its own. */
-static inline const char *lines_of(size_t sample)
+/* "name:line name:line", outermost first; "?" where the location has no name of its own, "stub:" before code
+ * that a runtime has made for itself. */
+static inline const char *lines_of_thread(const struct profile_thread *t, size_t sample)
 {
 	static char text[1024];
-	const struct profile_thread *t = thread_of(who, nth_life);
 	const struct profile_location *path[32];
 	size_t depth = 0, size = 0;
 
@@ -135,7 +135,8 @@ static inline const char *lines_of(size_t sample)
 		for (uint32_t i = l->line_count; i-- > 0;) {
 			const struct profile_line *line = &ev.p->lines[l->first_line + i];
 
-			size += snprintf(text + size, sizeof(text) - size, "%s%s", size ? " " : "",
+			size += snprintf(text + size, sizeof(text) - size, "%s%s%s",
+					 size ? " " : "", l->tier == CODE_TIER_STUB ? "stub:" : "",
 					 str(ev.p->functions[line->function.v].name));
 			if (line->line)
 				size += snprintf(text + size, sizeof(text) - size, ":%u",
@@ -145,6 +146,11 @@ static inline const char *lines_of(size_t sample)
 		}
 	}
 	return text;
+}
+
+static inline const char *lines_of(size_t sample)
+{
+	return lines_of_thread(thread_of(who, nth_life), sample);
 }
 
 /* Of the only runtime that there is: "NAME frames ambiguous stale unknown". */

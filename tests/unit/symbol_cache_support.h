@@ -4,19 +4,8 @@
 #define TESTS_UNIT_SYMBOL_CACHE_SUPPORT_H
 
 #include <dirent.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/cleanup.h"
 #include "symbolize/symbol_cache.h"
 
@@ -247,6 +236,6 @@ static void only_file(char *path, size_t size)
 	assert_int_equal(list_directory(path, size), 1);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+EACH_TEST_WITH(setup, teardown);
 
 #endif

@@ -7,13 +7,6 @@
 #define TESTS_UNIT_SYMBOLIZE_SUPPORT_H
 
 #include <elf.h>
-#include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <sysprof/symbolizer.h>
 

@@ -3,11 +3,6 @@
 #ifndef TESTS_UNIT_TABLE_MEMORY_H
 #define TESTS_UNIT_TABLE_MEMORY_H
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "unwind/table_store.h"
 
 struct table_memory {

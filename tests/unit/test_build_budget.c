@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What building a table may take: each limit ends it before it is exceeded, and says that it was that. */
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "unit.h"
 #include "base/cleanup.h"

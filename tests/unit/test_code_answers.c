@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a reader answers about methods of HotSpot's: of forged memory, as it was at the sample and as it is no more. */
-#include <stdlib.h>
-
 #include "unit.h"
 #include "base/clocks.h"
 #include "hotspot_image.h"

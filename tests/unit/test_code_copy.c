@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of functions of Python from what the kernel copies of them. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "forge_cpython.h"

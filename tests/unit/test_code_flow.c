@@ -6,7 +6,6 @@
 #include "rule_text.h"
 #include "c_library.h"
 
-#include <fcntl.h>
 #include <time.h>
 
 #include "base/cleanup.h"

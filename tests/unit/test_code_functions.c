@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reported functions that are kept: the limit of a life counts what its samples need. */
-#include <string.h>
-
 #include "unit.h"
 #include "runtimes/place/code_functions.h"
 

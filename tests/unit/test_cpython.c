@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CPython's memory, forged for each version: layouts, threads, stacks, the GIL; and what lies. */
-#include <stdlib.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "forge_cpython.h"

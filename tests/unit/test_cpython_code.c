@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Code objects of CPython: names of all kinds of characters, line tables, and code that is gone. */
-#include <stdlib.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "forge_cpython.h"

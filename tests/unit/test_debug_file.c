@@ -4,15 +4,8 @@
  * dwz's; wrong files under the right names; links that want to lead elsewhere. The scratch
  * directory's "root" is the target's root.
  */
-#include <errno.h>
 #include <limits.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/gzip.h"

@@ -3,17 +3,8 @@
  * Debug files that are on the host and not in the target's root, and the kernel's: tested in a child
  * that has a directory of ours as its "/".
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "symbolize/debug_file.h"

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Debug files from servers: good ones, broken ones, slow ones, none. */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "symbolize/debug_file.h"

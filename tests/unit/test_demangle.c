@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names made readable: known ones, hostile ones, and thousands of real ones beside c++filt. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/cleanup.h"

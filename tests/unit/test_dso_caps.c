@@ -5,9 +5,7 @@
  */
 #include "dso_caps_support.h"
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "base/clocks.h"
 #include "tenants/pool.h"

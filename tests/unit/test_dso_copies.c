@@ -2,8 +2,6 @@
 /* Sums of the copies in memory: of a user, of all, given back, and made room for. */
 #include "dso_caps_support.h"
 
-#include <sys/mman.h>
-
 #include "base/clocks.h"
 #include "files/dso_search.h"
 #include "tenants/outside_books.h"

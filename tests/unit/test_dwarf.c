@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The DWARF reader against forged files: what is right in them, and every way to be wrong. */
-#include <stdbool.h>
-#include <errno.h>
-#include <stdio.h>
 #include <time.h>
 #include <zlib.h>
 

@@ -3,11 +3,6 @@
  * Build-ids at a bounded price: what test_elf_file.c asks of an open file holds for a descriptor too, and no file, whatever it
  * promises, is read for more than 64 KB.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_build_id.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which code a mapping of a file has: elf_file__code_at() of segments that share pages, or are wrong. */
 #include <elf.h>
-#include <errno.h>
-#include <stdlib.h>
 
 #include "unit.h"
 #include "elf/elf_file.h"

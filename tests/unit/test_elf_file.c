@@ -4,15 +4,8 @@
  * random, and against the real ones this test runs with.
  */
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <link.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "text_cases.h"
 

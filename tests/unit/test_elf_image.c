@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Images of sections: copied, inflated, cut, and read again by elf_file; and the inflater alone. */
-#include <stdbool.h>
-#include <errno.h>
-#include <stdio.h>
 #include <zlib.h>
 
 #include "unit.h"

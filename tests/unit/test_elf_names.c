@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of a large table: those of a few symbols are read alone and are the same as of all; too many, or a table that is cut. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_private.h"

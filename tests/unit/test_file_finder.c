@@ -3,12 +3,6 @@
  * The process that opens files: it finds what is there, and one that hangs, dies or takes too long costs a
  * deadline, not more. A stopped process stands for one that waits for a file system.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"

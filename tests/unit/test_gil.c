@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The GIL's line of the summary: of forged tables, as a builder would have made them. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "base/json_writer.h"
 #include "formats/out/gil.h"

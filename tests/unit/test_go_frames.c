@@ -6,14 +6,6 @@
  *
  * time-limit: 300, as Go may have its whole library to compile first
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "base/vec.h"

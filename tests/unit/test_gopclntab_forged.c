@@ -4,13 +4,6 @@
  * with one thing changed that a hostile file could have changed.
  */
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/cleanup.h"

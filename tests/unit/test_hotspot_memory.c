@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What HotSpot's memory says, of memory that is forged: as it should be, and as it should not. */
-#include <stdlib.h>
-
 #include "unit.h"
 #include "hotspot_image.h"
 #include "runtimes/hotspot/answers.h"

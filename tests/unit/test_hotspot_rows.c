@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules from instructions, of the shapes that HotSpot's code has. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "models/hotspot_rows.h"
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How many files of a user a profile distinguishes. */
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/io.h"
 #include "files/dso_archives.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A file that is found and grows: the events about it, and their times. */
-
 #include "unit.h"
 #include "jit/follow/jit_file.h"
 #include "unit/jit_file_support.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A file that is emptied, written anew or replaced, is large, or is given up: the events about it, and their times. */
-#include <errno.h>
-
 #include "unit.h"
 #include "jit/follow/jit_file.h"
 #include "unit/jit_file_support.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* JIT files over windows: times of the TSC, records that come late, files that are none. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "jit/jitdump.h"
 #include "jit/names/jit_names.h"

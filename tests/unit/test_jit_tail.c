@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The watcher of JIT files: what passes between it and the collector, and what happens if it ends or sends nonsense. */
-#include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "base/clocks.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What was at an address at a time, by entries that came one after the other. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "story_text.h"
 #include "jit/jit_timeline.h"

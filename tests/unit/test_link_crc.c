@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CRCs of files with holes, once for each file, within what a user may cost. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests about the frames of samples, how often, and the answers that are reported: HotSpot's, by a reader that lies. */
-#include "unit.h"
+#include <math.h>
+
+#include "text_cases.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "forge_cpython.h"
@@ -50,6 +52,7 @@ static struct {
 	size_t functions, chains, stale;
 	uint32_t has;	    /* what the kernel notes */
 	uint64_t now, time; /* time: of the last event */
+	uint64_t start;	    /* of the test, by `now` */
 } live;
 
 static struct live_expectation expectation(void)
@@ -131,8 +134,10 @@ static void serve(struct helper_job *job)
 	for (uint32_t i = 0; i < request.count; i++) {
 		const struct code_question *q = &request.questions[i];
 
-		reading->address = q->address;
-		reading->time = q->time;
+		if (q->function) {
+			reading->address = q->address;
+			reading->time = q->time;
+		}
 		if (!q->function) {
 			reading->lists += q->kind == FRAME_NOTE_HOTSPOT_CODE;
 			write_function(fd, request.pid, q->kind, BLOB, 0x100);
@@ -199,7 +204,7 @@ static void map_runtime(void)
 	map_file_of(getpid(), NODE);
 }
 
-static int set_up(void **state)
+static void begin(void)
 {
 	const struct helper_pool_options pool = {.services = services,
 						 .service_count = 1,
@@ -208,7 +213,6 @@ static int set_up(void **state)
 						 .silence = S};
 	struct code_options options = {.push = count_event, .set_runtime = set_runtime};
 
-	(void)state;
 	memset(&live, 0, sizeof(live));
 	reading = mmap(NULL, sizeof(*reading), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
@@ -221,18 +225,29 @@ static int set_up(void **state)
 	assert_non_null(live.tasks);
 	assert_int_equal(code_part__new(&options, &live.code), 0);
 	map_runtime();
-	live.now = monotonic_ns();
+	live.now = live.start = monotonic_ns();
+}
+
+static void end(void)
+{
+	helper_pool__free(live.pool);
+	live.code.free(live.code.object);
+	tasks__free(live.tasks);
+	outside_books__free(live.books);
+	munmap(reading, sizeof(*reading));
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	begin();
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	helper_pool__free(live.pool);
-	live.code.free(live.code.object);
-	tasks__free(live.tasks);
-	outside_books__free(live.books);
-	munmap(reading, sizeof(*reading));
+	end();
 	return 0;
 }
 
@@ -270,15 +285,198 @@ static void sample_and_run(enum frame_kind kind, const struct frame_note *note)
 	run();
 }
 
-static void end_window(void)
-{
-	assert_int_equal(live.code.close(live.code.object, live.now), 0);
-}
-
-static const struct frame_note compiled = {
-	.kind = FRAME_NOTE_HOTSPOT_CODE, .place = 0x40, .function = BLOB, .check = CHECK};
 static const struct frame_note interpreted = {
 	.kind = FRAME_NOTE_HOTSPOT, .place = 0x40, .function = 0xa00, .check = 0xb00};
+
+#define BESIDE (RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES)
+#define CHILD  4190000 /* no process */
+
+static void fork_child(pid_t child)
+{
+	const struct task_event fork = {.header = {.type = EVENT_FORK, .time = monotonic_ns()},
+					.pid = (uint32_t)child,
+					.tid = (uint32_t)child,
+					.ppid = (uint32_t)getpid()};
+
+	assert_int_equal(tasks__fork(live.tasks, &fork), 0);
+	assert_int_equal(live.code.forked(live.code.object, &fork), 0);
+}
+
+/* ---- testdata/live_code.txt ------------------------------------------------------------------ */
+
+static const struct {
+	const char *name;
+	enum frame_kind kind;
+	struct frame_note note;
+} samples[] = {
+	{"compiled", FRAME_TABLE, {0, FRAME_NOTE_HOTSPOT_CODE, 0, 0x40, BLOB, CHECK}},
+	{"compiled-leaf", FRAME_IP, {0, FRAME_NOTE_HOTSPOT_CODE, 0, 0x40, BLOB, CHECK}},
+	{"compiled-50", FRAME_IP, {0, FRAME_NOTE_HOTSPOT_CODE, 0, 0x50, BLOB, CHECK}},
+	{"interpreted", FRAME_IP, {0, FRAME_NOTE_HOTSPOT, 0, 0x40, 0xa00, 0xb00}},
+	{"python", FRAME_IP, {0, FRAME_NOTE_PYTHON, 0, 0, 0xa00, 0xb00}},
+	{"python-2", FRAME_IP, {0, FRAME_NOTE_PYTHON, 0, 0, 0xa40, 0xb01}},
+	{"v8", FRAME_IP, {0, FRAME_NOTE_V8, 0, 0, 0x501, 0}},
+	{"v8-7", FRAME_IP, {0, FRAME_NOTE_V8, 0, 0, 0x501, 7}},
+	{"v8-8", FRAME_IP, {0, FRAME_NOTE_V8, 0, 0, 0x501, 8}},
+};
+
+/* "child" and "child-2"; else this process. */
+static pid_t process_named(const char *name)
+{
+	return !strcmp(name, "child") ? CHILD : !strcmp(name, "child-2") ? CHILD + 1 : getpid();
+}
+
+static void sample_named(const char *name, pid_t pid)
+{
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
+		if (!strcmp(samples[i].name, name)) {
+			sample_of((uint32_t)pid, samples[i].kind, &samples[i].note);
+			return;
+		}
+	fail_msg("no sample '%s'", name);
+}
+
+/* What the reader finds and answers from now on. */
+static void set_reader(const char *what, uint64_t value)
+{
+	static const struct {
+		const char *name;
+		size_t at, size;
+	} fields[] = {
+#define FIELD(name, field) {name, offsetof(struct reading, field), sizeof(reading->field)}
+		FIELD("state", state),
+		FIELD("line", line),
+		FIELD("flags", flags),
+		FIELD("cut", cut),
+		FIELD("left", found.left),
+		FIELD("has", found.info.has),
+		FIELD("frame-pointers", found.keeps_frame_pointers),
+	};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (!strcmp(fields[i].name, what)) {
+			memcpy((char *)reading + fields[i].at, &value, fields[i].size);
+			return;
+		}
+	fail_msg("no '%s' of the reader", what);
+}
+
+/* What happens to the process. */
+static bool happens(const char *what, char *words)
+{
+	pid_t pid = process_named(text_word(&words));
+	struct task_event exit = {.header = {.type = EVENT_EXIT, .time = live.now},
+				  .pid = (uint32_t)pid,
+				  .tid = (uint32_t)pid};
+
+	if (!strcmp(what, "map-runtime"))
+		map_file_of(pid, NODE);
+	else if (!strcmp(what, "perf-map"))
+		report_map(pid);
+	else if (!strcmp(what, "fork"))
+		fork_child(pid);
+	else if (!strcmp(what, "exit"))
+		assert_int_equal(tasks__exit(live.tasks, &exit), 0);
+	else if (!strcmp(what, "exec"))
+		assert_int_equal(tasks__exec(live.tasks, pid, 1), 0);
+	else
+		return false;
+	return true;
+}
+
+static void put_books(FILE *out)
+{
+	char text[OUTSIDE_TEXT_SIZE];
+	struct outside_row row;
+
+	for (const char *between = ""; outside_books__take(live.books, &row); between = ", ") {
+		outside_row__describe(text, sizeof(text), &row);
+		fprintf(out, "%s%s", between, strchr(text, ':') + 2);
+	}
+}
+
+static bool take_step(FILE *out, const char *name, char *words)
+{
+	const char *word = text_word(&words);
+
+	if (*name == '+')
+		live.now += (uint64_t)llround(strtod(name + 1, NULL) * S);
+	else if (!strcmp(name, "sample"))
+		sample_named(word, process_named(text_word(&words)));
+	else if (!strcmp(name, "run"))
+		run();
+	else if (!strcmp(name, "tick"))
+		assert_int_equal(live.code.tick(live.code.object, live.now), 0);
+	else if (!strcmp(name, "settle"))
+		assert_true(helper_pool__settle(live.pool, 5 * S));
+	else if (!strcmp(name, "close"))
+		assert_int_equal(live.code.close(live.code.object, live.now), 0);
+	else if (!strcmp(name, "pause-maps") || !strcmp(name, "read-maps"))
+		live.code.pause_jit(live.code.object, *name == 'p');
+	else if (!strcmp(name, "reader"))
+		set_reader(word, strtoul(words, NULL, 0));
+	else if (!strcmp(name, "waits"))
+		fputs(live.code.waits(live.code.object) ? "waits" : "does not wait", out);
+	else if (!strcmp(name, "expects"))
+		fputs(expectation().looks ? "expects a look" : "expects no look", out);
+	else if (!strcmp(name, "whom"))
+		fputs(reading->pid == (uint32_t)getpid() ? "of the parent" : "of a child", out);
+	else if (!strcmp(name, "books"))
+		put_books(out);
+	else if (!strcmp(name, "keeps"))
+		fputs(code_keeps_frame_pointers(live.tasks, process_named(word)) ? "keeps"
+										 : "may not",
+		      out);
+	else
+		return happens(name, (char *)word);
+	return true;
+}
+
+struct counts {
+	size_t of[8];
+};
+
+static struct counts counts(void)
+{
+	return (struct counts){{reading->looks, reading->methods, reading->codes, reading->lists,
+				live.functions, live.chains, live.stale, live.has}};
+}
+
+static void put_question(FILE *out)
+{
+	if (reading->address >= BLOB && reading->address < BLOB + 0x1000)
+		fprintf(out, ", at %" PRIx64, reading->address - BLOB);
+	fprintf(out, ", asked for +%g", (double)(int64_t)(reading->time - live.start) / S);
+}
+
+/* Steps, and the counts that are others behind them. "N times": as often. */
+static void run_steps(FILE *out, char *input)
+{
+	static const char *const names[] = {"looks",	 "methods", "codes", "lists",
+					    "functions", "chains",  "stale", "has"};
+	const struct counts before = counts();
+	char *steps = strstr(input, " times ");
+	unsigned long times = steps ? strtoul(input, NULL, 10) : 1;
+	struct counts after;
+	char copy[256];
+
+	for (unsigned long i = 0; i < times; i++) {
+		snprintf(copy, sizeof(copy), "%s", steps ? steps + 7 : input);
+		text_run_steps(i + 1 < times ? stderr : out, copy, take_step);
+	}
+	after = counts();
+	for (size_t i = 0; i < 8; i++)
+		if (after.of[i] != before.of[i])
+			fprintf(out, "%s%s %zu", ftell(out) ? ", " : "", names[i], after.of[i]);
+	if (after.of[1] + after.of[2] > before.of[1] + before.of[2])
+		put_question(out);
+}
+
+static const struct text_verb verbs[] = {{"steps", run_steps}, {}};
+
+TEXT_TABLE("live_code", verbs, begin, end);
+
+/* ---- limits and times ------------------------------------------------------------------------ */
 
 /* By its time an event is of the program before an execve or of the one after it. */
 TEST(events_have_the_time_of_their_reading_or_copy)
@@ -317,37 +515,6 @@ TEST(events_have_the_time_of_their_reading_or_copy)
 	assert_int_equal(live.time, live.now);
 }
 
-TEST(compiled_code_is_requested_once_for_each_place)
-{
-	sample_and_run(FRAME_TABLE, &compiled);
-	assert_int_equal(reading->codes, 1);
-	assert_int_equal(reading->address, BLOB + 0x40 - 1);
-	assert_int_equal(reading->time, live.now);
-	assert_int_equal(live.chains, 1);
-	assert_int_equal(live.functions, 1);
-	for (int i = 0; i < 20; i++) {
-		live.now += S;
-		sample_and_run(FRAME_TABLE, &compiled);
-	}
-	assert_int_equal(reading->codes, 1);
-	/* where the thread was is another place; the method that is in it is known */
-	sample_and_run(FRAME_IP, &compiled);
-	assert_int_equal(reading->codes, 2);
-	assert_int_equal(reading->address, BLOB + 0x40);
-	assert_int_equal(live.chains, 2);
-	assert_int_equal(live.functions, 1);
-	/* but not when it has changed */
-	reading->line = 5;
-	live.now += S;
-	sample(FRAME_IP, &(struct frame_note){.kind = FRAME_NOTE_HOTSPOT_CODE,
-					      .place = 0x50,
-					      .function = BLOB,
-					      .check = CHECK});
-	run();
-	assert_int_equal(live.functions, 2);
-}
-
-/* Processes beyond the limit are counted. */
 TEST(processes_beyond_the_limit_are_counted)
 {
 	struct outside_row row;
@@ -359,46 +526,6 @@ TEST(processes_beyond_the_limit_are_counted)
 	assert_int_equal(row.reason, OUTSIDE_BY_ALL);
 	assert_int_equal(row.count, 1); /* there is one of ours */
 	assert_false(outside_books__take(live.books, &row));
-}
-
-static void assert_left(const char *expected)
-{
-	char text[OUTSIDE_TEXT_SIZE];
-	struct outside_row row;
-
-	assert_true(outside_books__take(live.books, &row));
-	outside_row__describe(text, sizeof(text), &row);
-	assert_string_equal(strchr(text, ':') + 2, expected);
-	assert_false(outside_books__take(live.books, &row));
-}
-
-/* A limit of what is read of a process is in the books: of a look, and of its functions. */
-TEST(readings_and_functions_cut_by_limits_are_counted)
-{
-	reading->found.left = 1;
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_left("1 readings left (memory of language runtimes): too much by itself");
-	reading->found.left = 0;
-	reading->cut = 3;
-	live.now += 2 * S;
-	sample_and_run(FRAME_TABLE, &compiled);
-	assert_left(
-		"3 functions left (functions, read from memory of runtimes): too much by itself");
-}
-
-/* It may be gone after some ticks. */
-TEST(the_first_sample_of_a_process_starts_a_look)
-{
-	run();
-	assert_int_equal(reading->looks, 0);
-	sample(FRAME_IP, &interpreted);
-	assert_false(expectation().looks);
-	assert_int_equal(live.code.tick(live.code.object, live.now), 0);
-	assert_true(expectation().looks);
-	assert_true(helper_pool__settle(live.pool, 5 * S));
-	assert_false(expectation().looks);
-	assert_int_equal(reading->looks, 1);
-	assert_true(expectation().begun >= live.now); /* a function was asked about */
 }
 
 /* A process may execute another program before the look. */
@@ -413,77 +540,6 @@ TEST(a_program_is_known_to_have_no_runtime_if_it_was_looked_at)
 		run();
 		assert_int_equal(reading->looks, looks[i]);
 		assert_int_equal(tasks__exec(live.tasks, 1, 1), 0);
-	}
-}
-
-/* What a look has found is older than the mapping. */
-TEST(a_runtime_mapped_during_a_look_causes_another)
-{
-	sample(FRAME_IP, &interpreted);
-	assert_int_equal(live.code.tick(live.code.object, live.now), 0);
-	map_runtime();
-	assert_true(helper_pool__settle(live.pool, 5 * S));
-	for (int i = 0; i < 3; i++) {
-		sample_and_run(FRAME_IP, &interpreted);
-		live.now += S;
-	}
-	assert_int_equal(reading->looks, 2);
-	/* another one, less than a second later: the series continues */
-	map_runtime();
-	for (int i = 0; i < 3; i++) {
-		sample_and_run(FRAME_IP, &interpreted);
-		live.now += S;
-	}
-	assert_int_equal(reading->looks, 3);
-}
-
-TEST(methods_sampled_since_their_reading_are_read_again)
-{
-	sample_and_run(FRAME_IP, &interpreted);
-	live.now += S / 2;
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_int_equal(reading->methods, 1);
-	/* it was sampled after it was read: once more, without another sample */
-	live.now += S;
-	run();
-	assert_int_equal(reading->methods, 2);
-	live.now += 3 * S;
-	run();
-	assert_int_equal(reading->methods, 2);
-	assert_int_equal(live.functions, 1);
-	/* sampled, and gone when it is read: that is reported, since it had been there */
-	reading->state = CODE_STATE_STALE;
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_int_equal(reading->methods, 3);
-	assert_int_equal(live.functions, 2);
-	assert_int_equal(live.stale, 1);
-}
-
-/* An answer holds from the first sample since the last reading on; the end of a doubt is reported. */
-TEST(the_end_of_doubt_about_methods_is_reported)
-{
-	uint64_t first;
-
-	reading->flags = EVENT_DOUBTFUL;
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_int_equal(live.functions, 1);
-	live.now += S / 3;
-	first = live.now;
-	for (int i = 0; i < 3; i++) {
-		sample_and_run(FRAME_IP, &interpreted);
-		live.now += S / 3;
-	}
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_int_equal(reading->methods, 2);
-	assert_int_equal(reading->time, first);
-	assert_int_equal(live.functions, 1);
-	reading->flags = 0;
-	for (int i = 0; i < 3; i++) {
-		live.now += 2 * S;
-		sample_and_run(FRAME_IP, &interpreted);
-		assert_int_equal(reading->time, live.now);
-		assert_int_equal(live.functions, 2);
-		reading->flags = EVENT_DOUBTFUL;
 	}
 }
 
@@ -549,266 +605,6 @@ TEST(at_the_limit_a_replaced_method_becomes_stale)
 	sample_and_run(FRAME_IP, &interpreted);
 	assert_int_equal(live.stale, 1);
 	assert_true(reading->methods > 200);
-}
-
-TEST(the_end_of_a_window_completes_readings)
-{
-	sample_and_run(FRAME_IP, &interpreted);
-	end_window();
-	run();
-	assert_int_equal(reading->methods, 1); /* not sampled since */
-	live.now += S / 10;
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_int_equal(reading->methods, 1);
-	end_window();
-	assert_true(live.code.waits(live.code.object));
-	run();
-	assert_int_equal(reading->methods, 2);
-}
-
-/* What was never read is no news when it is gone, and the time that counts is that of its first sample. */
-TEST(stale_methods_that_were_never_read_are_not_reported)
-{
-	uint64_t first = live.now;
-
-	reading->state = CODE_STATE_STALE;
-	for (int i = 0; i < 200; i++) {
-		sample_and_run(FRAME_IP, &interpreted);
-		live.now += S;
-	}
-	assert_int_equal(live.functions, 0);
-	assert_int_equal(reading->time, first);
-	assert_in_range(reading->methods, 2, 8);
-}
-
-/* The receiver drops answers after some windows without them: then they are reported again. */
-TEST(functions_unsampled_for_some_windows_are_read_again)
-{
-	const struct frame_note always = {.kind = FRAME_NOTE_PYTHON, .function = 0xa00, .check = 1};
-	const struct frame_note rarely = {.kind = FRAME_NOTE_PYTHON, .function = 0xa40, .check = 1};
-
-	sample(FRAME_IP, &rarely);
-	for (int window = 0; window < 4; window++) {
-		sample_and_run(FRAME_IP, &always);
-		end_window();
-	}
-	assert_int_equal(reading->methods, 2);
-	assert_int_equal(live.functions, 2);
-	sample(FRAME_IP, &always);
-	sample_and_run(FRAME_IP, &rarely);
-	assert_int_equal(reading->methods, 3);
-	assert_int_equal(live.functions, 3);
-	/* what waits keeps its place */
-	sample(FRAME_IP, &interpreted);
-	for (int window = 0; window < 4; window++)
-		end_window();
-	run();
-	assert_int_equal(reading->methods, 4);
-	assert_int_equal(live.functions, 4);
-	assert_false(live.code.waits(live.code.object));
-}
-
-/* ---- children of fork ------------------------------------------------------------------------ */
-
-#define CHILD 4190000u /* no process */
-
-static const struct frame_note python[] = {
-	{.kind = FRAME_NOTE_PYTHON, .function = 0xa00, .check = 0xb00},
-	{.kind = FRAME_NOTE_PYTHON, .function = 0xa40, .check = 0xb01},
-};
-
-static void fork_child(uint32_t child)
-{
-	const struct task_event fork = {.header = {.type = EVENT_FORK, .time = monotonic_ns()},
-					.pid = child,
-					.tid = child,
-					.ppid = (uint32_t)getpid()};
-
-	assert_int_equal(tasks__fork(live.tasks, &fork), 0);
-	assert_int_equal(live.code.forked(live.code.object, &fork), 0);
-}
-
-/* What was read of the parent before is not read of the child. */
-TEST(functions_read_of_parents_are_not_read_of_children)
-{
-	sample_and_run(FRAME_IP, &python[0]);
-	assert_int_equal(reading->methods, 1);
-	fork_child(CHILD);
-	sample_of(CHILD, FRAME_IP, &python[0]);
-	run();
-	assert_int_equal(reading->methods, 1);
-	/* another one is requested of both, once */
-	for (int i = 0; i < 3; i++) {
-		sample_of(CHILD, FRAME_IP, &python[1]);
-		run();
-	}
-	assert_int_equal(reading->methods, 3);
-	/* and not of later children */
-	fork_child(CHILD + 1);
-	sample_of(CHILD + 1, FRAME_IP, &python[1]);
-	run();
-	assert_int_equal(reading->methods, 3);
-}
-
-/* A child's samples are read before its fork, and its end may come with them: then its parent is read. */
-TEST(the_parent_of_an_ended_child_is_read_instead)
-{
-	live.now = monotonic_ns() + S;
-	sample_of(CHILD, FRAME_IP, &python[0]);
-	fork_child(CHILD);
-	assert_int_equal(tasks__exit(live.tasks, &(struct task_event){.header = {.type = EVENT_EXIT,
-										 .time = live.now},
-								      .pid = CHILD,
-								      .tid = CHILD}),
-			 0);
-	run();
-	assert_int_equal(reading->methods, 1);
-	assert_int_equal(reading->pid, getpid());
-	assert_int_equal(live.functions, 1);
-	run();
-	assert_int_equal(reading->methods, 1);
-}
-
-/* Notes about a process that never appears are dropped. */
-TEST(notes_are_dropped_when_a_fork_comes_too_late)
-{
-	sample_of(CHILD, FRAME_IP, &python[0]);
-	for (int i = 0; i < 5; i++)
-		run();
-	fork_child(CHILD);
-	run();
-	assert_int_equal(reading->methods, 0);
-}
-
-/* An address alone may be another function's by the next second. */
-TEST(v8_functions_without_a_number_are_read_each_second)
-{
-	const struct frame_note note = {.kind = FRAME_NOTE_V8, .function = 0x501};
-
-	for (int i = 0; i < 10; i++) {
-		sample_and_run(FRAME_IP, &note);
-		live.now += S;
-	}
-	assert_int_equal(reading->methods, 10);
-	/* gone: what was sampled since may be another one */
-	reading->state = CODE_STATE_STALE;
-	sample_and_run(FRAME_IP, &note);
-	assert_int_equal(live.stale, 1);
-}
-
-TEST(numbered_functions_of_v8_are_seldom_read_again)
-{
-	const struct frame_note first = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 7};
-	const struct frame_note next = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 8};
-
-	for (int i = 0; i < 10; i++) {
-		sample_and_run(FRAME_IP, &first);
-		live.now += S;
-	}
-	/* now and then, since more may be known of it */
-	assert_int_equal(reading->methods, 2);
-	assert_int_equal(live.functions, 1);
-	/* it was sampled since it was read, but that does not matter */
-	live.now -= S;
-	end_window();
-	assert_false(live.code.waits(live.code.object));
-	/* another one at its address is a question of its own */
-	sample_and_run(FRAME_IP, &next);
-	assert_int_equal(reading->methods, 3);
-	assert_int_equal(live.functions, 2);
-	/* they are gone: that says nothing of when they were there */
-	reading->state = CODE_STATE_STALE;
-	live.now += 10 * S;
-	sample_and_run(FRAME_IP, &first);
-	assert_int_equal(reading->methods, 4);
-	assert_int_equal(live.functions, 2);
-}
-
-TEST(a_v8_function_that_is_gone_is_reported_once)
-{
-	const struct frame_note note = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 7};
-
-	reading->state = CODE_STATE_STALE;
-	sample_and_run(FRAME_IP, &note);
-	/* there will be no other answer */
-	assert_int_equal(live.stale, 1);
-	live.now += 10 * S;
-	sample_and_run(FRAME_IP, &note);
-	assert_int_equal(live.functions, 1);
-}
-
-/* Of a JVM: until it is looked at, and when it has called execve, nothing is known. */
-TEST(frame_pointers_count_as_kept_from_look_to_exec)
-{
-	const uint32_t pid = (uint32_t)getpid();
-
-	reading->found.keeps_frame_pointers = true;
-	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_true(reading->looks > 0);
-	assert_true(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
-	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid + 1));
-	assert_int_equal(tasks__exec(live.tasks, (pid_t)pid, 1), 0);
-	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
-}
-
-#define BESIDE (RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES)
-
-/*
- * The map of a JVM is a snapshot, so its frames are noted all the same. Others are while maps are not read, but not those of Python,
- * which would be there twice.
- */
-TEST(frames_of_a_jvm_are_noted_beside_its_map)
-{
-	reading->found.info.has = BESIDE | RUNTIME_V8 | RUNTIME_PYTHON;
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_int_equal(live.has, reading->found.info.has);
-	live.code.pause_jit(live.code.object, true);
-	assert_int_equal(live.has, reading->found.info.has);
-	report_map(getpid());
-	assert_int_equal(live.has, BESIDE | RUNTIME_V8);
-	live.code.pause_jit(live.code.object, false);
-	assert_int_equal(live.has, BESIDE);
-	live.code.pause_jit(live.code.object, true);
-	assert_int_equal(live.has, BESIDE | RUNTIME_V8);
-	/* what is noted is requested */
-	sample_and_run(FRAME_TABLE, &compiled);
-	assert_int_equal(reading->codes, 1);
-}
-
-TEST(frames_of_node_are_noted_while_maps_are_paused)
-{
-	reading->found.info.has = RUNTIME_V8;
-	sample(FRAME_IP, &interpreted);
-	report_map(getpid());
-	run();
-	assert_int_equal(live.has, 0);
-	live.code.pause_jit(live.code.object, true);
-	assert_int_equal(live.has, RUNTIME_V8);
-	live.code.pause_jit(live.code.object, false);
-	assert_int_equal(live.has, 0);
-}
-
-/* Pieces of code: when the runtime is found, and at the end of the first window. */
-TEST(pieces_are_listed_when_found_and_after_a_window)
-{
-	sample_and_run(FRAME_IP, &interpreted);
-	assert_int_equal(reading->lists, 0);
-	end_window();
-	run();
-	assert_int_equal(reading->lists, 0);
-	reading->found.info.has = BESIDE;
-	map_runtime();
-	live.now += 2 * S;
-	sample_and_run(FRAME_IP, &interpreted);
-	run();
-	assert_int_equal(reading->lists, 1);
-	for (int i = 0; i < 3; i++) {
-		end_window();
-		run();
-		run();
-	}
-	assert_int_equal(reading->lists, 2);
 }
 
 EACH_TEST_WITH(set_up, tear_down);

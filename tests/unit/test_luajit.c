@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* LuaJIT's traces are found from its dispatch table, in a state that this process has made of them. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"

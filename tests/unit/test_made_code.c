@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which processes get requests for the frames of their code, when, and how that code is placed. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "models/unwind_find.h"
 #include "unwind/made_code.h"

@@ -1,62 +1,280 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames of runtimes: where they stand in a stack, and which names they get of what was read when. */
+/* Frames of runtimes: where they stand in a stack, which names they get of what was read when, and how sure that is. */
 
-#include <errno.h>
-
-#include "unit.h"
+#include "text_cases.h"
 #include "managed_support.h"
 
-static const struct frame_note v8[] = {
-	{.frame = 0, .kind = FRAME_NOTE_V8, .place = 111, .function = 0x501},
-	{.frame = 2, .kind = FRAME_NOTE_V8, .place = 101, .function = 0x601}, /* not a place */
+/* ---- testdata/managed_frames.txt ------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	uint8_t kind;
+} kinds[] = {
+	{"v8", FRAME_NOTE_V8},
+	{"python", FRAME_NOTE_PYTHON},
+	{"loop", FRAME_NOTE_PYTHON_LOOP},
+	{"java", FRAME_NOTE_HOTSPOT},
+	{"code", FRAME_NOTE_HOTSPOT_CODE},
+	{"wasm", FRAME_NOTE_V8_WASM},
+	{"frame", FRAME_NOTE_V8_FRAME},
 };
 
-TEST(runtime_frames_replace_the_native_ones)
+/* Notes and steps that stories share: Java is an interpreted method in compiled code, above a stub; Python has two loops. */
+static const struct {
+	const char *name, *text;
+} shared[] = {
+	{"f", "0:v8:111:501"},
+	{"leaf", "0:java:111:a00/b00"},
+	{"compiled", "1:code:64:1000/4d00005678"},
+	{"stub", "3:code:8:2000"},
+	{"inner", "0:python:100:a0/1 0:python:110:b0/1 1:python:125:c0/1"},
+	{"loops", "1:loop:0:0 3:loop:1:0"},
+	{"name-python",
+	 "report python a0/1 a 10; report python b0/1 b 20; report python c0/1 main 30"},
+	{"name-java", "report java a00/b00 leaf 10; report java c00/d00 int_a.B.inlined(int) 40; "
+		      "report java e00/f00 outer 30"},
+	{"name-code", "chain code 1000 103f confirmed c00/d00:44 e00/f00:33 1000/4d00005678; "
+		      "report code 2000 [stub] 0; chain code 2000 2007 confirmed 2000"},
+};
+
+static const char *find_shared(const char *name)
 {
-	begin();
-	noted_sample(4, v8, COUNT(v8));
-	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "inner", 10);
-	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
-	noted_sample(4, v8, COUNT(v8));
-	finish();
-	/* the second row covers offset 11; of compiled code no line is known */
-	assert_string_equal(lines_of(0), "[prog] outer [prog] inner:11");
-	assert_string_equal(lines_of(1), "[prog] outer [prog] inner:11");
-	assert_string_equal(counted(), "V8 4 0 0 0");
+	for (size_t i = 0; i < COUNT(shared); i++)
+		if (!strcmp(shared[i].name, name))
+			return shared[i].text;
+	return NULL;
 }
 
-TEST(compiled_code_shows_its_inlined_calls)
+static uint8_t kind_named(const char *name, size_t size)
 {
-	begin();
-	noted_sample(4, v8, COUNT(v8));
-	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
-	report(FRAME_NOTE_V8, 0x701, 0, CODE_STATE_CONFIRMED, "inlined", 40);
-	report_chain(FRAME_NOTE_V8, CODE_STATE_CONFIRMED, 0x601, MADE + 0x30,
-		     CHAIN({.function = 0x701, .line = 44}, {.function = 0x601, .line = 33}));
-	finish();
-	assert_string_equal(lines_of(0), "[prog] outer:33 inlined:44 [prog] [V8]");
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		if (strlen(kinds[i].name) == size && !memcmp(kinds[i].name, name, size))
+			return kinds[i].kind;
+	fail_msg("no kind '%s'", name);
+	return 0;
 }
 
-/* Where the thread was in optimized code, which has something inlined; and a builtin without a frame, called by such code. */
-TEST(the_innermost_note_names_the_code_or_its_caller)
+/* "FUNCTION" or "FUNCTION/CHECK", in hexadecimal. */
+static char *scan_function(const char *text, uint64_t *function, uint64_t *check)
 {
-	const struct frame_note leaf = {.kind = FRAME_NOTE_V8, .function = 0x601};
+	char *end;
 
-	begin();
-	noted_sample(2, &leaf, 1);
-	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
-	noted_sample(2, &leaf, 1);
-	unmap_and_map_made();
-	noted_sample(2, &leaf, 1);
-	report_chain(FRAME_NOTE_V8, CODE_STATE_INFERRED, 0x601, 0x10010,
-		     CHAIN({.function = 0x601}));
-	finish();
-	assert_string_equal(lines_of(0), "[prog] outer [prog]");
-	assert_string_equal(lines_of(1), "[prog] outer [prog]");
-	assert_string_equal(lines_of(2), "0x10020 outer?");
+	*function = strtoull(text, &end, 16);
+	*check = *end == '/' ? strtoull(end + 1, &end, 16) : 0;
+	return end;
 }
 
-/* Two loops: the inner one runs a and b, the outer one main. Frames 1 and 3 are loops, 2 is a callback in between. */
+/* "FRAME:KIND:PLACE:FUNCTION" */
+static struct frame_note scan_note(const char *text)
+{
+	struct frame_note note = {};
+	const char *kind = strchr(text, ':') + 1, *place = strchr(kind, ':') + 1;
+	uint64_t function, check;
+
+	scan_function(strchr(place, ':') + 1, &function, &check);
+	note.frame = (uint16_t)strtoul(text, NULL, 10);
+	note.kind = kind_named(kind, (size_t)(place - 1 - kind));
+	note.place = (uint32_t)strtoul(place, NULL, 10);
+	note.function = function;
+	note.check = check;
+	return note;
+}
+
+static size_t scan_notes(char *words, struct frame_note *notes)
+{
+	size_t count = 0;
+
+	for (const char *word; *(word = text_word(&words));) {
+		char copy[128] = "";
+
+		if (strchr(word, ':'))
+			notes[count++] = scan_note(word);
+		else
+			count += scan_notes(strcpy(copy, find_shared(word) ?: "?"), notes + count);
+	}
+	return count;
+}
+
+static void step_sample(char *words)
+{
+	struct frame_note notes[NOTES_MAX];
+	unsigned int frames = (unsigned int)strtoul(text_word(&words), NULL, 10);
+
+	noted_sample(frames, notes, scan_notes(words, notes));
+}
+
+/* "KIND FUNCTION NAME LINE": NAME "stale" is a function that is none any more. */
+static void step_report(char *words)
+{
+	const char *kind = text_word(&words), *function = text_word(&words);
+	char *name = text_word(&words);
+	bool stale = !strcmp(name, "stale");
+	uint64_t address, check;
+
+	scan_function(function, &address, &check);
+	for (char *at = name; (at = strchr(at, '_'));)
+		*at = ' ';
+	report(kind_named(kind, strlen(kind)), address, check,
+	       stale ? CODE_STATE_STALE : CODE_STATE_CONFIRMED, stale ? "" : name,
+	       (uint32_t)strtoul(words, NULL, 10));
+}
+
+/* "KIND FUNCTION ADDRESS STATE CALL…", a call as FUNCTION:LINE. */
+static void step_chain(char *words)
+{
+	const char *kind = text_word(&words), *of = text_word(&words), *at = text_word(&words);
+	const char *state = text_word(&words);
+	struct code_call calls[CALLS_MAX] = {};
+	uint64_t function, check;
+
+	for (size_t i = 0; *words; i++) {
+		const char *line;
+
+		line = scan_function(text_word(&words), &function, &check);
+		calls[i] = (struct code_call){.function = function, .check = check};
+		if (*line)
+			calls[i].line = (uint32_t)strtoul(line + 1, NULL, 10);
+	}
+	scan_function(of, &function, &check);
+	report_chain(kind_named(kind, strlen(kind)),
+		     !strcmp(state, "inferred") ? CODE_STATE_INFERRED
+		     : !strcmp(state, "stale")	? CODE_STATE_STALE
+						: CODE_STATE_CONFIRMED,
+		     function, strtoull(at, NULL, 16), calls);
+}
+
+static void follow_map(void)
+{
+	struct {
+		struct jit_file_event e;
+		char path[24];
+	} f = {.e = {.pid = 10, .file = 1, .kind = JIT_FILE_MAP}, .path = "/tmp/perf-10.map"};
+
+	f.e.header = header(0);
+	f.e.header.type = EVENT_JIT_FILE;
+	f.e.header.size = sizeof(f);
+	while (!jit_file_state_is_followed(f.e.state))
+		f.e.state++;
+	assert_int_equal(event_decode(&f.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+static void fork_to(uint32_t child)
+{
+	fork_(who, who, child, child);
+	who = child;
+	ev.now += MS;
+}
+
+static bool take_step(FILE *out, const char *name, char *words)
+{
+	char copy[256];
+
+	if (!strcmp(name, "sample"))
+		step_sample(words);
+	else if (!strcmp(name, "report"))
+		step_report(words);
+	else if (!strcmp(name, "chain"))
+		step_chain(words);
+	else if (!strcmp(name, "doubtful") || !strcmp(name, "sure"))
+		reported_flags = *name == 'd' ? EVENT_DOUBTFUL : 0;
+	else if (!strcmp(name, "rows"))
+		reported_line_offset = (uint32_t)strtoul(words, NULL, 10);
+	else if (!strcmp(name, "made"))
+		unmap_and_map_made();
+	else if (!strcmp(name, "follow-map"))
+		follow_map();
+	else if (!strcmp(name, "later"))
+		ev.now += strtoul(words, NULL, 10) * S;
+	else if (!strcmp(name, "window"))
+		next_window(), world__forget(ev.world, NULL, NULL);
+	else if (!strcmp(name, "fork"))
+		fork_to((uint32_t)strtoul(words, NULL, 10));
+	else if (!strcmp(name, "exit"))
+		exit_((uint32_t)strtoul(words, NULL, 10), (uint32_t)strtoul(words, NULL, 10));
+	else if (!strcmp(name, "of"))
+		who = (uint32_t)strtoul(words, NULL, 10);
+	else if (!strcmp(name, "exec"))
+		comm(who, who, "next", EVENT_COMM_EXEC), map(who, 0x10000, 0x1000, 0, "/prog", 0);
+	else if (find_shared(name))
+		text_run_steps(out, strcpy(copy, find_shared(name)), take_step);
+	else
+		return false;
+	return true;
+}
+
+static void put_profile(FILE *out)
+{
+	for (size_t i = 1; i < ev.p->thread_count; i++) {
+		const struct profile_thread *t = &ev.p->threads[i];
+
+		for (size_t k = 0; k < t->samples[SAMPLE_CPU].count; k++) {
+			if (t->tid != 10)
+				fprintf(out, "%u: ", t->tid);
+			fprintf(out, "%s\n", lines_of_thread(t, k));
+		}
+	}
+	for (size_t i = 1; i < ev.p->dso_count; i++)
+		for (size_t k = 1; k < i && ev.p->dsos[i].kind == DSO_RUNTIME; k++)
+			assert_string_not_equal(str(ev.p->dsos[i].name), str(ev.p->dsos[k].name));
+	for (size_t i = 1; i < ev.p->function_count; i++)
+		if (*str(ev.p->functions[i].full_name))
+			fprintf(out, "%s: %s\n", str(ev.p->functions[i].name),
+				str(ev.p->functions[i].full_name));
+	for (size_t i = 0; i < ev.p->runtime_count; i++) {
+		const struct profile_runtime *r = &ev.p->runtimes[i];
+
+		fprintf(out, "%s %llu", str(r->name), (unsigned long long)r->frames);
+		if (r->ambiguous + r->stale + r->unknown)
+			fprintf(out, ", ambiguous %llu, stale %llu, unknown %llu",
+				(unsigned long long)r->ambiguous, (unsigned long long)r->stale,
+				(unsigned long long)r->unknown);
+		fputc('\n', out);
+	}
+}
+
+/* A story of a process, and its profiles. */
+static void run_story(FILE *out, char *input)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *of_profile = open_memstream(&text, &size);
+
+	set_up(NULL);
+	begin();
+	reported_flags = 0;
+	reported_line_offset = 0;
+	for (char *line = input, *next; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		text_run_steps(out, line, take_step);
+	}
+	finish();
+	for (size_t i = 0; i <= ev.windows; i++) {
+		const struct profile *last = ev.p;
+
+		if (i < ev.windows)
+			ev.p = ev.profiles[i];
+		put_profile(of_profile);
+		if (i < ev.windows)
+			fputs("----\n", of_profile);
+		ev.p = last;
+	}
+	fclose(of_profile);
+	if (size)
+		text[size - 1] = '\0';
+	fputs(text, out);
+	free(text);
+	tear_down(NULL);
+}
+
+static const struct text_verb verbs[] = {{"story", run_story}, {}};
+
+TEXT_TABLE("managed_frames", verbs, NULL, NULL);
+
+/* ---- more than stacks ------------------------------------------------------------------------ */
+
 static const struct frame_note python[] = {
 	{.frame = 0, .kind = FRAME_NOTE_PYTHON, .place = 100, .function = 0xa0, .check = 1},
 	{.frame = 0, .kind = FRAME_NOTE_PYTHON, .place = 110, .function = 0xb0, .check = 1},
@@ -65,22 +283,6 @@ static const struct frame_note python[] = {
 	{.frame = 3, .kind = FRAME_NOTE_PYTHON_LOOP, .place = 1},
 };
 
-static void report_python(void)
-{
-	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
-	report(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
-	report(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_CONFIRMED, "main", 30);
-}
-
-TEST(python_frames_stand_where_their_loops_are)
-{
-	begin();
-	noted_sample(5, python, COUNT(python));
-	report_python();
-	finish();
-	assert_string_equal(lines_of(0), "[prog] main:32 0x50030 b:21 a:10 [prog]");
-}
-
 /* Which a function has, and where it runs. */
 TEST(python_functions_belong_to_their_source_files)
 {
@@ -88,7 +290,9 @@ TEST(python_functions_belong_to_their_source_files)
 
 	begin();
 	noted_sample(5, python, COUNT(python));
-	report_python();
+	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
+	report(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
+	report(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_CONFIRMED, "main", 30);
 	finish();
 	for (size_t i = 1; i < ev.p->location_count; i++) {
 		const struct profile_location *l = &ev.p->locations[i];
@@ -103,87 +307,6 @@ TEST(python_functions_belong_to_their_source_files)
 		found++;
 	}
 	assert_int_equal(found, 3);
-}
-
-TEST(python_frames_without_loops_are_kept)
-{
-	begin();
-	/* the native walk ended early: nothing, or the inner loop alone, was met */
-	noted_sample(1, python, 3);
-	noted_sample(2, python, 4);
-	report_python();
-	finish();
-	assert_string_equal(lines_of(0), "main:32 b:21 a:10 [prog]");
-	assert_string_equal(lines_of(1), "main:32 b:21 a:10 [prog]");
-}
-
-/* The outermost frames of the inner loop, and what is behind it, had no room. */
-TEST(truncated_python_chains_are_marked)
-{
-	const struct frame_note cut[] = {
-		python[0],
-		{.frame = 0, .kind = FRAME_NOTE_PYTHON},
-		{.frame = 1, .kind = FRAME_NOTE_PYTHON_LOOP, .place = 0},
-	};
-
-	begin();
-	noted_sample(5, cut, COUNT(cut));
-	noted_sample(5, cut + 1, 1); /* not one of them was sound */
-	report_python();
-	finish();
-	assert_string_equal(lines_of(0), "[prog] [prog] 0x50030 [truncated] a:10 [prog]");
-	assert_string_equal(lines_of(1), "[truncated] [prog] [prog] 0x50030 [prog] [prog]");
-}
-
-TEST(python_frames_without_a_function_are_left_out)
-{
-	const struct frame_note shim[] = {
-		python[0],
-		{.frame = 0, .kind = FRAME_NOTE_PYTHON, .place = 200, .function = 0xd0},
-		python[1],
-	};
-
-	begin();
-	noted_sample(1, shim, COUNT(shim));
-	report_python();
-	finish();
-	assert_string_equal(lines_of(0), "b:21 a:10 [prog]");
-}
-
-static void fork_to(uint32_t child)
-{
-	fork_(who, who, child, child);
-	who = child;
-	ev.now += MS;
-}
-
-TEST(children_begin_with_the_names_of_their_parents)
-{
-	begin();
-	noted_sample(1, python, 1);
-	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
-	report(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_STALE, "", 0);
-	fork_to(11);
-	noted_sample(1, python, 3);
-	fork_to(12);
-	noted_sample(1, python, 3);
-	/* the parent has such a function now: its child may have had another one, and says what it has */
-	who = 10;
-	report(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
-	who = 12;
-	report(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "own", 40);
-	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
-	/* another program */
-	comm(12, 12, "next", EVENT_COMM_EXEC);
-	map(12, 0x10000, 0x1000, 0, "/prog", 0);
-	noted_sample(1, python, 3);
-	finish();
-	who = 11;
-	assert_string_equal(lines_of(0), "[CPython] b:21? a:10 [prog]");
-	who = 12;
-	assert_string_equal(lines_of(0), "[CPython] own:41 a:10 [prog]");
-	nth_life = 1;
-	assert_string_equal(lines_of(0), "[CPython] [CPython] [CPython] [prog]");
 }
 
 /* The functions of a parent that is gone are kept for its children, and for no longer; of ancestors, some generations back. */
@@ -280,133 +403,6 @@ TEST(unread_python_is_reported_with_the_reason)
 	finish();
 }
 
-TEST(functions_that_could_not_be_read_have_no_name)
-{
-	begin();
-	noted_sample(5, python, COUNT(python));
-	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
-	report(FRAME_NOTE_PYTHON, 0xb0, 2, CODE_STATE_CONFIRMED, "another", 20); /* other words */
-	finish();
-	assert_string_equal(lines_of(0), "[prog] [CPython] 0x50030 [CPython] [CPython] [prog]");
-	assert_string_equal(counted(), "CPython 3 0 1 2");
-}
-
-TEST(samples_between_two_functions_are_doubtful)
-{
-	begin();
-	noted_sample(4, v8, 1);
-	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
-	noted_sample(4, v8, 1); /* it may be the next one already */
-	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "second", 50);
-	noted_sample(4, v8, 1);
-	finish();
-	assert_string_equal(lines_of(0), "[prog] 0x50030 [prog] first:11");
-	assert_string_equal(lines_of(1), "[prog] 0x50030 [prog] first:11?");
-	assert_string_equal(lines_of(2), "[prog] 0x50030 [prog] second:51");
-	assert_string_equal(counted(), "V8 3 1 0 0");
-}
-
-/* Functions that have had one address, each with the number that it alone has. */
-static const struct frame_note numbered[] = {
-	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 7},
-	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 8},
-	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 9},
-};
-
-TEST(numbers_distinguish_functions_at_one_address)
-{
-	begin();
-	for (size_t i = 0; i < 3; i++)
-		noted_sample(2, &numbered[i], 1);
-	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	report(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
-	report(FRAME_NOTE_V8, 0x501, 9, CODE_STATE_STALE, "", 0);
-	for (size_t i = 0; i < 3; i++)
-		noted_sample(2, &numbered[i], 1);
-	finish();
-	for (size_t i = 0; i < 6; i += 3) {
-		assert_string_equal(lines_of(i), "[prog] first:11");
-		assert_string_equal(lines_of(i + 1), "[prog] second:51");
-		assert_string_equal(lines_of(i + 2), "[prog] [V8]");
-	}
-	assert_string_equal(counted(), "V8 6 0 2 0");
-}
-
-/* One function, read again and again: what is said of it changes, but not which one it is. */
-TEST(a_number_reported_again_updates_the_same_function)
-{
-	begin();
-	noted_sample(2, numbered, 1);
-	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0); /* while it was moved */
-	noted_sample(2, numbered, 1);
-	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	reported_line_offset = 5; /* other rows of the same function */
-	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	reported_line_offset = 0;
-	noted_sample(2, numbered, 1);
-	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0);
-	finish();
-	for (size_t i = 0; i < 3; i++)
-		assert_string_equal(lines_of(i), "[prog] first:16");
-	assert_string_equal(counted(), "V8 3 0 0 0");
-}
-
-/* Two isolates count for themselves; or the process lies. */
-TEST(a_number_of_two_functions_is_doubtful)
-{
-	begin();
-	noted_sample(2, numbered, 1);
-	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "other", 50);
-	noted_sample(2, numbered, 1);
-	finish();
-	assert_string_equal(lines_of(0), "[prog] other:51?");
-	assert_string_equal(lines_of(1), "[prog] other:51?");
-	assert_string_equal(counted(), "V8 2 2 0 0");
-}
-
-/* Of code that has been at one address, of functions that have been at one: inlined are functions with numbers, too. */
-TEST(chains_have_the_functions_with_their_numbers)
-{
-	const struct frame_note notes[] = {
-		{.frame = 2, .kind = FRAME_NOTE_V8, .function = 0x501, .check = 7},
-		{.frame = 2, .kind = FRAME_NOTE_V8, .function = 0x501, .check = 8},
-	};
-
-	begin();
-	noted_sample(4, &notes[0], 1);
-	noted_sample(4, &notes[1], 1);
-	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	report(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
-	report(FRAME_NOTE_V8, 0x701, 5, CODE_STATE_CONFIRMED, "inlined", 40);
-	report(FRAME_NOTE_V8, 0x701, 6, CODE_STATE_CONFIRMED, "another", 60);
-	for (uint64_t check = 7; check < 9; check++)
-		report_chain(FRAME_NOTE_V8, CODE_STATE_CONFIRMED, 0x501, MADE + 0x30,
-			     CHAIN({0x701, check - 2, .line = 44}, {0x501, check, .line = 33}));
-	finish();
-	assert_string_equal(lines_of(0), "[prog] first:33 inlined:44 [prog] [prog]");
-	assert_string_equal(lines_of(1), "[prog] second:33 another:44 [prog] [prog]");
-	assert_string_equal(counted(), "V8 2 0 0 0");
-}
-
-TEST(names_outlive_a_window)
-{
-	begin();
-	noted_sample(4, v8, 1);
-	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
-	next_window();
-	world__forget(ev.world, NULL, NULL);
-	noted_sample(4, v8, 1);
-	/* another program: what was reported is not about it */
-	comm(10, 10, "next", EVENT_COMM_EXEC);
-	map(10, 0x10000, 0x1000, 0, "/prog", 0);
-	noted_sample(4, v8, 1);
-	finish();
-	assert_string_equal(lines_of(0), "[prog] 0x50030 [prog] first:11");
-	nth_life = 1;
-	assert_string_equal(lines_of(0), "[prog] [unknown] [prog] [V8]");
-}
-
 TEST(events_with_invalid_frame_notes_are_refused)
 {
 	const struct frame_note wrong[] = {
@@ -434,106 +430,6 @@ TEST(events_with_invalid_frame_notes_are_refused)
 		s.e.notes = 2;
 		assert_int_equal(event_check(&s.e.header, sizeof(s)), -EBADMSG);
 	}
-}
-
-/* ---- WebAssembly ----------------------------------------------------------------------------- */
-
-/* The function number `number` of the module of instance 0x901 is at the address. */
-static void report_wasm(uint64_t address, uint32_t number, enum code_state state)
-{
-	report_chain(FRAME_NOTE_V8_WASM, state, 0x901, address,
-		     CHAIN({.function = 0x901, .check = number + 1u}, {.function = 0x901}));
-}
-
-TEST(wasm_frames_have_the_name_of_their_code)
-{
-	const struct frame_note notes[] = {
-		{.frame = 2, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
-
-	begin();
-	noted_sample(4, notes, COUNT(notes));
-	report(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
-	report(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
-	report_wasm(MADE + 0x30, 4, CODE_STATE_CONFIRMED);
-	noted_sample(4, notes, COUNT(notes)); /* it may be the next one already */
-	report_wasm(MADE + 0x30, 5, CODE_STATE_CONFIRMED);
-	noted_sample(4, notes, COUNT(notes));
-	finish();
-	assert_string_equal(lines_of(0), "[prog] four [prog] [prog]");
-	assert_string_equal(lines_of(1), "[prog] four? [prog] [prog]");
-	assert_string_equal(lines_of(2), "[prog] five [prog] [prog]");
-	assert_string_equal(counted(), "WebAssembly 3 1 0 0");
-}
-
-/* Without an event it is WebAssembly all the same; in a file's code the note says nothing, but for the innermost frame. */
-TEST(wasm_frames_without_a_report_show_the_runtime)
-{
-	const struct frame_note notes[] = {
-		{.frame = 0, .kind = FRAME_NOTE_V8_WASM, .function = 0x901},
-		{.frame = 1, .kind = FRAME_NOTE_V8_WASM, .function = 0x901},
-		{.frame = 2, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
-
-	begin();
-	noted_sample(4, notes, COUNT(notes));
-	finish();
-	assert_string_equal(lines_of(0), "[prog] [WebAssembly] [prog] [WebAssembly] [prog]");
-	assert_string_equal(counted(), "WebAssembly 2 0 0 2");
-}
-
-/* The innermost frame is not made yet: whatever its words are, it is another function of the module that has called it. */
-TEST(a_frame_just_entered_from_wasm_is_wasm_too)
-{
-	const struct frame_note notes[] = {
-		{.frame = 0, .kind = FRAME_NOTE_V8, .function = 0x501},
-		{.frame = 1, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
-
-	begin();
-	unmap_and_map_made();
-	noted_sample(2, notes, COUNT(notes));
-	noted_sample(2, notes + 1, 1);
-	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "wrong", 10);
-	report(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
-	report(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
-	report_wasm(0x10010, 4, CODE_STATE_INFERRED);
-	report_wasm(0x10020, 5, CODE_STATE_CONFIRMED);
-	finish();
-	assert_string_equal(lines_of(0), "five four?");
-	assert_string_equal(lines_of(1), "five four?");
-}
-
-static void report_type(uint64_t address)
-{
-	report_chain(FRAME_NOTE_V8_FRAME, CODE_STATE_CONFIRMED, 5, address, CHAIN({.function = 5}));
-}
-
-/* The words of a frame in memory without a file are those of a type, but its code is not V8's. */
-TEST(a_frame_type_outside_v8_code_is_ignored)
-{
-	const struct frame_note notes[] = {
-		{.frame = 2, .kind = FRAME_NOTE_V8_FRAME, .function = 5}};
-
-	begin();
-	noted_sample(4, notes, COUNT(notes));
-	report(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
-	report_type(MADE + 0x40);
-	finish();
-	assert_null(strstr(lines_of(0), "calls out"));
-	assert_int_equal(ev.p->runtime_count, 0);
-}
-
-/* Other frames of V8's: by their type in its code, by their symbol in a file's. */
-TEST(typed_frames_in_v8_code_have_their_types_name)
-{
-	const struct frame_note notes[] = {
-		{.frame = 1, .kind = FRAME_NOTE_V8_FRAME, .function = 5},
-		{.frame = 2, .kind = FRAME_NOTE_V8_FRAME, .function = 5}};
-
-	begin();
-	noted_sample(4, notes, COUNT(notes));
-	report(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
-	report_type(MADE + 0x30);
-	finish();
-	assert_string_equal(lines_of(0), "[prog] [calls out] [prog] [prog]");
 }
 
 EACH_TEST_WITH(set_up, tear_down);

@@ -3,14 +3,6 @@
  * .gnu_debugdata, made as Fedora makes it: with nm, objcopy and xz. Then damaged, cut, and built to
  * do harm.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Perf maps as runtimes and others write them, and what of them is still true. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "jit/jit_timeline.h"
 #include "jit/perf_map.h"

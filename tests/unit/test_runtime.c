@@ -4,9 +4,6 @@
  * dictionary of functions, the stacks of a profile and the judgement, and none of these has been changed for it.
  */
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #define RUNTIME_TABLE(X) X(madeup)
 
 #include "unit.h"

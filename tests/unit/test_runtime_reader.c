@@ -1,15 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests for what a runtime's memory says, and their answers: of runtimes that this process has in its own. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "base/io.h"

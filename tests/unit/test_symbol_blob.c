@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Symbol answers as bytes: alone in an event and together in a blob; what is cut, shared and refused. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "stream/event_decode.h"
 #include "stream/symbol_blob.h"
 
@@ -50,14 +41,13 @@ static const struct symbol_frame chain[] = {
 	{"\xff\xfe\n", 1, 2, "", 3, 4, "seven77", 5, 6},
 };
 
-static void a_decoded_chain_equals_the_encoded_one(void **state)
+TEST(a_decoded_chain_equals_the_encoded_one)
 {
 	const struct symbol_result result = {~0ULL, chain, COUNT(chain), 0},
 				   nothing = {2, NULL, 0, 0};
 	union event *e = malloc(sizeof(*e));
 	struct symbol_answer got;
 
-	(void)state;
 	symbol_event__encode(e, 99, 0xabc, &result);
 	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
 	assert_int_equal(e->header.time, 99);
@@ -75,7 +65,7 @@ static void a_decoded_chain_equals_the_encoded_one(void **state)
 	free(e);
 }
 
-static void long_chains_and_strings_are_cut(void **state)
+TEST(long_chains_and_strings_are_cut)
 {
 	enum { LENGTH = 20000, FRAMES = 100 };
 	struct symbol_frame frames[FRAMES];
@@ -84,7 +74,6 @@ static void long_chains_and_strings_are_cut(void **state)
 	char *name = malloc(LENGTH + 1);
 	struct symbol_answer got;
 
-	(void)state;
 	name[0] = 'a'; /* so that no power of two falls between characters */
 	for (size_t i = 1; i + 2 < LENGTH; i += 3)
 		memcpy(name + i, "\xe2\x82\xac", 4);
@@ -118,7 +107,7 @@ static void long_chains_and_strings_are_cut(void **state)
 }
 
 /* Through a blob, in one piece or in several: the events are those of the answers themselves. */
-static void answers_of_a_blob_equal_those_put_into_it(void **state)
+TEST(answers_of_a_blob_equal_those_put_into_it)
 {
 	struct symbol_blob b = {};
 	struct symbol_answer got;
@@ -126,7 +115,6 @@ static void answers_of_a_blob_equal_those_put_into_it(void **state)
 	char *sent = NULL;
 	size_t size = 0, offset = 0, first;
 
-	(void)state;
 	for (size_t i = 0; i < 50; i++) {
 		const struct symbol_result r = {0x1000 + i, chain, i % (COUNT(chain) + 1),
 						i % 3 ? 0x1000 + i + 7 : 0};
@@ -193,27 +181,14 @@ static int take_place(uint32_t place)
 	return more;
 }
 
-static void string_places_that_are_not_earlier_are_errors(void **state)
+TEST(string_places_that_are_not_earlier_are_errors)
 {
 	size_t at = offsetof(struct symbol_event, payload) + sizeof(struct symbol_event_frame);
 
-	(void)state;
 	assert_int_equal(take_place(16), 1); /* "AAAAAAAAAAAAAAAA\1": any bytes that end */
 	assert_int_equal(take_place(0), 1);
 	assert_int_equal(take_place(at), -EBADMSG);
 	assert_int_equal(take_place(at - 1), 1); /* an empty one */
 	assert_int_equal(take_place(at + 4), -EBADMSG);
 	assert_int_equal(take_place(UINT32_MAX), -EBADMSG);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_decoded_chain_equals_the_encoded_one),
-		cmocka_unit_test(long_chains_and_strings_are_cut),
-		cmocka_unit_test(answers_of_a_blob_equal_those_put_into_it),
-		cmocka_unit_test(string_places_that_are_not_earlier_are_errors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

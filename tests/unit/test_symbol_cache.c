@@ -5,22 +5,19 @@
  */
 #include "symbol_cache_support.h"
 
-#include <fcntl.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/gzip.h"
 
 /* ---- what comes out -------------------------------------------------------------------------- */
 
-static void committed_answers_are_read_by_later_instances(void **state)
+TEST(committed_answers_are_read_by_later_instances)
 {
 	uint64_t addresses[ADDRESSES], others[ADDRESSES];
 	struct symbol_cache *c = open_cache();
 	char path[512];
 	struct stat st;
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	fill_addresses(others, ADDRESSES, 1001);
 	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 0);
@@ -40,14 +37,13 @@ static void committed_answers_are_read_by_later_instances(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-static void an_error_of_the_sink_ends_reading(void **state)
+TEST(an_error_of_the_sink_ends_reading)
 {
 	uint64_t addresses[10];
 	unsigned char known[10];
 	struct reading r = {.addresses = addresses, .last = -1, .salt = 1, .stop_at = 3};
 	struct symbol_cache *c;
 
-	(void)state;
 	fill_addresses(addresses, 10, 50);
 	write_cache(&KEY, addresses, 10, 1);
 	c = open_cache();
@@ -58,11 +54,10 @@ static void an_error_of_the_sink_ends_reading(void **state)
 	symbol_cache__free(c);
 }
 
-static void new_answers_are_merged_with_stored_ones(void **state)
+TEST(new_answers_are_merged_with_stored_ones)
 {
 	uint64_t first[ADDRESSES], second[ADDRESSES];
 
-	(void)state;
 	fill_addresses(first, ADDRESSES, 1000);
 	fill_addresses(second, ADDRESSES, 1000 + 200 * 13); /* a third in common */
 	write_cache(&KEY, first, ADDRESSES, 1);
@@ -72,13 +67,12 @@ static void new_answers_are_merged_with_stored_ones(void **state)
 }
 
 /* Put off, read all the same, and written in the end: the new before the old. */
-static void deferred_answers_are_readable_before_they_are_written(void **state)
+TEST(deferred_answers_are_readable_before_they_are_written)
 {
 	uint64_t first[ADDRESSES], second[ADDRESSES];
 	struct symbol_cache *c;
 	char path[512];
 
-	(void)state;
 	fill_addresses(first, ADDRESSES, 1000);
 	fill_addresses(second, ADDRESSES, 1000 + 200 * 13);
 	write_cache(&KEY, first, ADDRESSES, 1);
@@ -97,13 +91,12 @@ static void deferred_answers_are_readable_before_they_are_written(void **state)
 	assert_int_equal(read_fresh(&KEY, second, ADDRESSES, 2), ADDRESSES);
 }
 
-static void at_the_memory_limit_the_largest_module_is_written(void **state)
+TEST(at_the_memory_limit_the_largest_module_is_written)
 {
 	const struct symbol_key other = {.identity = 7, .build_id_size = 20, .build_id = {9}};
 	uint64_t addresses[ADDRESSES];
 	struct symbol_cache *c = open_cache();
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	symbol_cache__keep(c, 80000);
 	for (size_t i = 0; i < ADDRESSES; i++) {
@@ -124,14 +117,13 @@ static void at_the_memory_limit_the_largest_module_is_written(void **state)
 	assert_int_equal(read_fresh(&other, addresses, ADDRESSES, 1), ADDRESSES / 10);
 }
 
-static void answers_are_stored_by_identity_and_build_id(void **state)
+TEST(answers_are_stored_by_identity_and_build_id)
 {
 	struct symbol_key other = KEY, shorter = KEY, none = KEY, symbols = KEY;
 	const struct symbol_key longest = {.build_id_size = 64, .build_id = {1, 2, 3}};
 	uint64_t addresses[10];
 	struct symbol_cache *c = open_cache();
 
-	(void)state;
 	fill_addresses(addresses, 10, 50);
 	other.identity = 8;
 	shorter.build_id_size--;
@@ -156,13 +148,12 @@ static void answers_are_stored_by_identity_and_build_id(void **state)
 }
 
 /* Answers that no file can have stay in memory. */
-static void answers_that_fit_no_file_stay_in_memory(void **state)
+TEST(answers_that_fit_no_file_stay_in_memory)
 {
 	struct symbol_key none = KEY, symbols = KEY, no_symbols = KEY;
 	uint64_t addresses[10];
 	struct symbol_cache *c = open_cache();
 
-	(void)state;
 	fill_addresses(addresses, 10, 50);
 	none.build_id_size = 0;
 	symbols.symbols_only = 1;
@@ -186,13 +177,12 @@ static void answers_that_fit_no_file_stay_in_memory(void **state)
 }
 
 /* Modules whose addresses wait are forgotten before answers that are used. */
-static void modules_with_waiting_addresses_are_evicted_first(void **state)
+TEST(modules_with_waiting_addresses_are_evicted_first)
 {
 	struct symbol_key waits = KEY, none = KEY;
 	uint64_t addresses[10];
 	struct symbol_cache *c = open_cache();
 
-	(void)state;
 	fill_addresses(addresses, 10, 50);
 	none.build_id_size = 0;
 	symbol_cache__keep(c, 100000);
@@ -208,7 +198,7 @@ static void modules_with_waiting_addresses_are_evicted_first(void **state)
 }
 
 /* More than a file may hold is left out, and what is there can be read. */
-static void answers_beyond_the_file_limit_are_left_out(void **state)
+TEST(answers_beyond_the_file_limit_are_left_out)
 {
 	enum { COUNT = 1200, CHAIN = 20 };
 	static char names[CHAIN][3000];
@@ -219,7 +209,6 @@ static void answers_beyond_the_file_limit_are_left_out(void **state)
 	struct reading r = {.addresses = addresses, .last = -1, .forged = true};
 	unsigned char known[COUNT];
 
-	(void)state;
 	for (size_t i = 0; i < CHAIN; i++) {
 		memset(names[i], 'n', sizeof(names[i]) - 1);
 		frames[i] = (struct symbol_frame){.function = names[i]};
@@ -251,14 +240,13 @@ static void answers_beyond_the_file_limit_are_left_out(void **state)
 
 /* ---- bad files ------------------------------------------------------------------------------- */
 
-static void damaged_files_are_deleted_and_replaced(void **state)
+TEST(damaged_files_are_deleted_and_replaced)
 {
 	uint64_t addresses[20];
 	_cleanup_free_ char *good = NULL, *bad = NULL;
 	char path[512];
 	size_t size;
 
-	(void)state;
 	fill_addresses(addresses, 20, 50);
 	write_cache(&KEY, addresses, 20, 1);
 	only_file(path, sizeof(path));
@@ -286,7 +274,7 @@ static void damaged_files_are_deleted_and_replaced(void **state)
 }
 
 /* A file of an earlier version is deleted, and replaced. */
-static void files_of_another_version_are_not_read(void **state)
+TEST(files_of_another_version_are_not_read)
 {
 	uint64_t addresses[20];
 	_cleanup_free_ char *file = NULL;
@@ -294,7 +282,6 @@ static void files_of_another_version_are_not_read(void **state)
 	uint32_t crc;
 	size_t size;
 
-	(void)state;
 	fill_addresses(addresses, 20, 50);
 	write_cache(&KEY, addresses, 20, 1);
 	only_file(path, sizeof(path));
@@ -311,14 +298,13 @@ static void files_of_another_version_are_not_read(void **state)
 }
 
 /* An attacker gets the checksum right. */
-static void forged_files_are_refused_or_read_safely(void **state)
+TEST(forged_files_are_refused_or_read_safely)
 {
 	uint64_t addresses[20], seed = 0x9e3779b97f4a7c15;
 	_cleanup_free_ char *good = NULL, *bad = NULL;
 	size_t size, taken = 0, refused = 0;
 	char path[512];
 
-	(void)state;
 	fill_addresses(addresses, 20, 50);
 	write_cache(&KEY, addresses, 20, 1);
 	only_file(path, sizeof(path));
@@ -361,14 +347,13 @@ static void assert_thrown_away(const char *path, const uint64_t *addresses, cons
 }
 
 /* The content is right, the file is not. */
-static void unsafe_files_are_deleted_unread(void **state)
+TEST(unsafe_files_are_deleted_unread)
 {
 	uint64_t addresses[20];
 	_cleanup_free_ char *good = NULL;
 	char path[512], elsewhere[512];
 	size_t size;
 
-	(void)state;
 	fill_addresses(addresses, 20, 50);
 	write_cache(&KEY, addresses, 20, 1);
 	only_file(path, sizeof(path));
@@ -398,11 +383,10 @@ static void unsafe_files_are_deleted_unread(void **state)
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
 }
 
-static void linked_foreign_or_writable_directories_are_refused(void **state)
+TEST(linked_foreign_or_writable_directories_are_refused)
 {
 	char link[80];
 
-	(void)state;
 	snprintf(link, sizeof(link), "%s.link", directory);
 	assert_int_equal(symlink(directory, link), 0);
 	assert_null(symbol_cache__open(link, 1 << 20));
@@ -480,9 +464,8 @@ static void check_homes(void)
 	CHILD_ASSERT(!system(made));
 }
 
-static void the_cache_is_below_xdg_cache_home_or_home(void **state)
+TEST(the_cache_is_below_xdg_cache_home_or_home)
 {
-	(void)state;
 	if (geteuid() == 0)
 		assert_int_equal(chown(directory, 12345, 12345), 0);
 	as_user(check_homes);
@@ -515,7 +498,7 @@ static void path_of_key(uint8_t number, char *path, size_t size)
 	snprintf(path, size, "%s/%02x%02x%02x%02x-%016x.symbols", directory, n, n, n, n, n);
 }
 
-static void the_limit_deletes_the_least_recently_used_files(void **state)
+TEST(the_limit_deletes_the_least_recently_used_files)
 {
 	uint64_t addresses[ADDRESSES];
 	char path[512], leftover[512], young[512];
@@ -523,7 +506,6 @@ static void the_limit_deletes_the_least_recently_used_files(void **state)
 	struct stat st;
 	struct symbol_key key;
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	for (int i = 1; i <= 8; i++) {
 		struct symbol_key key = numbered_key(i);
@@ -579,12 +561,11 @@ static void write_often(unsigned int salt)
 }
 
 /* Whoever wins, from the first file on there is always a whole one. */
-static void concurrent_writers_always_leave_a_whole_file(void **state)
+TEST(concurrent_writers_always_leave_a_whole_file)
 {
 	uint64_t addresses[ADDRESSES];
 	pid_t writers[3];
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	write_cache(&KEY, addresses, ADDRESSES, 1);
 	for (int i = 0; i < 3; i++) {
@@ -603,29 +584,4 @@ static void concurrent_writers_always_leave_a_whole_file(void **state)
 	}
 	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, -1), ADDRESSES);
 	assert_int_equal(list_directory(NULL, 0), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(committed_answers_are_read_by_later_instances),
-		TEST(an_error_of_the_sink_ends_reading),
-		TEST(new_answers_are_merged_with_stored_ones),
-		TEST(answers_are_stored_by_identity_and_build_id),
-		TEST(answers_beyond_the_file_limit_are_left_out),
-		TEST(damaged_files_are_deleted_and_replaced),
-		TEST(forged_files_are_refused_or_read_safely),
-		TEST(unsafe_files_are_deleted_unread),
-		TEST(linked_foreign_or_writable_directories_are_refused),
-		TEST(the_cache_is_below_xdg_cache_home_or_home),
-		TEST(the_limit_deletes_the_least_recently_used_files),
-		TEST(concurrent_writers_always_leave_a_whole_file),
-		TEST(files_of_another_version_are_not_read),
-		TEST(deferred_answers_are_readable_before_they_are_written),
-		TEST(at_the_memory_limit_the_largest_module_is_written),
-		TEST(modules_with_waiting_addresses_are_evicted_first),
-		TEST(answers_that_fit_no_file_stay_in_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,13 +44,12 @@ static struct symbol_cache *open_keeping(size_t bytes)
 }
 
 /* An index that is whole takes the place of answers, in memory and on disk. */
-static void a_whole_index_replaces_the_answers(void **state)
+TEST(a_whole_index_replaces_the_answers)
 {
 	uint64_t addresses[ADDRESSES];
 	struct symbol_cache *c;
 	char path[512];
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	write_cache(&KEY, addresses, 10, 1);
 	c = open_keeping(1 << 20);
@@ -68,12 +67,11 @@ static void a_whole_index_replaces_the_answers(void **state)
 }
 
 /* One that is not leaves the answers, and others can be added. */
-static void partial_indexes_leave_answers_in_place(void **state)
+TEST(partial_indexes_leave_answers_in_place)
 {
 	uint64_t addresses[ADDRESSES];
 	struct symbol_cache *c = open_keeping(1 << 20);
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	add_answers(c, &KEY, addresses, 10, 1);
 	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 50, 1, false),
@@ -94,13 +92,12 @@ static bool wants_index(struct symbol_cache *c, uint64_t cost, uint64_t index_co
 }
 
 /* When a module has as many as it may have, the one that was not used for longest gives way. */
-static void the_least_recently_used_index_is_evicted(void **state)
+TEST(the_least_recently_used_index_is_evicted)
 {
 	struct symbol_index *first, *second, *third;
 	uint64_t addresses[ADDRESSES];
 	struct symbol_cache *c;
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	first = make_index(addresses, 50, 1, false);
 	second = make_index(addresses + 100, 50, 1, false);
@@ -125,13 +122,12 @@ static void the_least_recently_used_index_is_evicted(void **state)
 }
 
 /* When debug information is not read any more, answers with lines serve beside those without. */
-static void answers_with_lines_serve_requests_for_names(void **state)
+TEST(answers_with_lines_serve_requests_for_names)
 {
 	struct symbol_key symbols = KEY;
 	struct symbol_cache *c = open_keeping(1 << 20);
 	uint64_t addresses[10];
 
-	(void)state;
 	fill_addresses(addresses, 10, 50);
 	symbols.symbols_only = 1;
 	add_answers(c, &KEY, addresses, 5, 1);
@@ -145,12 +141,11 @@ static void answers_with_lines_serve_requests_for_names(void **state)
 }
 
 /* One is worth making when reading has cost as much; not if there can be none, or there is no room. */
-static void an_index_is_wanted_once_reading_costs_as_much(void **state)
+TEST(an_index_is_wanted_once_reading_costs_as_much)
 {
 	struct symbol_cache *c = open_keeping(1 << 20);
 	uint64_t addresses[ADDRESSES];
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	assert_false(wants_index(c, 100, 10)); /* nothing is known of it */
 	add_answers(c, &KEY, addresses, 1, 1);
@@ -181,12 +176,11 @@ static void an_index_is_wanted_once_reading_costs_as_much(void **state)
 }
 
 /* What reading has cost stays with the answers, and so does that no index could be made. */
-static void the_cost_of_reading_is_stored_with_the_answers(void **state)
+TEST(the_cost_of_reading_is_stored_with_the_answers)
 {
 	struct symbol_cache *c = open_keeping(1 << 20);
 	uint64_t addresses[ADDRESSES];
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	add_answers(c, &KEY, addresses, 1, 1);
 	assert_false(wants_index(c, 200, 300));
@@ -215,14 +209,13 @@ static void the_cost_of_reading_is_stored_with_the_answers(void **state)
 }
 
 /* The indexes of one user's files take so much, and root's take no more room from them. */
-static void the_indexes_of_one_user_have_a_limit(void **state)
+TEST(the_indexes_of_one_user_have_a_limit)
 {
 	struct symbol_cache *c = open_keeping(64 << 20);
 	uint64_t addresses[ADDRESSES];
 	struct symbol_key key = KEY;
 	size_t taken = 0, each;
 
-	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	for (;; taken++, key.identity++) {
 		struct symbol_index *index = make_index(addresses, ADDRESSES, 1, true);
@@ -240,19 +233,4 @@ static void the_indexes_of_one_user_have_a_limit(void **state)
 				ADDRESSES);
 	assert_int_equal(read_cache(c, &key, addresses, ADDRESSES, 1), ADDRESSES);
 	symbol_cache__free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_whole_index_replaces_the_answers),
-		TEST(partial_indexes_leave_answers_in_place),
-		TEST(the_least_recently_used_index_is_evicted),
-		TEST(answers_with_lines_serve_requests_for_names),
-		TEST(an_index_is_wanted_once_reading_costs_as_much),
-		TEST(the_cost_of_reading_is_stored_with_the_answers),
-		TEST(the_indexes_of_one_user_have_a_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,6 @@
  * Symbols without a size, as assembly leaves them: how far their names reach if the symbol table is
  * whole, if only exported symbols are left, and if the others are in .gnu_debugdata.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"

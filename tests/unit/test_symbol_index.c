@@ -4,21 +4,8 @@
  * real module has the module's answers, in all fields.
  */
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
 #include "symbolize/module.h"
@@ -34,11 +21,10 @@
 #define ADDRESSES 4000
 
 /* Equal keys keep their order. */
-static void radix_sort_keeps_the_order_of_equal_keys(void **state)
+TEST(radix_sort_keeps_the_order_of_equal_keys)
 {
 	static struct radix_item items[5000];
 
-	(void)state;
 	srandom(1);
 	for (unsigned int bits = 0; bits <= 64; bits += 8) {
 		for (size_t i = 0; i < 5000; i++) {
@@ -161,7 +147,7 @@ static bool is_same(const struct symbol_result *a, const struct symbol_frame *fr
 	return true;
 }
 
-static void every_address_has_the_answer_that_was_written(void **state)
+TEST(every_address_has_the_answer_that_was_written)
 {
 	static struct symbol_answer answer;
 	struct symbol_frame frames[70];
@@ -171,7 +157,6 @@ static void every_address_has_the_answer_that_was_written(void **state)
 	int err;
 	void *data = write_sample(LIMIT, &size, &err);
 
-	(void)state;
 	assert_int_equal(err, 0);
 	assert_int_equal(symbol_index__open(data, size, &x), 0);
 	assert_int_equal(symbol_index__state(x), SYMBOL_STATE_RESOLVED);
@@ -203,7 +188,7 @@ static size_t readable(const char *name, char *buffer, size_t size)
 }
 
 /* Equal short names and files at several places are written once, and their neighbours have one row. */
-static void equal_names_and_files_are_written_once(void **state)
+TEST(equal_names_and_files_are_written_once)
 {
 	static char places[4][2][80];
 	static struct symbol_answer answer;
@@ -212,7 +197,6 @@ static void equal_names_and_files_are_written_once(void **state)
 	struct symbol_index *x;
 	void *data;
 
-	(void)state;
 	assert_non_null(w);
 	assert_int_equal(index_writer__segment(w, 0, 0x1000, 0), 0);
 	for (uint64_t i = 0; i < 4; i++) {
@@ -240,12 +224,11 @@ static void equal_names_and_files_are_written_once(void **state)
 }
 
 /* Names of few different bytes and of many, whole and up to one that is wanted. */
-static void packed_names_unpack_to_what_they_were(void **state)
+TEST(packed_names_unpack_to_what_they_were)
 {
 	char names[NAMES_BLOCK], unpacked[NAMES_UNPACKED_MAX];
 	unsigned char packed[NAMES_PACKED_MAX];
 
-	(void)state;
 	srandom(1);
 	for (unsigned int kinds = 1; kinds <= 256; kinds *= 2)
 		for (size_t size = 1; size <= NAMES_BLOCK; size = size * 3 / 2 + 1) {
@@ -270,12 +253,11 @@ static void packed_names_unpack_to_what_they_were(void **state)
 }
 
 /* Every limit below what it needs is kept. */
-static void an_index_beyond_the_limit_is_too_big(void **state)
+TEST(an_index_beyond_the_limit_is_too_big)
 {
 	size_t size, whole;
 	int err;
 
-	(void)state;
 	free(write_sample(LIMIT, &whole, &err));
 	assert_int_equal(err, 0);
 	for (size_t limit = 64; limit < whole; limit = limit * 3 / 2 + 1) {
@@ -326,14 +308,13 @@ static bool opens(const void *bytes, size_t size)
 }
 
 /* With any byte changed it is refused, or it can be read. */
-static void an_index_with_changed_bytes_is_refused_or_readable(void **state)
+TEST(an_index_with_changed_bytes_is_refused_or_readable)
 {
 	static const unsigned char changes[] = {1, 0x10, 0x80, 0xff};
 	size_t size, refused = 0;
 	int err;
 	unsigned char *data = write_sample(LIMIT, &size, &err);
 
-	(void)state;
 	assert_true(opens(data, size));
 	for (size_t i = 0; i < size; i += i < 256 ? 1 : 211)
 		for (size_t k = 0; k < COUNT(changes); k++) {
@@ -362,7 +343,7 @@ static unsigned char *section_of(void *data, enum index_section section)
 }
 
 /* A node that is around itself, a block that goes back, rows that do not ascend, a string that does not end. */
-static void inconsistent_nodes_blocks_rows_and_strings_are_refused(void **state)
+TEST(inconsistent_nodes_blocks_rows_and_strings_are_refused)
 {
 	struct index_block *blocks;
 	unsigned char *nodes, *rows, *strings, kept;
@@ -370,7 +351,6 @@ static void inconsistent_nodes_blocks_rows_and_strings_are_refused(void **state)
 	int err;
 	void *data = write_sample(LIMIT, &size, &err);
 
-	(void)state;
 	nodes = section_of(data, INDEX_NODES);
 	kept = nodes[NODE_FIRST + 1];
 	nodes[NODE_FIRST + 1] = NODE_FIRST; /* the distance of the first */
@@ -395,7 +375,7 @@ static void inconsistent_nodes_blocks_rows_and_strings_are_refused(void **state)
 }
 
 /* A copy from before a block's begin, more bytes than there are, more than a block has; blocks at wrong positions. */
-static void damaged_names_and_name_blocks_are_refused(void **state)
+TEST(damaged_names_and_name_blocks_are_refused)
 {
 	static const unsigned char pieces[][4] = {
 		{0x01, 1}, {0x11, 'a', 2}, {0xf0, 0xff, 0xff, 0x7f}, {0x1f, 'a', 0xff, 0xff}};
@@ -405,7 +385,6 @@ static void damaged_names_and_name_blocks_are_refused(void **state)
 	int err;
 	void *data = write_sample(LIMIT, &size, &err);
 
-	(void)state;
 	names = section_of(data, INDEX_NAMES);
 	blocks = (uint32_t *)section_of(data, INDEX_NAME_BLOCKS);
 	assert_true(header_of(data)->sizes[INDEX_NAMES] > 100 && !blocks[0]);
@@ -459,14 +438,15 @@ static void pick_offsets(int fd, uint64_t *offsets)
 		offsets[i] = start + i * (text.size + text.offset / 4) / ADDRESSES;
 }
 
-static struct comparison compare_module(const char *path, bool symbols_only)
+/* The index of a file and the file's module have the same answers. */
+static struct comparison compare_file(int fd, bool symbols_only, const uint64_t *offsets,
+				      size_t count)
 {
-	static uint64_t offsets[ADDRESSES];
 	struct module_files files = {.kind = DSO_FILE,
 				     .debug_fd = -1,
 				     .alt_fd = -1,
 				     .symbols_only = symbols_only,
-				     .elf_fd = open(path, O_RDONLY | O_CLOEXEC)};
+				     .elf_fd = fd};
 	struct comparison comparison = {.offsets = offsets};
 	struct module_report report;
 	struct symbol_index *index;
@@ -474,35 +454,40 @@ static struct comparison compare_module(const char *path, bool symbols_only)
 	size_t size;
 	void *data;
 
-	assert_true(files.elf_fd >= 0);
-	pick_offsets(files.elf_fd, offsets);
 	assert_int_equal(module__open(&files, &module), 0);
-	assert_int_equal(module__index(module, offsets, ADDRESSES, &data, &size), 0);
+	assert_int_equal(module__index(module, offsets, count, &data, &size), 0);
 	assert_int_equal(symbol_index__open(data, size, &index), 0);
 	comparison.index = index;
-	assert_int_equal(module__resolve(module, offsets, ADDRESSES, compare, &comparison, &report),
-			 0);
+	assert_int_equal(module__resolve(module, offsets, count, compare, &comparison, &report), 0);
 	assert_int_equal(symbol_index__state(index), report.state);
 	symbol_index__free(index);
 	module__free(module);
-	close(files.elf_fd);
+	close(fd);
 	return comparison;
 }
 
-static void an_index_has_the_answers_of_its_module(void **state)
+static struct comparison compare_program(bool symbols_only)
 {
-	struct comparison c = compare_module("/proc/self/exe", false);
+	static uint64_t offsets[ADDRESSES];
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-	(void)state;
+	assert_true(fd >= 0);
+	pick_offsets(fd, offsets);
+	return compare_file(fd, symbols_only, offsets, ADDRESSES);
+}
+
+TEST(an_index_has_the_answers_of_its_module)
+{
+	struct comparison c = compare_program(false);
+
 	assert_true(c.lines > ADDRESSES / 10);
 	assert_true(c.frames > c.lines);
 }
 
-static void an_index_of_symbols_only_has_no_lines(void **state)
+TEST(an_index_of_symbols_only_has_no_lines)
 {
-	struct comparison c = compare_module("/proc/self/exe", true);
+	struct comparison c = compare_program(true);
 
-	(void)state;
 	assert_true(c.frames > ADDRESSES / 10);
 	assert_int_equal(c.lines, 0);
 }
@@ -590,43 +575,20 @@ static int forge_file(unsigned int seed)
 }
 
 /* The index has the answers of the other code that finds symbols, at all addresses. */
-static void overlapping_symbols_are_resolved_as_by_the_module(void **state)
+TEST(overlapping_symbols_are_resolved_as_by_the_module)
 {
 	static uint64_t offsets[CODE];
 	size_t frames = 0;
 
-	(void)state;
 	for (size_t i = 0; i < CODE; i++)
 		offsets[i] = offsetof(struct forged_file, code) + i;
-	for (unsigned int seed = 0; seed < 300; seed++) {
-		struct module_files files = {.kind = DSO_FILE,
-					     .debug_fd = -1,
-					     .alt_fd = -1,
-					     .symbols_only = true,
-					     .elf_fd = forge_file(seed)};
-		struct comparison comparison = {.offsets = offsets};
-		struct module_report report;
-		struct symbol_index *index;
-		struct module *module;
-		size_t size;
-		void *data;
-
-		assert_int_equal(module__open(&files, &module), 0);
-		assert_int_equal(module__index(module, offsets, CODE, &data, &size), 0);
-		assert_int_equal(symbol_index__open(data, size, &index), 0);
-		comparison.index = index;
-		assert_int_equal(
-			module__resolve(module, offsets, CODE, compare, &comparison, &report), 0);
-		frames += comparison.frames;
-		symbol_index__free(index);
-		module__free(module);
-		close(files.elf_fd);
-	}
+	for (unsigned int seed = 0; seed < 300; seed++)
+		frames += compare_file(forge_file(seed), true, offsets, CODE).frames;
 	assert_true(frames > 300 * CODE / 4); /* two empty answers are equal as well */
 }
 
 /* What is no ELF file has no index, and a module answers as before. */
-static void a_file_that_is_no_elf_has_no_index(void **state)
+TEST(a_file_that_is_no_elf_has_no_index)
 {
 	struct module_files files = {.kind = DSO_FILE,
 				     .debug_fd = -1,
@@ -636,29 +598,8 @@ static void a_file_that_is_no_elf_has_no_index(void **state)
 	size_t size;
 	void *data;
 
-	(void)state;
 	assert_int_equal(module__open(&files, &module), 0);
 	assert_int_equal(module__index(module, NULL, 0, &data, &size), -ENODATA);
 	module__free(module);
 	close(files.elf_fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(radix_sort_keeps_the_order_of_equal_keys),
-		cmocka_unit_test(overlapping_symbols_are_resolved_as_by_the_module),
-		cmocka_unit_test(every_address_has_the_answer_that_was_written),
-		cmocka_unit_test(an_index_beyond_the_limit_is_too_big),
-		cmocka_unit_test(equal_names_and_files_are_written_once),
-		cmocka_unit_test(packed_names_unpack_to_what_they_were),
-		cmocka_unit_test(an_index_with_changed_bytes_is_refused_or_readable),
-		cmocka_unit_test(inconsistent_nodes_blocks_rows_and_strings_are_refused),
-		cmocka_unit_test(damaged_names_and_name_blocks_are_refused),
-		cmocka_unit_test(an_index_has_the_answers_of_its_module),
-		cmocka_unit_test(an_index_of_symbols_only_has_no_lines),
-		cmocka_unit_test(a_file_that_is_no_elf_has_no_index),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Answers that hold for more than one address: as far as the symbol tables of real files say, and what memory makes of them. */
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "unit.h"
 #include "symbolize/module.h"
 #include "symbolize/symbol_cache.h"

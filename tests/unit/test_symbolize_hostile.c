@@ -3,11 +3,6 @@
 #include <elf.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <sysprof/symbolizer.h>
 

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From addresses to names: this process, its libraries and its vDSO, beside dladdr and nm. */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <link.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <sysprof/symbolizer.h>
 

@@ -4,21 +4,10 @@
  * or another version is thrown away; what is not kept; a disk that takes no more.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "unit.h"
 #include "c_library.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tables and places where the kernel would read them, and what becomes of them. */
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "unit.h"
 #include "c_library.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Walks from one stack to another, in forged memory: by each of the rules, and where what is found is not right. */
-#include <stdbool.h>
-#include <string.h>
-
 #include "unit.h"
 #include "unwind/unwind.h"
 

@@ -3,10 +3,6 @@
  * Code that is followed up to its return: against the decoder of base/ and against .eh_frame, on
  * the code of real libraries; then forged JIT code, one function after the other.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"

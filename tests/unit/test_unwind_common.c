@@ -3,7 +3,6 @@
  * The kernel finds common frames in a loop of its own: in forged states and stacks its result is that of the whole walk, or
  * it leaves the frame to it.
  */
-#include <stdlib.h>
 
 /* its surroundings of the walk */
 #include "unit.h"

@@ -3,9 +3,6 @@
  * Callers of code without a description, in forged memory: what follows a call is taken, what does not is not, and
  * no stack makes it look at more than a few words.
  */
-#include <stdbool.h>
-#include <string.h>
-
 #include "unit.h"
 #include "unwind/unwind.h"
 

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tables hold the rows that they were made of: of the C library, and of forged files. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "c_library.h"
 #include "base/cleanup.h"

@@ -2,12 +2,7 @@
 /*
  * Tables from elsewhere: those that are built pass, and every field is wrong once, in each of the ways that it can be.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <link.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "unit.h"
 #include "base/cleanup.h"

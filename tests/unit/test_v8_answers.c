@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a reader answers about functions of V8, whose memory another one may have by then: out of a forged heap. */
-
 #include "unit.h"
 #include "runtimes/place/code_functions.h"
 #include "runtimes/v8/function.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines of V8's bytecodes, and the functions in its code, out of a forged heap. */
-
 #include "unit.h"
 #include "runtimes/v8/answers.h"
 #include "runtimes/v8/code.h"

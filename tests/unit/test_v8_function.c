@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names and places of V8's functions, out of a forged heap; and heaps that lie. */
-
 #include "unit.h"
 #include "runtimes/v8/function.h"
 #include "runtimes/v8/heap.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From the constants that V8 publishes, what can be read of it, and why not. */
-
-#include <sys/mman.h>
-
 #include "unit.h"
 #include "elf/elf_exports.h"
 #include "elf/elf_file.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Functions of WebAssembly by an instance and an address, out of a forged heap. */
-#include <stdio.h>
-
 #include "unit.h"
 #include "runtimes/v8/wasm.h"
 #include "unit/forge_wasm.h"

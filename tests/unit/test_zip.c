@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Stored entries of zip archives: whole ones, ones that lie, and ones cut at every byte. */
-#include <errno.h>
-
 #include "unit.h"
 #include "files/zip.h"
 #include "forge_zip.h"

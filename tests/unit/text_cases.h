@@ -24,11 +24,6 @@
 #ifndef UNIT_TEXT_CASES_H
 #define UNIT_TEXT_CASES_H
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "unit.h"
 
 struct text_verb {
@@ -56,6 +51,15 @@ int text_run(const struct text_table *table);
 		return text_run(&(const struct text_table){__VA_ARGS__});                          \
 	}                                                                                          \
 	_Static_assert(1, "")
+
+/*
+ * An input of steps with "; " between them: each is a name and its words, which `take` gets; false: it knows no such
+ * step. What they print has ", " between.
+ */
+void text_run_steps(FILE *out, char *input, bool (*take)(FILE *out, const char *name, char *words));
+
+/* The next word of a step, which it moves behind it; "" at the end. */
+char *text_word(char **step);
 
 /* "ok", or the error's name. */
 static inline void text_put_error(FILE *out, int err)

@@ -6,8 +6,6 @@
 #ifndef TESTS_UNIT_MADEUP_RUNTIME_H
 #define TESTS_UNIT_MADEUP_RUNTIME_H
 
-#include <stdint.h>
-
 #define MADEUP_MAGIC	 0x70756564616d2121ull
 #define MADEUP_FUNCTIONS 8u
 #define MADEUP_NOTE                                                                                \
