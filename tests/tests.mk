@@ -44,7 +44,7 @@ $(BUILD)/tests/libmodels.a: $(MODELS) $(PROTOS:%=$(BUILD)/%.o)
 # code is compiled without optimization, in a third of the time.
 $(BUILD)/tests/unit/%.o: tests/unit/%.c Makefile tests/tests.mk | $(BUILD)/.deps $(SKELETONS) $(PROTOS:%=$(NATIVE)/%.h)
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -O0 -Wno-format-truncation -Itests -MMD -MP -c -o $@ $<
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -O0 -Wno-format-truncation -Wno-unused-parameter -Itests -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)

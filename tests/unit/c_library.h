@@ -7,7 +7,6 @@
 
 static inline int take_c_library(struct dl_phdr_info *info, size_t size, void *fd)
 {
-	(void)size;
 	if (!strstr(info->dlpi_name, "/libc.so"))
 		return 0;
 	*(int *)fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);

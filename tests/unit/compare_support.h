@@ -199,7 +199,6 @@ static struct {
 
 static int free_trial(void **state)
 {
-	(void)state;
 	comparison__free(t.c);
 	t.c = NULL;
 	t.result = NULL;

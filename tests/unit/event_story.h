@@ -44,7 +44,6 @@ static struct {
 
 static inline void note_reread(void *context, __u32 pid)
 {
-	(void)context;
 	if (ev.rereads < 16)
 		ev.reread[ev.rereads] = pid;
 	ev.rereads++;
@@ -61,7 +60,6 @@ static inline void open_window(uint64_t start)
 
 static inline int set_up(void **state)
 {
-	(void)state;
 	memset(&ev, 0, sizeof(ev));
 	ev.requests.reread_process = note_reread;
 	ev.world = world__new(&ev.requests);
@@ -73,7 +71,6 @@ static inline int set_up(void **state)
 
 static inline int tear_down(void **state)
 {
-	(void)state;
 	recorder__free(ev.recorder);
 	profile_symbols__fini(&ev.symbols);
 	profile_builder__free(ev.builder);
@@ -300,46 +297,203 @@ static inline uint64_t ms_of(const char *text)
 	return (uint64_t)llround(strtod(text, NULL) * MS);
 }
 
-static inline void play_item(const char *item)
-{
-	char verb[16], text[4][64] = {};
-	uint32_t n[4] = {};
-	int words = sscanf(item, "%15s %63[^, ] %63[^, ] %63[^, ] %63[^, ]", verb, text[0], text[1],
-			   text[2], text[3]);
+/* The words of an event; those that it does not have are empty. */
+struct story_words {
+	const char *word[16];
+	int count;
+};
 
-	for (int i = 0; i < 4; i++)
-		n[i] = (uint32_t)strtoul(text[i], NULL, 10);
+static inline uint32_t story_number(const struct story_words *w, int i)
+{
+	return (uint32_t)strtoul(w->word[i], NULL, 10);
+}
+
+static inline uint64_t story_hex(const char *text)
+{
+	return strtoull(text, NULL, 16);
+}
+
+static inline bool story_has(const struct story_words *w, const char *word)
+{
+	for (int i = 0; i < w->count; i++)
+		if (!strcmp(w->word[i], word))
+			return true;
+	return false;
+}
+
+static inline uint16_t story_flags(const struct story_words *w)
+{
+	return (uint16_t)((story_has(w, "left") ? EVENT_LEFT : 0) |
+			  (story_has(w, "from-proc") ? EVENT_FROM_PROC : 0) |
+			  (story_has(w, "recorder") ? EVENT_RECORDER : 0) |
+			  (story_has(w, "baseline") ? EVENT_BASELINE : 0) |
+			  (story_has(w, "exited") ? EVENT_EXITED : 0) |
+			  (story_has(w, "softirq") ? EVENT_IN_SOFTIRQ : 0) |
+			  (story_has(w, "hardirq") ? EVENT_IN_HARDIRQ : 0) |
+			  (story_has(w, "guest") ? EVENT_IN_GUEST : 0));
+}
+
+/* k100: at this place of the kernel; the first of others is an IP, callers are as `how`, or return addresses. */
+static inline uint64_t story_frame(const char *word, bool first)
+{
+	static const struct {
+		char letter;
+		uint64_t kind;
+	} how[] = {{'i', FRAME_IP},
+		   {'s', FRAME_AFTER_SIGNAL},
+		   {'t', FRAME_TABLE},
+		   {'p', FRAME_LEAF_PEEK}};
+
+	if (*word == 'k')
+		return 0xffffffff81000000 + story_hex(word + 1);
+	for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++)
+		if (*word == how[i].letter)
+			return frame_pack(how[i].kind, story_hex(word + 1));
+	return first ? IP(story_hex(word)) : RET(story_hex(word));
+}
+
+static inline void play_sample(const struct story_words *w)
+{
+	uint64_t f[8] = {};
+	bool first = true;
+
+	if (w->count == 4)
+		f[0] = IP(0x10010);
+	for (int i = 4; i < w->count && strcmp(w->word[i], "none"); i++) {
+		f[i - 4] = story_frame(w->word[i], first);
+		first &= *w->word[i] == 'k';
+	}
+	sample(story_number(w, 1), story_number(w, 2), ms_of(w->word[3]), f[0], f[1], f[2], f[3],
+	       f[4], f[5], f[6], END);
+}
+
+static inline void play_facts(const struct story_words *w)
+{
+	static const char *const states[] = {[FACTS_STATE_FIRST] = "first",
+					     [FACTS_STATE_WHOLE] = "whole",
+					     [FACTS_STATE_REFUSED] = "refused"};
+	enum facts_state state = FACTS_STATE_NONE;
+	char text[256];
+	size_t size = 0;
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (states[i] && !strcmp(states[i], w->word[3]))
+			state = i;
+	for (int i = 4; i < w->count; i++) {
+		size_t length = strlen(w->word[i]);
+
+		memcpy(text + size, w->word[i], length + 1);
+		*strchr(text + size, '=') = '\0';
+		size += length + 1;
+	}
+	facts(story_number(w, 1), ev.now - story_number(w, 2), state, text, size);
+}
+
+/* "~" in a path is a blank, and "-" an empty one. */
+static inline void play_map(const struct story_words *w)
+{
+	uint64_t size = 0x1000, offset = 0;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s", strcmp(w->word[3], "-") ? w->word[3] : "");
+	for (char *at = path; (at = strchr(at, '~'));)
+		*at = ' ';
+	for (int i = 4; i < w->count; i++) {
+		if (!strncmp(w->word[i], "size=", 5))
+			size = story_hex(w->word[i] + 5);
+		else if (!strncmp(w->word[i], "offset=", 7))
+			offset = story_hex(w->word[i] + 7);
+	}
+	map(story_number(w, 1), story_hex(w->word[2]), size, offset, path, story_flags(w));
+}
+
+static inline bool play_life(const char *verb, const struct story_words *w)
+{
+	const uint32_t n[] = {story_number(w, 1), story_number(w, 2), story_number(w, 3),
+			      story_number(w, 4)};
+
+	if (!strcmp(verb, "process") && w->count >= 4)
+		report_process(n[0], S + ms_of(w->word[2]), !story_has(w, "unrequested"),
+			       story_has(w, "kernel"), w->word[3]);
+	else if (!strcmp(verb, "thread") && w->count == 6)
+		thread(n[0], n[1], S + ms_of(w->word[3]), ms_of(w->word[4]), w->word[5]);
+	else if (!strcmp(verb, "fork") && w->count == 5)
+		fork_(n[0], n[1], n[2], n[3]);
+	else if (!strcmp(verb, "exit") && w->count == 3)
+		exit_(n[0], n[1]);
+	else if (!strcmp(verb, "comm") && w->count >= 4)
+		comm(n[0], n[1], w->word[3], story_flags(w));
+	else if (!strcmp(verb, "exec") && w->count == 4)
+		comm(n[0], n[1], w->word[3], EVENT_COMM_EXEC);
+	else if (!strcmp(verb, "map") && w->count >= 4)
+		play_map(w);
+	else if (!strcmp(verb, "read") && w->count == 2)
+		maps_read(n[0]);
+	else if (!strcmp(verb, "cgroup") && w->count == 3)
+		cgroup(n[0], w->word[2]);
+	else
+		return false;
+	return true;
+}
+
+static inline void play_words(const struct story_words *w)
+{
+	const char *verb = w->word[0];
+
 	if (*verb == '+')
 		ev.now += ms_of(verb + 1);
-	else if (!strcmp(verb, "fork") && words == 5)
-		fork_(n[0], n[1], n[2], n[3]);
-	else if (!strcmp(verb, "exit") && words == 3)
-		exit_(n[0], n[1]);
-	else if (!strcmp(verb, "sample") && words == 4)
-		sample(n[0], n[1], ms_of(text[2]), HERE);
-	else if (!strcmp(verb, "cpu") && words == 4)
-		thread_cpu(n[0], n[1], ms_of(text[2]), 0);
-	else if (!strcmp(verb, "last") && words == 4)
-		thread_cpu(n[0], n[1], ms_of(text[2]), EVENT_EXITED);
-	else if (!strcmp(verb, "comm") && words == 4)
-		comm(n[0], n[1], text[2], 0);
-	else if (!strcmp(verb, "exec") && words == 4)
-		comm(n[0], n[1], text[2], EVENT_COMM_EXEC);
-	else if (!strcmp(verb, "map") && words == 4)
-		map(n[0], strtoull(text[1], NULL, 16), 0x1000, 0, text[2], 0);
-	else
-		fail_msg("no event: %s", item);
+	else if (!strcmp(verb, "sample") && w->count >= 4)
+		play_sample(w);
+	else if (!strcmp(verb, "cpu") && w->count >= 4)
+		thread_cpu(story_number(w, 1), story_number(w, 2), ms_of(w->word[3]),
+			   story_flags(w));
+	else if (!strcmp(verb, "memory") && w->count >= 3)
+		memory(story_number(w, 1), story_number(w, 2), story_flags(w));
+	else if (!strcmp(verb, "facts") && w->count >= 4)
+		play_facts(w);
+	else if (!strcmp(verb, "meta") && w->count == 3)
+		assert_int_equal(ev.h.meta(ev.h.context, w->word[1], w->word[2]), 0);
+	else if (!strcmp(verb, "in"))
+		ev.sample_flags = story_flags(w);
+	else if (!strcmp(verb, "begin"))
+		start_sampling();
+	else if (!strcmp(verb, "window"))
+		next_window();
+	else if (!strcmp(verb, "stop"))
+		stop();
+	else if (*verb != '(' && !play_life(verb, w))
+		fail_msg("no event: %s", verb);
 }
 
 /*
- * Events in their order: "+MS" time passes, "fork PPID PTID PID TID", "exit PID TID", "sample PID TID CPU" at a place of the
- * program, "cpu PID TID CPU", "last PID TID CPU" of a thread that ends, "comm PID TID NAME", "exec PID TID NAME",
- * "map PID START PATH". CPU time is in ms.
+ * Events in their order, between commas or lines. Times and CPU times are in ms, addresses hexadecimal.
+ *   +MS                              time passes
+ *   process PID START NAME [unrequested] [kernel], thread PID TID START CPU NAME
+ *   fork PPID PTID PID TID, exit PID TID, exec PID TID NAME, comm PID TID NAME [from-proc]
+ *   map PID START PATH [size=] [offset=] [from-proc] [left], read PID      all mappings of it were read
+ *   sample PID TID CPU [FRAME...]    see story_frame(); at a place of prog, or "none"
+ *   cpu PID TID CPU [exited] [baseline], memory PID BYTES [recorder], cgroup PID PATH
+ *   facts PID AGO STATE KEY=VALUE... read so many ns ago
+ *   meta KEY VALUE, in [softirq] [hardirq] [guest] for the next samples, begin, window, stop, (a remark)
  */
+static inline void play_with(void (*play_item)(const struct story_words *w), const char *story)
+{
+	char copy[2048], *rest = copy;
+
+	snprintf(copy, sizeof(copy), "%s", story);
+	for (char *item, *at; (item = strtok_r(rest, ",\n", &rest));) {
+		struct story_words w = {.word = {[0 ... 15] = ""}};
+
+		for (; w.count < 16 && (at = strtok_r(item, " ", &item)); w.count++)
+			w.word[w.count] = at;
+		if (w.count)
+			play_item(&w);
+	}
+}
+
 static inline void play(const char *story)
 {
-	each_item (at, story)
-		play_item(at);
+	play_with(play_words, story);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

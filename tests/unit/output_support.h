@@ -22,7 +22,6 @@ static char directory[] = "/tmp/sysprof-test-io-XXXXXX";
 
 static inline int enter_directory(void **state)
 {
-	(void)state;
 	strcpy(directory + strlen(directory) - 6, "XXXXXX");
 	if (!mkdtemp(directory))
 		return -1;
@@ -33,7 +32,6 @@ static inline int leave_directory(void **state)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
 	return chdir("/") || system(command);
 }

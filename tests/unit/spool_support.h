@@ -171,7 +171,6 @@ static inline int fresh_directory(void **state)
 {
 	static int count;
 
-	(void)state;
 	snprintf(directory, sizeof(directory), "%s/spool.%d", scratch, count++);
 	return 0;
 }

@@ -28,7 +28,6 @@ static const enum budget_part PART_OF[BUDGET_STEP_COUNT] = {
 
 static int tear_down(void **state)
 {
-	(void)state;
 	budget__free(run.budget);
 	run.budget = NULL;
 	return 0;

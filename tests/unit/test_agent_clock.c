@@ -112,13 +112,11 @@ static char directory[] = "/tmp/start-log-XXXXXX";
 
 static int make_directory(void **state)
 {
-	(void)state;
 	return mkdtemp(directory) ? 0 : -1;
 }
 
 static int remove_directory(void **state)
 {
-	(void)state;
 	(void)start_log__end(directory);
 	return rmdir(directory);
 }

@@ -17,9 +17,13 @@
 #define PATIENCE_MS 60000
 #define METRICS	    "# HELP a b\n# TYPE a gauge\na 1\n"
 
+/* Of the running test: the endpoint, and what was received last. */
+static struct endpoint *e;
+static char buffer[4096];
+
 /* ---- a client -------------------------------------------------------------------------------- */
 
-static int connect_to(const struct endpoint *e)
+static int connect_to_it(void)
 {
 	const char *address = endpoint__address(e);
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -45,15 +49,15 @@ static void say(int fd, const char *text)
 }
 
 /* What comes until the server closes, within PATIENCE_MS. Its status; 0: nothing that is one. */
-static int receive(int fd, char *buffer, size_t size)
+static int receive(int fd)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	size_t used = 0;
 	int status = 0;
 	ssize_t got;
 
-	while (used < size - 1 && poll(&poll_fd, 1, PATIENCE_MS) == 1 &&
-	       (got = recv(fd, buffer + used, size - 1 - used, 0)) > 0)
+	while (used < sizeof(buffer) - 1 && poll(&poll_fd, 1, PATIENCE_MS) == 1 &&
+	       (got = recv(fd, buffer + used, sizeof(buffer) - 1 - used, 0)) > 0)
 		used += (size_t)got;
 	buffer[used] = '\0';
 	close(fd);
@@ -62,10 +66,10 @@ static int receive(int fd, char *buffer, size_t size)
 	return status;
 }
 
-static int begin(const struct endpoint *e, const char *path)
+static int begin(const char *path)
 {
 	char request[8192];
-	int fd = connect_to(e);
+	int fd = connect_to_it();
 
 	snprintf(request, sizeof(request),
 		 "GET %s HTTP/1.1\r\nHost: localhost:%s\r\nConnection: close\r\n\r\n", path,
@@ -74,29 +78,41 @@ static int begin(const struct endpoint *e, const char *path)
 	return fd;
 }
 
-static int get(const struct endpoint *e, const char *path, char *buffer, size_t size)
+static int get(const char *path)
 {
-	return receive(begin(e, path), buffer, size);
+	return receive(begin(path));
 }
 
-static struct endpoint *start_with(struct endpoint_options options)
+static void start_with(struct endpoint_options options)
 {
-	struct endpoint *e = NULL;
 	struct failure failure = {};
 
 	if (!options.address)
 		options.address = "127.0.0.1:0";
 	if (endpoint__new(&options, &e, &failure))
 		fail_msg("%s", failure.what);
-	return e;
 }
 
-static struct endpoint *start(void)
+static int start(void **state)
 {
-	return start_with((struct endpoint_options){});
+	start_with((struct endpoint_options){});
+	return 0;
 }
 
-static void publish(struct endpoint *e, const char *illness)
+static int end(void **state)
+{
+	endpoint__free(e);
+	e = NULL;
+	return 0;
+}
+
+static void restart_with(struct endpoint_options options)
+{
+	end(NULL);
+	start_with(options);
+}
+
+static void publish(const char *illness)
 {
 	assert_int_equal(endpoint__publish(e, strdup(METRICS), strlen(METRICS), illness), 0);
 }
@@ -105,43 +121,36 @@ static void publish(struct endpoint *e, const char *illness)
 
 TEST(metrics_and_health_are_those_published_last)
 {
-	struct endpoint *e = start();
-	char buffer[4096];
-
-	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 503);
-	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
-	publish(e, NULL);
-	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+	assert_int_equal(get("/metrics"), 503);
+	assert_int_equal(get("/healthz"), 200);
+	publish(NULL);
+	assert_int_equal(get("/metrics"), 200);
 	assert_non_null(strstr(buffer, "\r\n\r\n" METRICS));
 	assert_non_null(strstr(buffer, "text/plain; version=0.0.4; charset=utf-8\r\n"));
-	publish(e, "nothing was sent\nfor three windows\x1b");
-	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 503);
+	publish("nothing was sent\nfor three windows\x1b");
+	assert_int_equal(get("/healthz"), 503);
 	assert_non_null(strstr(buffer, "\r\n\r\nnothing was sent\\x0afor three windows\\x1b\n"));
-	publish(e, NULL);
-	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
-	assert_int_equal(get(e, "/", buffer, sizeof(buffer)), 404);
-	assert_int_equal(get(e, "/metrics/", buffer, sizeof(buffer)), 404);
-	endpoint__free(e);
+	publish(NULL);
+	assert_int_equal(get("/healthz"), 200);
+	assert_int_equal(get("/"), 404);
+	assert_int_equal(get("/metrics/"), 404);
 	endpoint__free(NULL);
 }
 
 TEST(health_fails_if_the_collector_is_stuck)
 {
-	struct endpoint *e = start_with((struct endpoint_options){.stuck_after = 300000000});
-	char buffer[4096];
+	restart_with((struct endpoint_options){.stuck_after = 300000000});
 
 	usleep(500000);
-	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 503);
+	assert_int_equal(get("/healthz"), 503);
 	assert_non_null(strstr(buffer, "the collector is stuck"));
 	/* what was measured last is there all the same */
-	publish(e, NULL);
-	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
-	endpoint__free(e);
+	publish(NULL);
+	assert_int_equal(get("/metrics"), 200);
 	/* one that publishes is not stuck */
-	e = start_with((struct endpoint_options){.stuck_after = 60000000000});
-	publish(e, NULL);
-	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
-	endpoint__free(e);
+	restart_with((struct endpoint_options){.stuck_after = 60000000000});
+	publish(NULL);
+	assert_int_equal(get("/healthz"), 200);
 }
 
 static atomic_uint errors_said;
@@ -154,13 +163,13 @@ static void count_error(const char *text)
 /* The server's poll() fails for a while: that is logged once, and then the endpoint goes on. */
 TEST(a_poll_error_is_logged_once_and_serving_continues)
 {
-	struct endpoint *e = start_with((struct endpoint_options){.say = count_error});
 	struct rlimit before, few;
-	char buffer[4096];
-	int fd = connect_to(e);
+	int fd;
 
-	publish(e, NULL);
-	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
+	restart_with((struct endpoint_options){.say = count_error});
+	fd = connect_to_it();
+	publish(NULL);
+	assert_int_equal(get("/healthz"), 200);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max}; /* it polls four */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -170,8 +179,7 @@ TEST(a_poll_error_is_logged_once_and_serving_continues)
 	usleep(1500000); /* another try, which fails as well */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(errors_said, 1);
-	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
-	endpoint__free(e);
+	assert_int_equal(get("/healthz"), 200);
 	close(fd);
 }
 
@@ -203,7 +211,7 @@ TEST(health_fails_after_three_windows_that_reached_no_sink)
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-static struct endpoint_request await_request(struct endpoint *e)
+static struct endpoint_request await_request(void)
 {
 	struct pollfd fd = {.fd = endpoint__fd(e), .events = POLLIN};
 	struct endpoint_request request;
@@ -217,38 +225,35 @@ static struct endpoint_request await_request(struct endpoint *e)
 
 TEST(profile_requests_are_served_one_at_a_time)
 {
-	struct endpoint *e = start();
 	struct endpoint_request request, none;
-	char buffer[4096];
 	int fd;
 
 	assert_false(endpoint__take_request(e, &none));
-	fd = begin(e, "/debug/pprof/profile?seconds=7&pid=4711");
-	request = await_request(e);
+	fd = begin("/debug/pprof/profile?seconds=7&pid=4711");
+	request = await_request();
 	assert_int_equal(request.seconds, 7);
 	assert_int_equal(request.pid, 4711);
 	assert_string_equal(request.service, "");
 	/* one at a time; the rest goes on */
-	assert_int_equal(get(e, "/debug/pprof/profile", buffer, sizeof(buffer)), 503);
+	assert_int_equal(get("/debug/pprof/profile"), 503);
 	assert_non_null(strstr(buffer, "Retry-After: 10\r\n"));
-	publish(e, NULL);
-	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+	publish(NULL);
+	assert_int_equal(get("/metrics"), 200);
 	endpoint__grant(e, request.id, memcpy(malloc(5), "a\0b\0c", 5), 5);
-	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(fd), 200);
 	assert_non_null(strstr(buffer, "application/octet-stream"));
 	assert_non_null(strstr(buffer, "Content-Length: 5\r\n"));
 	assert_memory_equal(strstr(buffer, "\r\n\r\n") + 4, "a\0b\0c", 5);
 	assert_false(endpoint__is_wanted(e, request.id));
 
-	fd = begin(e, "/debug/pprof/profile?service=a%20shop%2Fcart");
-	request = await_request(e);
+	fd = begin("/debug/pprof/profile?service=a%20shop%2Fcart");
+	request = await_request();
 	assert_int_equal(request.seconds, 30);
 	assert_string_equal(request.service, "a shop/cart");
 	endpoint__refuse(e, request.id + 1, 404, "another's");
 	endpoint__refuse(e, request.id, 404, "no such service");
-	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 404);
+	assert_int_equal(receive(fd), 404);
 	assert_non_null(strstr(buffer, "\r\n\r\nno such service\n"));
-	endpoint__free(e);
 }
 
 TEST(an_invalid_profile_query_is_a_bad_request)
@@ -260,51 +265,47 @@ TEST(an_invalid_profile_query_is_a_bad_request)
 		"service=%ff",	  "service=a%0ab",   "pid=0%00",
 		"seconds=5%205",  "service=%c0%af",  "seconds=99999999999999999999",
 	};
-	struct endpoint *e = start();
 	struct endpoint_request request;
-	char buffer[4096], path[6000], name[3000];
+	char path[6000], name[3000];
 
 	for (size_t i = 0; i < sizeof(QUERIES) / sizeof(*QUERIES); i++) {
 		snprintf(path, sizeof(path), "/debug/pprof/profile?%s", QUERIES[i]);
-		if (get(e, path, buffer, sizeof(buffer)) != 400)
+		if (get(path) != 400)
 			fail_msg("%s: %s", QUERIES[i], buffer);
 	}
 	memset(name, 'a', sizeof(name));
 	name[AGENT_LABEL_VALUE_MAX + 1] = '\0';
 	snprintf(path, sizeof(path), "/debug/pprof/profile?service=%s", name);
-	assert_int_equal(get(e, path, buffer, sizeof(buffer)), 400);
+	assert_int_equal(get(path), 400);
 	assert_false(endpoint__take_request(e, &request));
-	endpoint__free(e);
 }
 
 /* A client that closes frees the place for the next one; its answer is dropped. */
 TEST(a_client_that_disconnects_frees_the_profile_slot)
 {
-	struct endpoint *e = start();
 	struct endpoint_request request;
-	char buffer[4096];
 	uint64_t until = monotonic_ns() + PATIENCE_MS * 1000000ull;
 	int fd;
 
 	for (int i = 0; i < 3; i++) {
-		fd = begin(e, "/debug/pprof/profile?seconds=500");
-		request = await_request(e);
+		fd = begin("/debug/pprof/profile?seconds=500");
+		request = await_request();
 		close(fd);
 		while (endpoint__is_wanted(e, request.id) && monotonic_ns() < until)
 			usleep(10000);
 		assert_false(endpoint__is_wanted(e, request.id));
 		endpoint__grant(e, request.id, strdup("late"), 4);
 	}
-	fd = begin(e, "/debug/pprof/profile");
-	request = await_request(e);
+	fd = begin("/debug/pprof/profile");
+	request = await_request();
 	endpoint__grant(e, request.id, strdup("mine"), 4);
-	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(fd), 200);
 	assert_non_null(strstr(buffer, "\r\n\r\nmine"));
 	/* a client that waits at the end gets an answer */
-	fd = begin(e, "/debug/pprof/profile");
-	await_request(e);
-	endpoint__free(e);
-	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 503);
+	fd = begin("/debug/pprof/profile");
+	await_request();
+	end(NULL);
+	assert_int_equal(receive(fd), 503);
 }
 
 /* ---- nonsense and crowds --------------------------------------------------------------------- */
@@ -323,55 +324,49 @@ TEST(malformed_and_foreign_requests_get_no_metrics)
 		"GET /../../etc/passwd HTTP/1.1\r\nConnection: close\r\n\r\n",
 		"GET /metrics HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
 	};
-	struct endpoint *e = start();
-	char buffer[4096];
 
-	publish(e, NULL);
+	publish(NULL);
 	memset(huge, 'A', sizeof(huge) - 1);
 	for (int round = 0; round < 10; round++) {
 		for (size_t i = 0; i < sizeof(NONSENSE) / sizeof(*NONSENSE); i++) {
-			int fd = connect_to(e), status;
+			int fd = connect_to_it(), status;
 
 			say(fd, NONSENSE[i]);
 			shutdown(fd, SHUT_WR);
-			status = receive(fd, buffer, sizeof(buffer));
+			status = receive(fd);
 			if (status == 200)
 				fail_msg("%s: %s", NONSENSE[i], buffer);
 			assert_null(strstr(buffer, "a 1\n"));
 		}
 		{
-			int fd = connect_to(e); /* TLS: a line that does not end */
+			int fd = connect_to_it(); /* TLS: a line that does not end */
 
 			say(fd, "\x16\x03\x01\x02\x01\xfc\x03\x03");
 			close(fd);
 		}
 		/* a header that never ends: closed before all of it is taken */
 		for (int kind = 0; kind < 2; kind++) {
-			int fd = connect_to(e);
+			int fd = connect_to_it();
 
 			say(fd, kind ? "GET /metrics HTTP/1.1\r\nX: " : "GET /");
 			send(fd, huge, sizeof(huge) - 1, MSG_NOSIGNAL);
-			assert_int_not_equal(receive(fd, buffer, sizeof(buffer)), 200);
+			assert_int_not_equal(receive(fd), 200);
 		}
-		assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+		assert_int_equal(get("/metrics"), 200);
 	}
-	endpoint__free(e);
 }
 
 /* A client that does not finish its request is dropped, and delays no other one. */
 TEST(an_unfinished_request_is_dropped_and_delays_no_other)
 {
-	struct endpoint *e = start();
-	char buffer[4096];
-	int empty = connect_to(e), half = connect_to(e);
+	int empty = connect_to_it(), half = connect_to_it();
 
-	publish(e, NULL);
+	publish(NULL);
 	say(empty, "\r\n\r\n");
 	say(half, "GET /metrics HTTP/1.1\r\nHo");
-	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
-	assert_int_equal(receive(empty, buffer, sizeof(buffer)), 0);
-	assert_int_not_equal(receive(half, buffer, sizeof(buffer)), 200);
-	endpoint__free(e);
+	assert_int_equal(get("/metrics"), 200);
+	assert_int_equal(receive(empty), 0);
+	assert_int_not_equal(receive(half), 200);
 }
 
 /* Ten thousand clients come, each silent or slow; requests are answered all the same. */
@@ -379,31 +374,28 @@ TEST(requests_are_answered_among_a_crowd_of_silent_clients)
 {
 	enum { CROWD = 10000, HELD = 300 };
 	static int held[HELD];
-	struct endpoint *e = start();
 	struct endpoint_request request;
-	char buffer[4096];
 	int waiting;
 
-	publish(e, NULL);
-	waiting = begin(e, "/debug/pprof/profile?seconds=600");
-	request = await_request(e);
+	publish(NULL);
+	waiting = begin("/debug/pprof/profile?seconds=600");
+	request = await_request();
 	for (int i = 0; i < CROWD; i++) {
 		if (i >= HELD)
 			close(held[i % HELD]);
-		held[i % HELD] = connect_to(e);
+		held[i % HELD] = connect_to_it();
 		if (i % 3)
 			send(held[i % HELD], "GET /metr", i % 9, MSG_NOSIGNAL);
 		if (i % 500 == 499)
-			assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+			assert_int_equal(get("/metrics"), 200);
 	}
-	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
+	assert_int_equal(get("/healthz"), 200);
 	/* the client that waits for a profile was not disturbed */
 	assert_true(endpoint__is_wanted(e, request.id));
 	endpoint__grant(e, request.id, strdup("mine"), 4);
-	assert_int_equal(receive(waiting, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(waiting), 200);
 	for (int i = 0; i < HELD; i++)
 		close(held[i]);
-	endpoint__free(e);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -412,27 +404,26 @@ TEST(only_a_dead_unix_socket_is_replaced)
 {
 	char directory[] = "/tmp/endpoint-XXXXXX", path[64], address[80];
 	struct endpoint_options options = {.address = address};
-	struct endpoint *e, *second = NULL;
+	struct endpoint *second = NULL;
 	struct failure failure = {};
 	struct stat file;
-	char buffer[4096];
 	int fd;
 
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/agent.sock", directory);
 	snprintf(address, sizeof(address), "unix:%s", path);
-	e = start_with(options);
+	restart_with(options);
 	assert_string_equal(endpoint__address(e), address);
-	publish(e, NULL);
+	publish(NULL);
 	assert_int_equal(stat(path, &file), 0);
 	assert_int_equal(file.st_mode & 07777, 0660);
-	fd = connect_to(e);
+	fd = connect_to_it();
 	say(fd, "GET /metrics HTTP/1.1\r\nHost: any.name\r\nConnection: close\r\n\r\n");
-	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(fd), 200);
 	/* a living one is not replaced */
 	assert_int_equal(endpoint__new(&options, &second, &failure), -EADDRINUSE);
 	assert_non_null(strstr(failure.what, path));
-	endpoint__free(e);
+	end(NULL);
 	assert_int_equal(access(path, F_OK), -1);
 	/* a dead one is */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -444,7 +435,8 @@ TEST(only_a_dead_unix_socket_is_replaced)
 	}
 	close(fd);
 	assert_int_equal(access(path, F_OK), 0);
-	endpoint__free(start_with(options));
+	restart_with(options);
+	end(NULL);
 	/* what is no socket stays */
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	close(fd);
@@ -473,22 +465,22 @@ TEST(malformed_addresses_are_refused_with_a_remedy)
 		"unix:/0123456789012345678901234567890123456789012345678901234567890123456789"
 		"0123456789012345678901234567890123456789",
 	};
-	struct endpoint *e;
-	char buffer[4096];
+	struct endpoint *refused;
 	int fd;
 
 	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
 		const struct endpoint_options options = {.address = WRONG[i]};
 		struct failure failure = {};
 
-		assert_int_equal(endpoint__new(&options, &e, &failure), -EINVAL);
+		assert_int_equal(endpoint__new(&options, &refused, &failure), -EINVAL);
 		assert_true(*failure.what && *failure.remedy);
 	}
 	/* one that everybody can reach has any name */
-	e = start_with((struct endpoint_options){.address = "0.0.0.0:0"});
-	publish(e, NULL);
-	fd = connect_to(e);
+	restart_with((struct endpoint_options){.address = "0.0.0.0:0"});
+	publish(NULL);
+	fd = connect_to_it();
 	say(fd, "GET /metrics HTTP/1.1\r\nHost: node-7:9090\r\nConnection: close\r\n\r\n");
-	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
-	endpoint__free(e);
+	assert_int_equal(receive(fd), 200);
 }
+
+EACH_TEST_WITH(start, end);

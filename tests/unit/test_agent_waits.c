@@ -99,7 +99,6 @@ static int take_part(const struct series_part *part, struct bytes *made)
 {
 	struct series_part *kept = &series.data[series.count++];
 
-	(void)made;
 	assert_in_range(series.count, 1, 4);
 	*kept = *part;
 	kept->pprof = (struct bytes){};
@@ -108,14 +107,11 @@ static int take_part(const struct series_part *part, struct bytes *made)
 
 static int add_nothing(struct series_request *request, const struct bytes *made)
 {
-	(void)request;
-	(void)made;
 	return 0;
 }
 
 static int seal_nothing(struct series_request *request)
 {
-	(void)request;
 	return 0;
 }
 

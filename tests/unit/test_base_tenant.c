@@ -19,7 +19,6 @@ static void write_text(const char *path, const char *text)
 
 static int make_tree(void **state)
 {
-	(void)state;
 	if (!mkdtemp(directory) || chdir(directory))
 		return -1;
 	mkdir("root", 0700);
@@ -35,7 +34,6 @@ static int remove_tree(void **state)
 {
 	char command[128];
 
-	(void)state;
 	close(root_fd);
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
 	return chdir("/") || system(command);

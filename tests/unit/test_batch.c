@@ -277,13 +277,11 @@ TEST(symbols_only_gives_names_without_lines)
 
 static int refuse(void *context, size_t index, const struct symbol_result *result)
 {
-	(void)context, (void)index, (void)result;
 	return -ENOSPC;
 }
 
 static int refuse_end(void *context, const struct symbolizer_job *job)
 {
-	(void)context, (void)job;
 	return -EDQUOT;
 }
 

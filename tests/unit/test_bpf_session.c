@@ -40,7 +40,6 @@ static struct bpf_session_options options;
 
 static int set_up(void **state)
 {
-	(void)state;
 	options = (struct bpf_session_options){
 		.target = {.mode = TARGET_PROCESSES, .inherit = true},
 		.hz = HZ,
@@ -53,7 +52,6 @@ static int set_up(void **state)
 
 static int close_recording(void **state)
 {
-	(void)state;
 	if (r)
 		bpf_session__free(r->session);
 	free(r);
@@ -63,7 +61,6 @@ static int close_recording(void **state)
 
 static int take(void *context, struct event_header *event)
 {
-	(void)context;
 	assert_true(event->type < 64);
 	r->events[event->type]++;
 	if (event->type == EVENT_THREAD_CPU)

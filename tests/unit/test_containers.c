@@ -37,7 +37,6 @@ static void write_text(const char *path, const char *format, ...)
 
 static int set_up(void **state)
 {
-	(void)state;
 	if (make_scratch())
 		return -1;
 	return containers__new(scratch, &containers);
@@ -45,7 +44,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	containers__free(containers);
 	return remove_scratch();
 }

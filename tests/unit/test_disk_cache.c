@@ -17,7 +17,6 @@
 /* On a disk, which /tmp may not be. */
 static int make_directory(void **state)
 {
-	(void)state;
 	snprintf(scratch, sizeof(scratch), "/var/tmp/disk-cache-XXXXXX");
 	return mkdtemp(scratch) ? 0 : -1;
 }

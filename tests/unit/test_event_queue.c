@@ -51,7 +51,6 @@ static int settle(void *context, const struct event_header **event)
 	static struct sample_event other;
 	const struct sample_event *sample = (const struct sample_event *)*event;
 
-	(void)context;
 	if (sample->header.type != EVENT_SAMPLE)
 		return 0;
 	out.requested++;
@@ -70,7 +69,6 @@ static int settle(void *context, const struct event_header **event)
 
 static int take(void *context, const struct event_header *event)
 {
-	(void)context;
 	if (event->time < out.last_time)
 		out.ordered = false;
 	out.last_time = event->time;
@@ -92,7 +90,6 @@ static int take(void *context, const struct event_header *event)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	vec_free(&out.numbers);
 	vec_free(&out.lost);
 	event_queue__free(q);
@@ -101,7 +98,6 @@ static int tear_down(void **state)
 
 static int set_up(void **state)
 {
-	(void)state;
 	q = event_queue__new(0);
 	out = (struct output){.ordered = true};
 	return 0;

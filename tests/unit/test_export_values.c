@@ -339,7 +339,6 @@ static void pprof(FILE *out, char *input)
 	char *bytes = export_bytes(&pprof_exporter, profile, NULL, &size);
 	Pprof__Profile *p = pprof__profile__unpack(NULL, size, (const uint8_t *)bytes);
 
-	(void)input;
 	free(bytes);
 	assert_non_null(p);
 	if (strstr(input, "samples"))

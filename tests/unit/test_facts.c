@@ -243,7 +243,6 @@ static int receive(void *context, struct event_header *event)
 {
 	struct facts_event *copy;
 
-	(void)context;
 	assert_int_equal(event_check(event, event->size), 0);
 	if (event->type == EVENT_CGROUP) {
 		received.cgroups++;
@@ -357,7 +356,6 @@ static void given_part(void)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	if (!pool)
 		return 0;
 	helper_pool__free(pool);

@@ -34,7 +34,6 @@ static void define(FILE *out, char *input)
 {
 	size_t i = 0;
 
-	(void)out;
 	while (*definitions[i].name)
 		assert_true(++i < COUNT(definitions) - 1);
 	snprintf(definitions[i].name, sizeof(definitions->name), "%s", strsep(&input, "="));

@@ -8,7 +8,6 @@ static char tables[2000];
 
 static void keep_tables(FILE *out, char *input)
 {
-	(void)out;
 	snprintf(tables, sizeof(tables), "%s", input);
 }
 

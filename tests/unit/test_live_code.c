@@ -163,7 +163,6 @@ static int count_event(void *context, struct event_header *event)
 {
 	const struct code_function_event *f = (const struct code_function_event *)event;
 
-	(void)context;
 	live.time = event->time;
 	live.functions += event->type == EVENT_CODE_FUNCTION;
 	live.chains += event->type == EVENT_CODE_CHAIN;
@@ -173,7 +172,6 @@ static int count_event(void *context, struct event_header *event)
 
 static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *info)
 {
-	(void)context;
 	assert_int_equal(tgid, getpid());
 	live.has = info ? info->has : 0;
 	return 0;
@@ -182,7 +180,6 @@ static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *
 /* tasks_options.released. */
 static int end_program(void *context, struct task *task, enum task_end how)
 {
-	(void)context;
 	return how == TASK_EXECED ? live.code.execed(live.code.object, task)
 				  : live.code.exited(live.code.object, task);
 }
@@ -246,7 +243,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	end();
 	return 0;
 }

@@ -12,13 +12,11 @@ static struct message_buffer buffer;
 
 static int open_ends(void **state)
 {
-	(void)state;
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
 }
 
 static int close_ends(void **state)
 {
-	(void)state;
 	close(ends[0]);
 	return close(ends[1]);
 }

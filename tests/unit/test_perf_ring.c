@@ -15,7 +15,6 @@ static int forge(void **state)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 
-	(void)state;
 	ring = (struct perf_ring){.data_size = DATA_SIZE};
 	ring.page = mmap(NULL, page + DATA_SIZE, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -26,7 +25,6 @@ static int forge(void **state)
 
 static int unforge(void **state)
 {
-	(void)state;
 	perf_ring__unmap(&ring);
 	return 0;
 }
@@ -166,7 +164,6 @@ static struct {
 
 static int catch (void *context, struct event_header *event)
 {
-	(void)context;
 	assert_true(event->size <= sizeof(caught.event));
 	assert_int_equal(event->size % EVENT_ALIGN, 0);
 	memcpy(&caught.event, event, event->size);

@@ -84,14 +84,12 @@ static struct reported reported;
 
 static int set_up(void **state)
 {
-	(void)state;
 	assert_int_equal(proc_snapshot__new(&s), 0);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	reported_fini(&reported);
 	proc_snapshot__free(s);
 	return 0;
@@ -250,7 +248,6 @@ static pid_t helper_tid;
 
 static void *helper_thread(void *context)
 {
-	(void)context;
 	helper_tid = syscall(SYS_gettid);
 	prctl(PR_SET_NAME, "a)\n(\xff S 1 2 3");
 	pthread_barrier_wait(&barrier);

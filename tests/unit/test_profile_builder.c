@@ -10,14 +10,12 @@ static struct profile_builder *b;
 
 static int set_up(void **state)
 {
-	(void)state;
 	b = profile_builder__new();
 	return b ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	profile_builder__free(b);
 	return 0;
 }

@@ -239,7 +239,6 @@ static void begin_claims(enum quota_thing thing, unsigned int quarters)
 /* Users have a thousand processes each. */
 static uint32_t user_of(void *context, uint32_t pid)
 {
-	(void)context;
 	users_found++;
 	return pid / 1000;
 }
@@ -364,7 +363,6 @@ TEST(large_publications_leave_room_for_small_ones)
 
 static uint32_t user_itself(void *context, uint32_t pid)
 {
-	(void)pid;
 	return *(uint32_t *)context;
 }
 

@@ -1,17 +1,198 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Samples, mappings, CPU time and symbols through the recorder.
+ * Samples, mappings, lives of processes, CPU time and symbols through the recorder: stories of events and their profiles as
+ * text in testdata/recorder.txt, and what is no story.
  */
 #include <math.h>
 
-#include "unit.h"
-
 #include "base/minmax.h"
 #include "models/profile_dump.h"
-
+#include "text_cases.h"
 #include "unit/event_story.h"
 #include "world/mapping_table.h"
 #include "world/process_table.h"
+
+/* ---- profiles of stories --------------------------------------------------------------------- */
+
+static double ms_since_start(uint64_t time)
+{
+	return ((double)time - S) / MS;
+}
+
+static void put_span(FILE *out, uint64_t start, uint64_t end)
+{
+	fprintf(out, " %.10g..", ms_since_start(start));
+	if (end)
+		fprintf(out, "%.10g", ms_since_start(end));
+}
+
+/* A place of the kernel as in a story: k100. */
+static void put_stack(FILE *out, const char *stack)
+{
+	static const char KERNEL[] = "[kernel]+0xffffffff81000";
+
+	for (const char *at; (at = strstr(stack, KERNEL)); stack = at + strlen(KERNEL))
+		fprintf(out, "%.*sk", (int)(at - stack), stack);
+	fputs(stack, out);
+}
+
+static void put_samples(FILE *out, const struct profile_thread *t)
+{
+	const struct profile_samples *samples = &t->samples[SAMPLE_CPU];
+
+	for (size_t i = 0; i < samples->count; i++) {
+		const char *comm = str(samples->comm[i]);
+
+		fprintf(out, "%s %.10g ", i ? "," : ":", (double)samples->weight[i] / MS);
+		put_stack(out, stack_text(t, i));
+		if (strcmp(comm, str(t->name)))
+			fprintf(out, " as %s", comm);
+		if (profile_samples__context(samples, i))
+			fprintf(out, " in %s",
+				sample_context_name(profile_samples__context(samples, i)));
+	}
+}
+
+static void put_thread(FILE *out, const struct profile_thread *t)
+{
+	for (size_t i = 0; i < t->rename_count; i++)
+		fprintf(out, " %s@%.10g", str(t->renames[i].name),
+			ms_since_start(t->renames[i].time));
+	put_samples(out, t);
+	if (t->cpu_tail)
+		fprintf(out, ", then %.10g", (double)t->cpu_tail / MS);
+	if (t->cpu_excess)
+		fprintf(out, ", %.10g too much", (double)t->cpu_excess / MS);
+}
+
+/* Of a process with a single thread, which is as the process is, there is nothing else to say. */
+static bool is_as_process(const struct profile_thread *t, const struct profile_process *p)
+{
+	return t->is_main && t->tid == p->pid && t->name.v == p->name.v && t->start == p->start &&
+	       t->end == p->end;
+}
+
+static void put_threads(FILE *out, const struct profile_process *p)
+{
+	bool first = true;
+
+	for (size_t i = 1; i < ev.p->thread_count; i++) {
+		const struct profile_thread *t = &ev.p->threads[i];
+
+		if (process_of(t) != p)
+			continue;
+		if (!first || !is_as_process(t, p)) {
+			fprintf(out, "\n  %u %s", t->tid, str(t->name));
+			put_span(out, t->start, t->end);
+			fputs(t->is_main ? " main" : "", out);
+		}
+		put_thread(out, t);
+		first = false;
+	}
+	fputs(first ? " no thread\n" : "\n", out);
+}
+
+static void put_process(FILE *out, const struct profile_process *p)
+{
+	static const char *const begins[] = {"", " forked", " execed"};
+
+	fprintf(out, "%u %s", p->pid, str(p->name));
+	put_span(out, p->start, p->end);
+	fprintf(out, "%s%s%s%s", begins[p->began], p->execs ? " execs" : "",
+		p->is_kernel ? " kernel" : "", p->is_target ? "" : " unrequested");
+	if (p->program.v)
+		fprintf(out, " %s", str(p->program));
+	if (p->cgroup.v)
+		fprintf(out, " group=%s", str(p->cgroup));
+	if (p->facts_state)
+		fprintf(out, " facts=%d", p->facts_state);
+	for (uint32_t i = 0; i < p->fact_count; i++)
+		fprintf(out, " %s=%s", str(ev.p->facts[p->first_fact + i].key),
+			str(ev.p->facts[p->first_fact + i].value));
+	put_threads(out, p);
+}
+
+static void put_memory(FILE *out, const struct profile_memory *m)
+{
+	fprintf(out, "memory of %u %s%s:", m->pid, str(ev.p->processes[m->process.v].name),
+		m->is_recorder ? " recorder" : "");
+	for (size_t i = 0; i < m->count; i++)
+		fprintf(out, " %" PRIu64 "@%.10g", m->readings[i].bytes,
+			ms_since_start(m->readings[i].time));
+	fputc('\n', out);
+}
+
+static void put_profile(FILE *out, const struct profile *p)
+{
+	ev.p = p;
+	for (size_t i = 1; i < p->process_count; i++)
+		put_process(out, &p->processes[i]);
+	for (size_t i = 0; i < p->memory_count; i++)
+		put_memory(out, &p->memories[i]);
+	if (p->unmapped_frames)
+		fprintf(out, "unmapped %" PRIu64 "\n", p->unmapped_frames);
+}
+
+static void put_windows(FILE *out)
+{
+	for (size_t i = 0; i < ev.windows; i++) {
+		put_profile(out, ev.profiles[i]);
+		fprintf(out, "window\n");
+	}
+	put_profile(out, finish());
+	for (size_t i = 0; i < ev.rereads; i++)
+		fprintf(out, "%s%u", i ? " " : "to be read: ", ev.reread[i]);
+}
+
+/* Events alone. */
+static void run_events(FILE *out, char *story)
+{
+	set_up(NULL);
+	play(story);
+	put_windows(out);
+	tear_down(NULL);
+}
+
+/* With prog() before them. */
+static void run_story(FILE *out, char *story)
+{
+	set_up(NULL);
+	prog();
+	play(story);
+	put_windows(out);
+	tear_down(NULL);
+}
+
+/* The code that a story of prog() has sampled. */
+static void run_code(FILE *out, char *story)
+{
+	static const char *const kinds[] = {[DSO_FILE] = "file",
+					    [DSO_VDSO] = "vdso",
+					    [DSO_KERNEL] = "kernel",
+					    [DSO_JIT] = "jit",
+					    [DSO_UNKNOWN] = "unknown"};
+	static const char *const categories[] = {"other",   "user", "kernel",
+						 "library", "jit",  "idle"};
+
+	set_up(NULL);
+	prog();
+	play(story);
+	finish();
+	for (size_t i = 1; i < ev.p->location_count; i++) {
+		const struct profile_location *l = &ev.p->locations[i];
+		const struct profile_dso *d = &ev.p->dsos[l->dso.v];
+
+		fprintf(out, "%s+%" PRIx64 " %s %s %s%s%s\n", str(d->name), l->address,
+			str(d->path), kinds[d->kind], categories[l->category],
+			d->deleted ? " deleted" : "", l->process.v ? " of the process" : "");
+	}
+	tear_down(NULL);
+}
+
+static const struct text_verb verbs[] = {
+	{"story", run_story}, {"events", run_events}, {"code", run_code}, {}};
+
+TEXT_TABLE("recorder", verbs, NULL, NULL);
 
 /* ---- events that are no clock ---------------------------------------------------------------- */
 
@@ -94,173 +275,6 @@ STORY(events_of_phases_have_their_share)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-STORY(kernel_and_user_frames)
-{
-	prog();
-	map(10, 0x20000, 0x1000, 0, "/lib/libx.so.1 (deleted)", 0);
-	map(10, 0x30000, 0x1000, 0, "//anon", 0);
-	map(10, 0x40000, 0x1000, 0, "[vdso]", 0);
-	ev.now += MS;
-	/* a signal interrupted 0x10080, which is exact; others are return addresses */
-	sample(10, 10, 5 * S + MS, (uint64_t)0xffffffff81000100, (uint64_t)0xffffffff81000200,
-	       IP(0x40010), RET(0x20010), frame_pack(FRAME_AFTER_SIGNAL, 0x10080),
-	       frame_pack(FRAME_TABLE, 0x30040), frame_pack(FRAME_LEAF_PEEK, 0x10020), END);
-	ev.now += MS;
-	sample(10, 10, 5 * S + 2 * MS, (uint64_t)0xffffffff81000100, IP(0x40010), END);
-	ev.now += MS;
-	/* the same kernel address, now as the caller: not to be taken from the last sample */
-	sample(10, 10, 5 * S + 3 * MS, (uint64_t)0xffffffff81000300, (uint64_t)0xffffffff81000100,
-	       IP(0x40010), END);
-	finish();
-	expect_stack(thread_of(10, 0), 0,
-		     "prog+0x41f [anon]+0x3003f prog+0x480 libx.so.1+0xf [vdso]+0x10 "
-		     "[kernel]+0xffffffff810001ff [kernel]+0xffffffff81000100");
-	expect_stack(thread_of(10, 0), 1, "[vdso]+0x10 [kernel]+0xffffffff81000100");
-	expect_stack(thread_of(10, 0), 2,
-		     "[vdso]+0x10 [kernel]+0xffffffff810000ff [kernel]+0xffffffff81000300");
-	for (size_t i = 1; i < ev.p->location_count; i++) {
-		const struct profile_location *l = &ev.p->locations[i];
-		const struct profile_dso *d = &ev.p->dsos[l->dso.v];
-		static const enum profile_category wanted[] = {
-			[DSO_FILE] = CATEGORY_USER,
-			[DSO_VDSO] = CATEGORY_LIBRARY,
-			[DSO_KERNEL] = CATEGORY_KERNEL,
-			[DSO_JIT] = CATEGORY_JIT,
-		};
-
-		assert_int_equal(l->category, d->is_library ? CATEGORY_LIBRARY : wanted[d->kind]);
-		if (d->is_library) {
-			assert_true(d->deleted);
-			assert_string_equal(str(d->path), "/lib/libx.so.1");
-		}
-	}
-	assert_int_equal(ev.p->unmapped_frames, 0);
-}
-
-#define KERNEL(offset) (0xffffffff81000000 + (offset))
-
-/* The work of interrupts in a task, and on an idle CPU; the outer frames are the same each time. */
-static void work_of_interrupts(const char *softirq, const char *hardirq)
-{
-	static const uint16_t flags[] = {0, EVENT_IN_SOFTIRQ, EVENT_IN_HARDIRQ, 0, EVENT_IN_GUEST};
-	const char *const roots[] = {"", softirq, hardirq, "", ""};
-	static const enum sample_context contexts[] = {CONTEXT_NONE, CONTEXT_SOFTIRQ,
-						       CONTEXT_HARDIRQ, CONTEXT_NONE, CONTEXT_NONE};
-	const struct profile_samples *s;
-	char wanted[256];
-
-	report_process(0, 0, false, true, "[interrupts]");
-	thread(0, 0x400003, 0, 0, "NET_RX");
-	for (int i = 0; i < 5; i++) {
-		ev.now += MS;
-		ev.sample_flags = flags[i];
-		sample(10, 10, 5 * S + i * MS, KERNEL(0x10), KERNEL(0x21), IP(0x10010), END);
-	}
-	ev.sample_flags = EVENT_IN_SOFTIRQ;
-	for (int i = 1; i < 4; i++) {
-		ev.now += MS;
-		sample(0, 0x400003, i * MS, KERNEL(0x10), KERNEL(0x31), END);
-	}
-	finish();
-	s = &thread_of(10, 0)->samples[SAMPLE_CPU];
-	for (int i = 0; i < 5; i++) {
-		snprintf(wanted, sizeof(wanted),
-			 "%sprog+0x410 [kernel]+0xffffffff81000020 [kernel]+0xffffffff81000010%s",
-			 roots[i], i == 4 ? " [unknown]+0xfffffffffffffffb" : "");
-		expect_stack(thread_of(10, 0), i, wanted);
-		assert_int_equal(profile_samples__context(s, i), contexts[i]);
-	}
-	s = &thread_of(0x400003, 0)->samples[SAMPLE_CPU];
-	assert_int_equal(s->count, 3);
-	assert_int_equal(s->weight[1], MS);
-	assert_int_equal(profile_samples__context(s, 0), CONTEXT_SOFTIRQ);
-	assert_string_equal(str(thread_of(0x400003, 0)->name), "NET_RX");
-	assert_string_equal(str(process_of(thread_of(0x400003, 0))->name), "[interrupts]");
-	assert_int_equal(process_of(thread_of(0x400003, 0))->pid, 0);
-	assert_int_equal(ev.rereads, 0);
-}
-
-STORY(interrupts_are_labels)
-{
-	prog();
-	work_of_interrupts("", "");
-}
-
-STORY(interrupts_are_roots)
-{
-	prog();
-	assert_int_equal(ev.h.meta(ev.h.context, META_INTERRUPTS, "root"), 0);
-	work_of_interrupts("[unknown]+0xfffffffffffffffd ", "[unknown]+0xfffffffffffffffc ");
-}
-
-/* The call is the last thing in its mapping: the return address belongs to the next file. */
-STORY(return_address_at_a_boundary)
-{
-	prog();
-	map(10, 0x11000, 0x1000, 0, "/lib/next.so", 0);
-	ev.now += MS;
-	sample(10, 10, 5 * S + MS, IP(0x11000), RET(0x11000), END);
-	finish();
-	expect_stack(thread_of(10, 0), 0, "prog+0x13ff next.so+0x0");
-}
-
-/* One file too many: its code is not another file's, and what was there before is gone. */
-STORY(mappings_that_are_left)
-{
-	prog();
-	map(10, 0x20000, 0x1000, 0, "/lib/before.so", 0);
-	map(10, 0x20000, 0x1000, 0, "/lib/left.so", EVENT_LEFT);
-	map(10, 0x30000, 0x1000, 0, "/lib/other.so", EVENT_LEFT);
-	ev.now += MS;
-	sample(10, 10, 5 * S + MS, IP(0x20010), RET(0x30021), RET(0x10021), END);
-	finish();
-	expect_stack(thread_of(10, 0), 0, "prog+0x420 [unknown]+0x30020 [unknown]+0x20010");
-	assert_int_equal(ev.p->unmapped_frames, 0);
-	assert_int_equal(ev.rereads, 0);
-}
-
-/* What its parent has mapped is not known: it is read itself. */
-STORY(a_child_of_a_process_that_is_being_read)
-{
-	prog();
-	fork_(10, 10, 11, 11);
-	assert_int_equal(ev.rereads, 0);
-	process(20, 1 * S, true, "being-read");
-	fork_(20, 20, 21, 21);
-	assert_int_equal(ev.rereads, 1);
-	assert_int_equal(ev.reread[0], 21);
-	finish();
-}
-
-STORY(frames_without_mapping)
-{
-	const struct profile_location *l;
-
-	prog();
-	for (int i = 0; i < 2; i++) {
-		ev.now += MS;
-		sample(10, 10, 5 * S + MS, IP(0x10010), RET(0x99001), RET(0x10021), END);
-	}
-	assert_int_equal(ev.rereads, 2); /* once a sample */
-	assert_int_equal(ev.reread[0], 10);
-	/* the answer: now the same frames mean something */
-	map(10, 0x99000, 0x1000, 0, "/lib/late.so", EVENT_FROM_PROC);
-	map(10, 0x10000, 0x1000, 0x400, "/bin/prog", EVENT_FROM_PROC);
-	maps_read(10);
-	ev.now += MS;
-	sample(10, 10, 5 * S + MS, IP(0x10010), RET(0x99001), RET(0x10021), END);
-	finish();
-	assert_int_equal(ev.p->unmapped_frames, 2);
-	expect_stack(thread_of(10, 0), 1, "prog+0x420 [unknown]+0x99000 prog+0x410");
-	expect_stack(thread_of(10, 0), 2, "prog+0x420 late.so+0x0 prog+0x410");
-	l = &ev.p->locations
-		     [ev.p->stacks[ev.p->stacks[thread_of(10, 0)->samples[SAMPLE_CPU].stack[0].v]
-					   .parent.v]
-			      .location.v];
-	assert_int_equal(l->category, CATEGORY_OTHER);
-	assert_int_equal(l->process.v, thread_of(10, 0)->process.v);
-}
-
 STORY(no_frames_at_all)
 {
 	prog();
@@ -278,76 +292,7 @@ STORY(no_frames_at_all)
 	assert_int_equal(ev.p->stack_ends[STACK_END_DISABLED], 1);
 }
 
-STORY(run_time_code_by_name)
-{
-	static const struct {
-		const char *path;
-		enum dso_kind kind;
-	} cases[] = {
-		{"//anon", DSO_JIT},	  {"", DSO_JIT},
-		{"[heap]", DSO_JIT},	  {"[stack]", DSO_JIT},
-		{"[anon:v8]", DSO_JIT},	  {"/memfd:doublemapper (deleted)", DSO_JIT},
-		{"/dev/zero", DSO_JIT},	  {"anon_inode:[io_uring]", DSO_JIT},
-		{"/bin/tool", DSO_FILE},  {"/tmp/odd name\n.so", DSO_FILE},
-		{"[vsyscall]", DSO_FILE}, {"[vdso]", DSO_VDSO},
-	};
-
-	prog();
-	for (uint64_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		map(10, 0x20000, 0x1000, 0, cases[i].path, 0);
-		ev.now += MS;
-		sample(10, 10, 5 * S, IP(0x20010), END);
-	}
-	map(10, 0xffffffffff600000, 0x1000, 0, "[vsyscall]", 0);
-	ev.now += MS;
-	sample(10, 10, 5 * S, IP(0xffffffffff600010), END);
-	finish();
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct profile_thread *t = thread_of(10, 0);
-		const struct profile_location *l =
-			&ev.p->locations[ev.p->stacks[t->samples[SAMPLE_CPU].stack[i].v]
-						 .location.v];
-
-		assert_int_equal(ev.p->dsos[l->dso.v].kind, cases[i].kind);
-		assert_int_equal(l->address, cases[i].kind == DSO_JIT ? 0x20010 : 0x10);
-		assert_int_equal(l->process.v != 0, cases[i].kind == DSO_JIT);
-	}
-	expect_stack(thread_of(10, 0), sizeof(cases) / sizeof(*cases), "[vsyscall]+0x10");
-}
-
 /* ---- mappings -------------------------------------------------------------------------------- */
-
-STORY(dlopen_over_an_old_mapping)
-{
-	prog();
-	map(10, 0x20000, 0x3000, 0, "/lib/old.so", 0);
-	ev.now += MS;
-	sample(10, 10, 5 * S, IP(0x21010), RET(0x10020), END);
-	map(10, 0x21000, 0x1000, 0x5000, "/lib/new.so", 0);
-	ev.now += MS;
-	sample(10, 10, 5 * S, IP(0x21010), RET(0x10020), END);
-	ev.now += MS;
-	sample(10, 10, 5 * S, IP(0x22010), RET(0x10020), END);
-	finish();
-	expect_stack(thread_of(10, 0), 0, "prog+0x41f old.so+0x1010");
-	expect_stack(thread_of(10, 0), 1, "prog+0x41f new.so+0x5010");
-	expect_stack(thread_of(10, 0), 2, "prog+0x41f old.so+0x2010");
-}
-
-STORY(munmap_is_seen_by_a_reading)
-{
-	prog();
-	map(10, 0x20000, 0x1000, 0, "/lib/gone.so", 0);
-	ev.now += MS;
-	sample(10, 10, 5 * S, IP(0x20010), END);
-	map(10, 0x10000, 0x1000, 0x400, "/bin/prog", EVENT_FROM_PROC);
-	maps_read(10);
-	ev.now += MS;
-	sample(10, 10, 5 * S, IP(0x20010), END);
-	finish();
-	expect_stack(thread_of(10, 0), 0, "gone.so+0x10");
-	expect_stack(thread_of(10, 0), 1, "[unknown]+0x20010");
-}
 
 STORY(flips_of_a_jit_page_cost_nothing)
 {
@@ -397,137 +342,56 @@ STORY(too_many_mappings)
 	assert_int_equal(mapping_table__count(life->maps), 65536);
 }
 
-/* ---- CPU time -------------------------------------------------------------------------------- */
+/* ---- lives ----------------------------------------------------------------------------------- */
 
-STORY(cpu_deltas)
+STORY(children_of_a_fork_storm_are_recorded_if_sampled)
+{
+	prog();
+	for (uint32_t pid = 1000; pid < 101000; pid++) {
+		ev.now += MS;
+		fork_(10, 10, pid, pid);
+		if (pid % 10000 == 0) {
+			map(pid, 0x20000, 0x1000, 0, "/lib/own.so", 0);
+			sample(pid, pid, MS / 2, IP(0x20010), RET(0x10020), END);
+		}
+		exit_(pid, pid);
+	}
+	ev.now += MS;
+	sample(10, 10, 5 * S, IP(0x20010), RET(0x10020), END);
+	finish();
+	/* the ten that were sampled, and the parent */
+	assert_int_equal(ev.p->process_count, 1 + 11);
+	assert_int_equal(ev.p->thread_count, 1 + 11);
+	expect_stack(thread_of(20000, 0), 0, "prog+0x41f own.so+0x10");
+	assert_string_equal(str(process_of(thread_of(20000, 0))->name), "prog");
+	assert_int_equal(process_of(thread_of(20000, 0))->ppid, 10);
+	assert_true(process_of(thread_of(20000, 0))->is_target);
+	/* what a child maps is not its parent's */
+	expect_stack(thread_of(10, 0), 0, "prog+0x41f [unknown]+0x20010");
+}
+
+STORY(renames_are_kept_with_their_times)
 {
 	const struct profile_thread *t;
 
 	prog();
-	ev.now += MS;
-	fork_(10, 10, 10, 12);
-	ev.now += MS;
-	sample(10, 10, 5 * S + 2 * MS - 100, HERE);
-	sample(10, 12, 900, HERE);
-	ev.now += MS;
-	sample(10, 12, 800, HERE); /* so the one before was too large by 100 */
-	ev.now += MS;
-	sample(10, 12, 1000, HERE);
-	thread_cpu(10, 10, 5 * S + 3 * MS, 0); /* read meanwhile */
-	ev.now += MS;
-	sample(10, 10, 5 * S + 4 * MS, HERE);
-	thread_cpu(10, 10, 5 * S + 4 * MS + 50, 0);
-	thread_cpu(10, 12, 1001, 0);
-	stop();
+	sample(10, 10, 5 * S, HERE);
+	for (int i = 0; i < 1000; i++) {
+		ev.now += MS;
+		comm(10, 10, i % 2 ? "one" : "two", 0);
+		comm(10, 10, i % 2 ? "one" : "two", 0); /* nothing new */
+	}
 	finish();
 	t = thread_of(10, 0);
-	assert_int_equal(t->samples[SAMPLE_CPU].weight[0],
-			 2 * MS - 100); /* not what it used before */
-	assert_int_equal(t->samples[SAMPLE_CPU].weight[1], 2 * MS + 100);
-	assert_int_equal(t->cpu_tail, 50);
-	t = thread_of(12, 0);
-	assert_int_equal(t->samples[SAMPLE_CPU].weight[0], 800);
-	assert_int_equal(t->samples[SAMPLE_CPU].weight[1], 0);
-	assert_int_equal(t->samples[SAMPLE_CPU].weight[2], 200);
-	assert_int_equal(t->cpu_tail, 1);
-}
-
-STORY(cpu_before_the_start_does_not_count)
-{
-	process(10, S / 2, true, "prog");
-	thread(10, 10, S / 2, 5 * S, "prog");
-	map(10, 0x10000, 0x1000, 0x400, "/bin/prog", EVENT_FROM_PROC);
-	process(20, S / 2, true, "idler");
-	thread(20, 20, S / 2, 5 * S, "idler");
-	process(30, S / 2, true, "shell");
-	thread(30, 30, S / 2, 5 * S, "shell");
-	thread_cpu(10, 10, 6 * S, 0); /* later baselines */
-	thread_cpu(20, 20, 6 * S, 0);
-	ev.now += 100 * MS; /* it runs on while the rest of the system is read */
-	start_sampling();
-	ev.now += MS;
-	sample(10, 10, 6 * S + 101 * MS, HERE);
-	ev.now += MS;
-	/* an execve does not bring it back */
-	comm(10, 10, "tool", EVENT_COMM_EXEC);
-	sample(10, 10, 6 * S + 102 * MS, HERE);
-	/* nor one before the first sample */
-	comm(30, 30, "tool", EVENT_COMM_EXEC);
-	ev.now += MS;
-	sample(30, 30, 6 * S, HERE);
-	ev.now += 10 * MS;
-	sample(20, 20, 6 * S + 300, HERE);
-	finish();
-	assert_int_equal(cpu_of_tid(20), 300);
-	assert_int_equal(cpu_of_tid(30), 3 * MS);
-	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], MS);
-	assert_int_equal(cpu_of_tid(10), 2 * MS);
-}
-
-/* CPU time from intended pauses is in no sample, and in no tail. */
-STORY(cpu_from_a_new_baseline)
-{
-	const struct profile_thread *t;
-
-	prog();
-	ev.now += MS;
-	sample(10, 10, 5 * S + MS, HERE);
-	ev.now += 3 * S;
-	thread_cpu(10, 10, 7 * S, EVENT_BASELINE);
-	ev.now += 2 * MS;
-	sample(10, 10, 7 * S + 2 * MS, HERE);
-	thread_cpu(10, 10, 6 * S, EVENT_BASELINE); /* it does not go back */
-	ev.now += MS;
-	sample(10, 10, 7 * S + 3 * MS, HERE);
-	stop();
-	finish();
-	t = thread_of(10, 0);
-	assert_int_equal(t->samples[SAMPLE_CPU].weight[1], 2 * MS);
-	assert_int_equal(t->samples[SAMPLE_CPU].weight[2], MS);
-	assert_int_equal(t->cpu_tail, 0);
+	assert_int_equal(t->rename_count, 256);
+	for (size_t i = 0; i < t->rename_count; i++) {
+		assert_true(t->renames[i].time == S + (i + 1) * MS);
+		assert_string_equal(str(t->renames[i].name), i % 2 ? "one" : "two");
+	}
+	assert_string_equal(str(t->name), "one");
 }
 
 /* ---- the session ----------------------------------------------------------------------------- */
-
-STORY(an_empty_profile_has_its_threads)
-{
-	process(10, S / 2, true, "prog");
-	thread(10, 10, S / 2, 5 * S, "prog");
-	thread(10, 12, S / 2, 5 * S, "worker");
-	process(20, S / 2, false, "other");
-	thread(20, 20, S / 2, 5 * S, "other");
-	process(30, S / 2, true, "held");
-	thread(30, 30, S / 2, 0, "held");
-	start_sampling();
-	/* a command that was held: its life before does not count */
-	comm(30, 30, "command", EVENT_COMM_EXEC);
-	ev.now += S;
-	thread_cpu(10, 12, 5 * S + 9, 0);
-	stop();
-	finish();
-	assert_int_equal(ev.p->thread_count, 4);
-	assert_string_equal(str(thread_of(30, 0)->name), "command");
-	assert_string_equal(str(thread_of(12, 0)->name), "worker");
-	assert_int_equal(thread_of(12, 0)->cpu_tail, 9);
-	assert_int_equal(thread_of(12, 0)->samples[SAMPLE_CPU].count, 0);
-	assert_int_equal(ev.p->start, S);
-	assert_int_equal(ev.p->end, 2 * S);
-	assert_false(ev.p->cut_short);
-}
-
-/* The whole system is not requested by name: what did not run is not in the profile. */
-STORY(the_whole_system_has_what_ran)
-{
-	prog();
-	report_process(2, S / 2, true, true, "kthreadd");
-	thread(2, 2, S / 2, 0, "kthreadd");
-	process(20, S / 2, true, "other");
-	thread(20, 20, S / 2, 5 * S, "other");
-	ev.now += MS;
-	sample(20, 20, 5 * S + MS, (uint64_t)0xffffffff81000100, END);
-	finish();
-	assert_int_equal(ev.p->thread_count, 2);
-}
 
 STORY(clocks_books_and_losses)
 {
@@ -576,16 +440,6 @@ STORY(clocks_books_and_losses)
 	assert_int_equal(ev.p->books[0].due, 6);
 	assert_int_equal(ev.p->lost[LOST_SIDEBAND], 3);
 	assert_int_equal(ev.p->lost_ranges[0].since, S + 1);
-}
-
-STORY(samples_before_the_start_are_kept)
-{
-	prog();
-	ev.now -= MS;
-	sample(10, 10, 5 * S, HERE);
-	finish();
-	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].count, 1);
-	assert_true(ev.p->start < S - MS);
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */

@@ -193,71 +193,13 @@ STORY(due_at_two_rates)
 
 /* ---- what is in which ------------------------------------------------------------------------ */
 
-/* What a thread used after its last sample belongs to the window in which that is known. */
-STORY(cpu_goes_on)
-{
-	prog();
-	fork_(10, 10, 11, 11);
-	ev.now += MS;
-	sample(10, 10, 5 * S + MS, HERE);
-	sample(11, 11, MS, HERE);
-	ev.now += MS;
-	next_window();
-	assert_int_equal(ev.profiles[0]->end, S + 2 * MS);
-	ev.now += MS;
-	sample(10, 10, 5 * S + 3 * MS, HERE);
-	thread_cpu(11, 11, MS + MS / 2, EVENT_EXITED);
-	exit_(11, 11);
-	stop();
-	finish();
-	assert_int_equal(ev.p->start, S + 2 * MS);
-	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], 2 * MS);
-	/* it was not sampled again */
-	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_CPU].count, 0);
-	assert_int_equal(profile_thread__cpu(thread_of(11, 0)), MS / 2);
-	assert_int_equal(thread_of(11, 0)->end, S + 3 * MS);
-	assert_int_equal(process_of(thread_of(11, 0))->end, S + 3 * MS);
-}
-
-/* A smaller reading takes back from this window, and what is left from what is to come. */
-STORY(cpu_is_taken_back)
-{
-	prog();
-	ev.now += MS;
-	sample(10, 10, 5 * S + 3 * MS, HERE);
-	next_window();
-	ev.now += MS;
-	sample(10, 10, 5 * S + 2 * MS, HERE);
-	ev.now += MS;
-	sample(10, 10, 5 * S + 4 * MS, HERE);
-	next_window();
-	ev.now += MS;
-	sample(10, 10, 5 * S + 3 * MS, HERE);
-	stop();
-	finish();
-	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], 0);
-	assert_int_equal(thread_of(10, 0)->cpu_excess, MS);
-	ev.p = ev.profiles[1];
-	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], 0);
-	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[1], MS);
-	assert_int_equal(thread_of(10, 0)->cpu_excess, 0);
-}
-
 /* Names, mappings and requests stay; ids do not. */
 STORY(what_was_reported_before)
 {
 	prog();
-	process(20, S / 2, true, "other");
-	thread(20, 20, S / 2, S, "other");
-	map(20, 0x20000, 0x1000, 0, "/bin/other", EVENT_FROM_PROC);
-	comm(10, 10, "renamed", 0);
-	ev.h.meta(ev.h.context, "hostname", "here");
-	next_window();
-	ev.now += MS;
-	sample(20, 20, S + MS, IP(0x20010), END);
-	ev.now += MS;
-	sample(10, 10, 5 * S + MS, HERE);
-	stop();
+	play("process 20 -500 other, thread 20 20 -500 1000 other, map 20 20000 /bin/other from-proc, "
+	     "comm 10 10 renamed, meta hostname here, window, "
+	     "+1, sample 20 20 1001 20010, +1, sample 10 10 5001, stop");
 	finish();
 	expect_stack(thread_of(20, 0), 0, "other+0x10");
 	expect_stack(thread_of(10, 0), 0, "prog+0x410");
@@ -269,6 +211,25 @@ STORY(what_was_reported_before)
 	ev.p = ev.profiles[0];
 	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].count, 0);
 	assert_int_equal(thread_of(20, 0)->samples[SAMPLE_CPU].count, 0);
+}
+
+/* A life is known again in the next window, with the facts that were reported before. */
+STORY(a_life_and_its_facts_outlive_windows)
+{
+	const struct profile_process *p;
+	uint64_t life;
+
+	prog();
+	play("facts 10 0 whole exe=/bin/prog, sample 10 10 5000, +1, window");
+	life = process_of(thread_of(10, 0))->life;
+	assert_true(life);
+	play("sample 10 10 5001, +1, exec 10 10 next, sample 10 10 5002");
+	finish();
+	p = process_of(thread_of(10, 0));
+	assert_true(p->life == life);
+	assert_int_equal(p->fact_count, 1);
+	assert_string_equal(str(ev.p->facts[p->first_fact].value), "/bin/prog");
+	assert_true(process_of(thread_of(10, 1))->life != life);
 }
 
 /* The wall clock may have been set since the recording began. */

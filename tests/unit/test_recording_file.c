@@ -140,7 +140,6 @@ static struct result {
 
 static int take(void *context, const struct event_header *event)
 {
-	(void)context;
 	r.disordered |= event->time < r.last_time;
 	r.last_time = event->time;
 	switch (event->type) {
@@ -165,7 +164,6 @@ static int take(void *context, const struct event_header *event)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	vec_free(&r.samples);
 	vec_free(&r.lost);
 	free(file.data);
@@ -740,7 +738,6 @@ TEST(an_error_of_the_sink_ends_the_reading)
 
 static int make_directory(void **state)
 {
-	(void)state;
 	return mkdtemp(directory) ? 0 : -1;
 }
 
@@ -748,7 +745,6 @@ static int remove_directory(void **state)
 {
 	char command[300];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -r %s", directory);
 	return system(command);
 }

@@ -11,7 +11,6 @@ static unsigned int refused[(HELPER_ENDED + 1)], answered;
 
 static void note_answer(void *context, const struct helper_answer *answer)
 {
-	(void)context;
 	refused[answer->refusal]++;
 	answered++;
 }

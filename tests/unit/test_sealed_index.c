@@ -137,7 +137,6 @@ static int find_offsets(void **state)
 	char line[512];
 	FILE *maps = fopen("/proc/self/maps", "re");
 
-	(void)state;
 	self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	while (maps && fgets(line, sizeof(line), maps))
 		for (size_t i = 0; i < ADDRESSES; i++)

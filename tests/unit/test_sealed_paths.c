@@ -66,7 +66,6 @@ static int read_dwo(const struct module_files *files, const uint64_t *addresses,
 	struct stat st;
 	int fd = open(dwo_path, O_RDONLY);
 
-	(void)files, (void)addresses, (void)count;
 	MUST(fd >= 0);
 	MUST(!fstat(fd, &st) && S_ISREG(st.st_mode));
 	MUST(pread(fd, text, sizeof(text) - 1, 0) > 0);
@@ -86,7 +85,6 @@ static int read_package(const struct module_files *files, const uint64_t *addres
 	struct symbol_result result = {.frames = &frame, .frame_count = 1};
 	int fd;
 
-	(void)addresses, (void)count;
 	MUST(readlink("/proc/self/fd/3", text, sizeof(text)) == -1);
 	MUST(errno == (files->package_size ? EINVAL : EACCES));
 	fd = open("/proc/self/fd/7.dwp", O_RDONLY);
@@ -203,14 +201,12 @@ TEST(a_package_beside_the_module_is_handed_in)
 
 static int start_finder(void **state)
 {
-	(void)state;
 	finder = file_finder__new(NULL);
 	return !finder;
 }
 
 static int end_finder(void **state)
 {
-	(void)state;
 	file_finder__free(finder);
 	return 0;
 }

@@ -21,7 +21,6 @@ static int keep(void *context, size_t index, const struct symbol_result *result)
 {
 	struct test_job *job = context;
 
-	(void)index;
 	job->reported++;
 	job->named += result->frame_count > 0;
 	return 0;
@@ -60,7 +59,6 @@ static int burn_of_one(const struct module_files *files, const uint64_t *address
 	volatile uint64_t turns = 0;
 	int err = 0;
 
-	(void)files;
 	while (addresses[0] == GREEDY)
 		turns++;
 	for (size_t i = 0; i < count && !err; i++)
@@ -114,7 +112,6 @@ static int leave_parts(const struct module_files *files, const uint64_t *address
 	const struct symbol_result nothing = {};
 	int err = 0;
 
-	(void)files;
 	for (size_t i = 0; i < count && !err; i++)
 		err = sink(context, i, &nothing);
 	report->state = SYMBOL_STATE_RESOLVED;

@@ -24,7 +24,6 @@ static void given_family(bool (*exists)(pid_t pid))
 
 static int tear_down(void **state)
 {
-	(void)state;
 	tasks__free(t);
 	t = NULL;
 	return 0;
@@ -303,7 +302,6 @@ static struct releases {
 
 static int count_release(void *context, struct task *task, enum task_end how)
 {
-	(void)context;
 	r.execed += how == TASK_EXECED;
 	r.exited += how != TASK_EXECED;
 	r.gone += how == TASK_GONE;

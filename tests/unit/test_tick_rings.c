@@ -14,7 +14,6 @@ static uint64_t written, read_back; /* events, in the order of their contents */
 /* Memory of our own, which is mapped like that of the kernel's array. */
 static int setup(void **state)
 {
-	(void)state;
 	fd = memfd_create("rings", MFD_CLOEXEC);
 	written = read_back = 0;
 	if (fd < 0 || ftruncate(fd, RINGS * tick_ring_bytes(DATA_SIZE)))
@@ -24,7 +23,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	tick_rings__unmap(&rings);
 	tick_rings__unmap(&rings);
 	return close(fd);

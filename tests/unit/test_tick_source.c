@@ -109,7 +109,6 @@ static int make_pmu(void **state)
 	static const char *const directories[] = {"", "/core", "/core/events", "/core/format"};
 	char path[512];
 
-	(void)state;
 	snprintf(root, sizeof(root), "%s/pmus", scratch ? scratch : "/tmp");
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
 		snprintf(path, sizeof(path), "%s%s", root, directories[i]);

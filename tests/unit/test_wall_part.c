@@ -51,7 +51,6 @@ int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits 
 {
 	struct bpf_visits *v;
 
-	(void)session, (void)small;
 	wrong.opened++;
 	if (wrong.kill_at_open)
 		kill_child();
@@ -116,7 +115,6 @@ int bpf_visits__pass(int pass)
 
 int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context)
 {
-	(void)v, (void)sink, (void)context;
 	return 0;
 }
 
@@ -126,7 +124,6 @@ static uint64_t made; /* by the last books */
 
 static int take_books(void *context, struct event_header *event)
 {
-	(void)context;
 	assert_int_equal(event->type, EVENT_VISIT_BOOKS);
 	made = ((const struct visit_books_event *)event)->count[VISIT_LINE_MADE];
 	return 0;
@@ -167,7 +164,6 @@ static void end(const struct live_part *part)
 
 static int begin(void **state)
 {
-	(void)state;
 	memset(&wrong, 0, sizeof(wrong));
 	made = 0;
 	return 0;

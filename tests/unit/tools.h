@@ -18,9 +18,6 @@ static inline int make_scratch(void)
 
 static inline int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)st;
-	(void)type;
-	(void)ftw;
 	return remove(path);
 }
 
@@ -32,13 +29,11 @@ static inline int remove_scratch(void)
 /* For ALL_TESTS_WITH() and the like. */
 static inline int set_up_scratch(void **state)
 {
-	(void)state;
 	return make_scratch();
 }
 
 static inline int tear_down_scratch(void **state)
 {
-	(void)state;
 	return remove_scratch();
 }
 
