@@ -10,25 +10,9 @@
  *   gil         stops all threads: which one holds the GIL, which ones wait
  *   again       reads the code objects of the last stop again, while the process runs: how many are still what they were
  */
-#include <dirent.h>
-#include <elfutils/libdwfl.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/user.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
@@ -39,6 +23,7 @@
 #include "runtimes/python/find.h"
 #include "runtimes/python/layout.h"
 #include "runtimes/python/thread.h"
+#include "stopped.h"
 
 #define FRAMES_MAX	2000u
 #define GROUPS_MAX	500u
@@ -47,27 +32,10 @@
 #define RSP		7
 #define HANDLER_SECONDS 3
 
-static pid_t pid;
 static Dwfl *dwfl;
 static struct cpython py;
 static struct cpython_thread_word word;
 static struct json_writer json;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "cpython_oracle: %s: %s\n", what, strerror(errno));
-	exit(2);
-}
-
-static int read_process(void *context, void *to, size_t size, uint64_t address)
-{
-	struct iovec local = {to, size}, remote = {(void *)(uintptr_t)address, size};
-
-	(void)context;
-	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size)
-		return 0;
-	return errno == ESRCH ? -ESRCH : -ENODATA;
-}
 
 static struct target_memory new_memory(void)
 {
@@ -87,14 +55,9 @@ static VEC(struct mapping) mappings;
 static void read_mappings(void)
 {
 	_cleanup_free_ char *line = NULL;
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64];
+	_cleanup_fclose_ FILE *f = open_proc("maps");
 	size_t size = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
-	if (!f)
-		die(path);
 	mappings.count = 0;
 	while (getline(&line, &size, f) > 0) {
 		struct mapping m;
@@ -137,15 +100,12 @@ static enum cpython_verdict find_interpreter(void)
 	read_mappings();
 	for (size_t i = 0; i < mappings.count; i++) {
 		enum cpython_verdict verdict;
-		char path[96];
 		int fd;
 
 		if (!mappings.data[i].inode || mappings.data[i].inode == last)
 			continue;
 		last = mappings.data[i].inode;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid,
-			 mappings.data[i].start, mappings.data[i].end);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+		fd = open_map_file(mappings.data[i].start, mappings.data[i].end);
 		verdict = fd < 0 ? CPYTHON_ABSENT : try_file(i, fd);
 		if (fd >= 0)
 			close(fd);
@@ -205,7 +165,7 @@ static void report_modules(void)
 		return;
 	known = sum;
 	dwfl_report_begin(dwfl);
-	if (dwfl_linux_proc_report(dwfl, pid) || dwfl_report_end(dwfl, NULL, NULL))
+	if (report_to(dwfl))
 		die("libdwfl");
 }
 
@@ -378,19 +338,6 @@ static void put_stack(pid_t tid, uint64_t fs)
 	put_groups(&s);
 }
 
-static bool stop(pid_t tid, int *sig)
-{
-	int status;
-
-	*sig = 0;
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) || ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ||
-	    waitpid(tid, &status, __WALL) < 0 || !WIFSTOPPED(status))
-		return false;
-	if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP)
-		*sig = WSTOPSIG(status);
-	return true;
-}
-
 /* On until this signal is about to be delivered; others are passed on. */
 static bool run_to_signal(pid_t tid, int wanted, int sig)
 {
@@ -443,7 +390,7 @@ static void on_stop(pid_t tid, bool dump)
 	int sig;
 
 	begin_line("command", dump ? "dump" : "stop");
-	stopped = stop(tid, &sig) && !ptrace(PTRACE_GETREGS, tid, NULL, &r);
+	stopped = !stop(tid, &sig) && !ptrace(PTRACE_GETREGS, tid, NULL, &r);
 	json_key_bool(&json, "stopped", stopped);
 	if (stopped) {
 		put_stack(tid, r.fs_base);
@@ -480,7 +427,7 @@ static void stop_all(void)
 		struct stopped t = {.tid = atoi(entry->d_name)};
 		struct user_regs_struct r;
 
-		if (!t.tid || !stop(t.tid, &t.sig) || ptrace(PTRACE_GETREGS, t.tid, NULL, &r))
+		if (!t.tid || stop(t.tid, &t.sig) || ptrace(PTRACE_GETREGS, t.tid, NULL, &r))
 			continue;
 		t.fs = r.fs_base;
 		if (vec_push(&threads, t))
@@ -560,12 +507,6 @@ static void on_gil(void)
 
 int main(int argc, char **argv)
 {
-	char *path = NULL;
-	const Dwfl_Callbacks callbacks = {
-		.find_elf = dwfl_linux_proc_find_elf,
-		.find_debuginfo = dwfl_standard_find_debuginfo,
-		.debuginfo_path = &path,
-	};
 	enum cpython_verdict verdict;
 	char line[64];
 
@@ -575,7 +516,6 @@ int main(int argc, char **argv)
 	}
 	pid = atoi(argv[1]);
 	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm}, NULL); /* waits end by it */
-	dwfl = dwfl_begin(&callbacks);
 	verdict = find_interpreter();
 	begin_line("verdict", cpython_verdict__text(verdict));
 	json_key_uint(&json, "version", py.version);
@@ -584,9 +524,7 @@ int main(int argc, char **argv)
 	end_line();
 	if (verdict)
 		return 0;
-	report_modules();
-	if (dwfl_linux_proc_attach(dwfl, pid, true))
-		die("libdwfl");
+	dwfl = attach_libdwfl();
 	while (fgets(line, sizeof(line), stdin)) {
 		if (!strncmp(line, "stop ", 5) || !strncmp(line, "dump ", 5))
 			on_stop(atoi(line + 5), line[0] == 'd');

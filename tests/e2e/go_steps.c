@@ -10,22 +10,9 @@
  * Prints "differs PC WHAT EXPECTED FOUND", "unknown PC COUNT" for each place that the table does not follow, and at
  * the end "total NAME COUNT". Exits 1 if anything differs.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ptrace.h>
-#include <sys/uio.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "elf/elf_file.h"
 #include "models/unwind_find.h"
+#include "stopped.h"
 #include "unwind/unwind_table.h"
 
 #define TABLE_LIMIT (1u << 30)
@@ -48,19 +35,10 @@ static uint64_t steps, compared, switched, across, roots, not_followed, undescri
 	signals, differing;
 static struct unwind_table_image image;
 static uint64_t bias;
-static pid_t pid;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(2);
-}
 
 static bool load(uint64_t address, void *to, size_t size)
 {
-	struct iovec here = {to, size}, there = {(void *)address, size}; // NOLINT
-
-	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
+	return !read_process(NULL, to, size, address);
 }
 
 /* ---- calls that were made -------------------------------------------------------------------- */
@@ -265,48 +243,27 @@ static void compare(const struct user_regs_struct *r)
 
 static void open_program(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
-	char name[64], line[512];
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_fclose_ FILE *maps = open_proc("maps");
 	struct elf_file *file;
 	uint64_t address;
-	FILE *maps;
+	char line[512];
 
 	if (fd < 0 || elf_file__open(fd, &file))
 		die(path);
-	err = unwind_table__build(file, TABLE_LIMIT, &image);
-	if (err) {
-		errno = -err;
+	if (unwind_table__build(file, TABLE_LIMIT, &image))
 		die("no table");
-	}
-	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
-	maps = fopen(name, "r");
-	if (!maps || !fgets(line, sizeof(line), maps) ||
-	    elf_file__address_of_offset(file, 0, &address))
-		die(name);
+	if (!fgets(line, sizeof(line), maps) || elf_file__address_of_offset(file, 0, &address))
+		die("maps");
 	bias = strtoull(line, NULL, 16) - address;
-	fclose(maps);
 	elf_file__free(file);
-	close(fd);
-}
-
-static bool step(int *signal)
-{
-	int status;
-
-	if (ptrace(PTRACE_SINGLESTEP, pid, 0, *signal))
-		return false;
-	if (waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status))
-		return false;
-	*signal = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-	signals += !!*signal;
-	return true;
 }
 
 static void run_steps(uint64_t count)
 {
 	struct user_regs_struct old, now;
 	unsigned char code[16];
-	int signal = 0;
+	int sig = 0;
 
 	if (ptrace(PTRACE_GETREGS, pid, 0, &old))
 		die("registers");
@@ -314,8 +271,9 @@ static void run_steps(uint64_t count)
 		memset(code, 0, sizeof(code));
 		if (!load(old.rip, code, sizeof(code)))
 			load(old.rip, code, 1);
-		if (!step(&signal) || ptrace(PTRACE_GETREGS, pid, 0, &now))
+		if (step(pid, &sig, &now))
 			return;
+		signals += sig != 0;
 		note(&old, &now, code);
 		compare(&now);
 		old = now;
@@ -324,20 +282,9 @@ static void run_steps(uint64_t count)
 
 int main(int argc, char **argv)
 {
-	int status;
-
 	if (argc < 3)
 		return 2;
-	pid = fork();
-	if (!pid) {
-		ptrace(PTRACE_TRACEME, 0, 0, 0);
-		dup2(2, 1); /* what it prints is not ours */
-		execv(argv[2], argv + 2);
-		_exit(127);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
-		die(argv[2]);
-	ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_EXITKILL);
+	start(argv + 2);
 	open_program(argv[2]);
 	run_steps(strtoull(argv[1], NULL, 10));
 	kill(pid, SIGKILL);

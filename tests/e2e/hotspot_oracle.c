@@ -64,13 +64,11 @@ struct stack {
 	int end; /* enum stack_end, or -errno of a frame of HotSpot's */
 };
 
-static void take_registers(struct unwind_state *s, const struct user_regs_struct *r)
+static void begin_walk(struct unwind_state *s, const struct user_regs_struct *r)
 {
-	const uint64_t registers[UNWIND_REGISTERS] = {
-		r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
-		r->r9,	r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip,
-	};
+	uint64_t registers[UNWIND_REGISTERS];
 
+	take_registers(r, registers);
 	unwind_begin(s, r->orig_rax != (unsigned long long)-1);
 	memcpy(s->general, registers, sizeof(s->general));
 	s->ip = r->rip;
@@ -114,7 +112,7 @@ static void walk_all(const struct user_regs_struct *r, struct stack *stack)
 	struct walk w = {.space = &space};
 	struct target_memory memory = memory_of();
 
-	take_registers(&w.state, r);
+	begin_walk(&w.state, r);
 	stack->count = stack->java_count = 0;
 	for (stack->end = UNWIND_STEP_ON; stack->end == UNWIND_STEP_ON;) {
 		int err;
@@ -614,17 +612,6 @@ static void judge_step(const struct stack *now, const struct stack *before)
 	show_stack("step", now);
 }
 
-static int step(pid_t tid, int *sig)
-{
-	int status;
-
-	if (ptrace(PTRACE_SINGLESTEP, tid, NULL, *sig) || waitpid(tid, &status, __WALL) < 0 ||
-	    !WIFSTOPPED(status))
-		return -1;
-	*sig = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-	return 0;
-}
-
 static bool some_steps(uint64_t wanted)
 {
 	static struct stack stacks[2];
@@ -656,7 +643,7 @@ static bool some_steps(uint64_t wanted)
 		if (sig || is_system_call(bytes))
 			break;
 		pushes = is_pushf(bytes);
-		if (step(tid, &sig) || ptrace(PTRACE_GETREGS, tid, NULL, &registers))
+		if (step(tid, &sig, &registers))
 			break;
 		if (pushes)
 			clear_pushed_flag(tid, &registers);

@@ -8,8 +8,6 @@
  * has the innermost caller, which libdwfl left out); both_short; longer (ours reaches the root,
  * libdwfl does not); different (all else).
  */
-#include <elfutils/libdwfl.h>
-
 #include "unwind_target.h"
 
 #define PAUSE_MAX 4000 /* us between stops */
@@ -74,11 +72,8 @@ static void show(const char *what, const struct stack *a, const struct stack *b)
 	       b->count, b->root, b->root ? "" : dwfl_errmsg(-1));
 	for (size_t i = 0; i < a->count || i < b->count; i++) {
 		uint64_t x = i < a->count ? a->frames[i] : 0, y = i < b->count ? b->frames[i] : 0;
-		const struct unwind_range *range = NULL;
+		const struct unwind_range *range = range_of(y);
 
-		for (size_t k = 0; k < ranges.count; k++)
-			if (y >= ranges.data[k].start && y < ranges.data[k].end)
-				range = &ranges.data[k];
 		printf("  %2zu %#18" PRIx64 " %#18" PRIx64 " %#" PRIx64 " %s\n", i, x, y,
 		       range ? y - range->bias : 0, x == y ? "" : "<--");
 	}
@@ -137,8 +132,7 @@ static bool one_stop(Dwfl *dwfl)
 	}
 	if (!ptrace(PTRACE_GETREGS, tid, NULL, &registers)) {
 		read_maps();
-		if (dwfl_linux_proc_report(dwfl, pid) || dwfl_report_end(dwfl, NULL, NULL))
-			failed++;
+		failed += report_to(dwfl);
 		walk_ours(&registers, &a);
 		walk_libdwfls(dwfl, tid, &b);
 		compare(&a, &b);
@@ -149,14 +143,8 @@ static bool one_stop(Dwfl *dwfl)
 
 int main(int argc, char **argv)
 {
-	char *path = NULL;
-	const Dwfl_Callbacks callbacks = {
-		.find_elf = dwfl_linux_proc_find_elf,
-		.find_debuginfo = dwfl_standard_find_debuginfo,
-		.debuginfo_path = &path,
-	};
-	Dwfl *dwfl = dwfl_begin(&callbacks);
 	unsigned long wanted;
+	Dwfl *dwfl;
 
 	if (argc != 4) {
 		fprintf(stderr, "usage: %s PID STOPS SEED\n", argv[0]);
@@ -165,11 +153,7 @@ int main(int argc, char **argv)
 	pid = atoi(argv[1]);
 	wanted = strtoul(argv[2], NULL, 0);
 	srandom(strtoul(argv[3], NULL, 0));
-	if (dwfl_linux_proc_report(dwfl, pid) || dwfl_report_end(dwfl, NULL, NULL) ||
-	    dwfl_linux_proc_attach(dwfl, pid, true)) {
-		fprintf(stderr, "libdwfl: %s\n", dwfl_errmsg(-1));
-		return 2;
-	}
+	dwfl = attach_libdwfl();
 	while (stops < wanted && one_stop(dwfl))
 		usleep(random() % PAUSE_MAX);
 	dwfl_end(dwfl);

@@ -23,15 +23,8 @@
 #define ATTEMPTS_MAX   20000
 #define SHOWN_MAX      20
 #define CODE_SIZE      15
-#define CALL_SIZE_MAX  16
 #define SHADOW_MAX     1024
 #define EXIT_DIFFERENT 1
-
-static const char *const KINDS[FRAME_KIND_COUNT] = {
-#define X(id, name, exact, text) [FRAME_##id] = name,
-	FRAME_KINDS(X)
-#undef X
-};
 
 static uint64_t stops, undescribed, attempts, cut, cut_later, unfinished, right[FRAME_KIND_COUNT],
 	wrong[FRAME_KIND_COUNT];
@@ -41,14 +34,6 @@ struct walked {
 	size_t count;
 	enum stack_end end;
 };
-
-static const struct unwind_range *range_of(uint64_t address)
-{
-	for (size_t i = 0; i < ranges.count; i++)
-		if (address >= ranges.data[i].start && address < ranges.data[i].end)
-			return &ranges.data[i];
-	return NULL;
-}
 
 /* In an ELF file, and no FDE covers it. */
 static bool is_undescribed(uint64_t pc)
@@ -122,27 +107,6 @@ static bool is_return(const uint8_t *code)
 	return *code == 0xc3 || *code == 0xc2;
 }
 
-/* 0, or it has ended. A signal is passed on with the next step. */
-static int step(pid_t tid, int *sig)
-{
-	int status;
-
-	if (ptrace(PTRACE_SINGLESTEP, tid, NULL, *sig) || waitpid(tid, &status, __WALL) < 0 ||
-	    !WIFSTOPPED(status))
-		return -1;
-	*sig = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-	return 0;
-}
-
-/* The step from `old` to `now` was a call, which pushed *back. */
-static bool was_call(const struct user_regs_struct *old, const struct user_regs_struct *now,
-		     uint64_t *back)
-{
-	if (now->rsp != old->rsp - 8 || read_process(NULL, back, sizeof(*back), now->rsp))
-		return false;
-	return *back > old->rip && *back <= old->rip + CALL_SIZE_MAX && now->rip != *back;
-}
-
 /* Until the function that it is in has returned. */
 static int run_until_return(pid_t tid, struct user_regs_struct *now, int *sig)
 {
@@ -153,8 +117,7 @@ static int run_until_return(pid_t tid, struct user_regs_struct *now, int *sig)
 
 	for (int i = 0; i < STEPS_MAX; i++) {
 		old = *now;
-		if (read_process(NULL, code, 4, old.rip) || step(tid, sig) ||
-		    ptrace(PTRACE_GETREGS, tid, NULL, now))
+		if (read_process(NULL, code, 4, old.rip) || step(tid, sig, now))
 			return -1;
 		if (is_return(code) && now->rsp > old.rsp && depth-- == 0)
 			return 0;
@@ -266,7 +229,7 @@ static int every_step(void)
 			return -1;
 		if (code[0] == 0xcc)
 			return shadow_depth ? -1 : 0;
-		if (step(pid, &sig) || ptrace(PTRACE_GETREGS, pid, NULL, &now))
+		if (step(pid, &sig, &now))
 			return -1;
 		if (is_return(code) && now.rsp > old.rsp) {
 			if (!shadow_depth || now.rip != shadow[--shadow_depth])
@@ -277,19 +240,6 @@ static int every_step(void)
 			shadow[shadow_depth++] = back;
 		}
 	}
-}
-
-static int start(char **command)
-{
-	int status;
-
-	pid = fork();
-	if (!pid) {
-		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-		execvp(command[0], command);
-		_exit(127);
-	}
-	return pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) ? -1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -306,7 +256,8 @@ int main(int argc, char **argv)
 			usleep(random() % PAUSE_MAX);
 		}
 	} else if (argc > 2 && !strcmp(argv[1], "every-step")) {
-		if (start(argv + 2) || every_step())
+		start(argv + 2);
+		if (every_step())
 			die("the program did not do what was expected of it");
 		ptrace(PTRACE_KILL, pid, NULL, NULL);
 	} else {

@@ -3,28 +3,14 @@
 #ifndef UNWIND_TARGET_H
 #define UNWIND_TARGET_H
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "unwind/unwind.h"
+#include "stopped.h"
 #include "unwind/unwind_table.h"
 
 #define FRAMES_MAX  512
@@ -38,23 +24,8 @@ struct known_file {
 	int fd;
 };
 
-static pid_t pid;
 static VEC(struct known_file *) files;
 static VEC(struct unwind_range) ranges;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(2);
-}
-
-static int read_process(void *context, void *to, size_t size, uint64_t address)
-{
-	struct iovec local = {to, size}, remote = {(void *)(uintptr_t)address, size};
-
-	(void)context;
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size ? 0 : -1;
-}
 
 /* ---- its mappings ---------------------------------------------------------------------------- */
 
@@ -127,7 +98,7 @@ static void add_runs(struct unwind_range range, const struct known_file *file, u
 static void add_mapping(const char *line)
 {
 	struct unwind_range range = {.instead = UNWIND_NO_TABLE};
-	char protection[8], path[4096] = "", link[128];
+	char protection[8], path[4096] = "";
 	unsigned long long offset, inode;
 	struct known_file *file = NULL;
 	int fd = -1;
@@ -144,9 +115,7 @@ static void add_mapping(const char *line)
 		file = vdso;
 		offset = 0;
 	} else if (inode) {
-		snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid,
-			 range.start, range.end);
-		fd = open(link, O_RDONLY | O_CLOEXEC);
+		fd = open_map_file(range.start, range.end);
 		file = fd < 0 ? NULL : file_of(fd);
 	}
 	add_runs(range, file, offset);
@@ -155,32 +124,49 @@ static void add_mapping(const char *line)
 static void read_maps(void)
 {
 	_cleanup_free_ char *line = NULL;
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64];
+	_cleanup_fclose_ FILE *f = open_proc("maps");
 	size_t size = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
-	if (!f)
-		die(path);
 	ranges.count = 0;
 	while (getline(&line, &size, f) > 0)
 		add_mapping(line);
 }
 
+static inline const struct unwind_range *range_of(uint64_t address)
+{
+	for (size_t i = 0; i < ranges.count; i++)
+		if (address >= ranges.data[i].start && address < ranges.data[i].end)
+			return &ranges.data[i];
+	return NULL;
+}
+
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static inline enum stack_end walk(const struct user_regs_struct *r, uint64_t *frames, size_t *count)
+static inline void take_registers(const struct user_regs_struct *r, uint64_t *registers)
 {
-	const uint64_t registers[UNWIND_REGISTERS] = {
+	const uint64_t values[UNWIND_REGISTERS] = {
 		r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
 		r->r9,	r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip,
 	};
+
+	memcpy(registers, values, sizeof(values));
+}
+
+static inline enum stack_end walk(const struct user_regs_struct *r, uint64_t *frames, size_t *count)
+{
+	uint64_t registers[UNWIND_REGISTERS];
 	const struct unwind_space space = {
 		.ranges = ranges.data, .count = ranges.count, .read = read_process};
 
+	take_registers(r, registers);
 	return unwind_stack(&space, registers, false, frames, FRAMES_MAX, count);
 }
+
+static const char *const KINDS[FRAME_KIND_COUNT] __attribute__((unused)) = {
+#define X(id, name, exact, text) [FRAME_##id] = name,
+	FRAME_KINDS(X)
+#undef X
+};
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -201,20 +187,6 @@ static inline pid_t random_thread(void)
 			chosen = tid;
 	}
 	return chosen;
-}
-
-/* 0: stopped, with the signal to pass on in *sig; else it is gone. */
-static int stop(pid_t tid, int *sig)
-{
-	int status;
-
-	*sig = 0;
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) || ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ||
-	    waitpid(tid, &status, __WALL) < 0 || !WIFSTOPPED(status))
-		return -1;
-	if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP)
-		*sig = WSTOPSIG(status);
-	return 0;
 }
 
 #endif

@@ -7,18 +7,6 @@
  * stopped wherever it is, its frames are walked by frame pointer, and named. Functions are read once and checked again at
  * each later stop, as a recorder does. Ends with a line of counts.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ptrace.h>
-#include <sys/uio.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "base/clocks.h"
 #include "base/json_writer.h"
 #include "elf/elf_file.h"
@@ -30,15 +18,14 @@
 #include "runtimes/v8/lines.h"
 #include "runtimes/v8/script.h"
 #include "runtimes/v8/v8.h"
+#include "stopped.h"
 
 #define FRAMES_MAX    256
 #define FUNCTIONS_MAX 16384
-#define TASKS_MAX     64
 #define STACK_STEP    (1u << 20) /* between two frames, at most */
 #define READS	      4000
 #define BYTES	      (64u << 20)
 
-static pid_t pid;
 static struct v8_layout layout;
 static struct v8_reader reader;
 static struct v8_bytecodes bytecodes;
@@ -62,15 +49,10 @@ static struct {
 	uint64_t codes, code_reads, code_ns, no_code;
 } total;
 
-static int read_process(void *context, void *to, size_t size, uint64_t address)
+static int read_counted(void *context, void *to, size_t size, uint64_t address)
 {
-	struct iovec here = {to, size}, there = {(void *)(uintptr_t)address, size};
-
-	(void)context;
 	reads_done++;
-	if (process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size)
-		return 0;
-	return errno == ESRCH || errno == EPERM ? -errno : -ENODATA;
+	return read_process(context, to, size, address);
 }
 
 static struct target_memory memory;
@@ -78,7 +60,7 @@ static struct target_memory memory;
 static void begin_request(void)
 {
 	memory = (struct target_memory){
-		.read = read_process, .bytes_left = BYTES, .reads_left = READS};
+		.read = read_counted, .bytes_left = BYTES, .reads_left = READS};
 	reader.memory = &memory;
 }
 
@@ -196,14 +178,12 @@ enum place { NATIVE, BLOB, MADE };
  */
 static enum place place_of(uint64_t pc)
 {
-	char path[64], line[512];
+	_cleanup_fclose_ FILE *maps = open_proc("maps");
 	enum place result = NATIVE;
 	uint64_t first_inode = 0;
-	FILE *maps;
+	char line[512];
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	while (maps && fgets(line, sizeof(line), maps)) {
+	while (fgets(line, sizeof(line), maps)) {
 		uint64_t start, end, inode;
 		bool is_first;
 		char x;
@@ -218,8 +198,6 @@ static enum place place_of(uint64_t pc)
 		if (pc >= start && pc < end)
 			result = !inode ? MADE : !is_first && inode == first_inode ? BLOB : NATIVE;
 	}
-	if (maps)
-		fclose(maps);
 	return result;
 }
 
@@ -437,43 +415,16 @@ static void end_line(void)
 
 /* ---- stops ----------------------------------------------------------------------------------- */
 
-static pid_t seized[TASKS_MAX];
-static size_t seized_count;
-
-static bool seize(pid_t tid)
-{
-	for (size_t i = 0; i < seized_count; i++) {
-		if (seized[i] == tid)
-			return true;
-	}
-	if (seized_count == TASKS_MAX || ptrace(PTRACE_SEIZE, tid, NULL, NULL))
-		return false;
-	seized[seized_count++] = tid;
-	return true;
-}
-
-/* Signals on their way are handed on; the requested stop is that of PTRACE_INTERRUPT. */
-static bool wait_for_stop(pid_t tid)
-{
-	int status;
-
-	while (waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status)) {
-		if (status >> 16 == PTRACE_EVENT_STOP)
-			return true;
-		ptrace(PTRACE_CONT, tid, NULL, (void *)(uintptr_t)WSTOPSIG(status));
-	}
-	return false;
-}
-
 static bool stop_once(pid_t tid)
 {
 	struct user_regs_struct registers;
+	int sig;
 
-	if (!seize(tid) || ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) || !wait_for_stop(tid))
+	if (stop(tid, &sig))
 		return false;
 	if (!ptrace(PTRACE_GETREGS, tid, NULL, &registers))
 		report_stop(&registers);
-	ptrace(PTRACE_CONT, tid, NULL, NULL);
+	ptrace(PTRACE_DETACH, tid, NULL, sig);
 	return true;
 }
 

@@ -12,7 +12,6 @@
 #include "models/unwind_find.h"
 #include "unwind_target.h"
 
-#define CALL_SIZE_MAX 16
 #define SHADOW_MAX    4096
 #define DIFFERENT_MAX 4096
 #define CODE_BYTES    16
@@ -23,11 +22,6 @@ enum verdict { RIGHT, SKIPPED, WRONG, CUT, VERDICTS };
 
 static const char *const where_names[] = {"jit", "builtin"};
 static const char *const verdict_names[] = {"right", "skipped", "wrong", "cut"};
-static const char *const KINDS[FRAME_KIND_COUNT] = {
-#define X(id, name, exact, text) [FRAME_##id] = name,
-	FRAME_KINDS(X)
-#undef X
-};
 
 static uint64_t counts[WHERES][VERDICTS];
 static uint64_t shadow[SHADOW_MAX];
@@ -42,14 +36,6 @@ static struct different {
 	uint8_t code[CODE_BYTES];
 } differents[DIFFERENT_MAX];
 static size_t different_count;
-
-static const struct unwind_range *range_of(uint64_t address)
-{
-	for (size_t i = 0; i < ranges.count; i++)
-		if (address >= ranges.data[i].start && address < ranges.data[i].end)
-			return &ranges.data[i];
-	return NULL;
-}
 
 static bool is_of_v8(uint64_t pc, enum where *where)
 {
@@ -114,14 +100,6 @@ static void judge(const struct user_regs_struct *now)
 		note_different(now->rip, where, verdict, kind);
 }
 
-static bool was_call(const struct user_regs_struct *old, const struct user_regs_struct *now,
-		     uint64_t *back)
-{
-	if (now->rsp != old->rsp - 8 || read_process(NULL, back, sizeof(*back), now->rsp))
-		return false;
-	return *back > old->rip && *back <= old->rip + CALL_SIZE_MAX && now->rip != *back;
-}
-
 static void follow(const struct user_regs_struct *old, const struct user_regs_struct *now)
 {
 	uint64_t back;
@@ -143,7 +121,7 @@ static void follow(const struct user_regs_struct *old, const struct user_regs_st
 static void one_round(uint64_t steps)
 {
 	struct user_regs_struct old, now;
-	int sig, status;
+	int sig;
 	enum where where;
 
 	if (stop(pid, &sig))
@@ -153,11 +131,8 @@ static void one_round(uint64_t steps)
 	ptrace(PTRACE_GETREGS, pid, NULL, &now);
 	for (uint64_t i = 0; i < steps; i++) {
 		old = now;
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, sig) ||
-		    waitpid(pid, &status, __WALL) < 0 || !WIFSTOPPED(status))
+		if (step(pid, &sig, &now))
 			die("a step");
-		sig = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-		ptrace(PTRACE_GETREGS, pid, NULL, &now);
 		follow(&old, &now);
 		if (!range_of(now.rip))
 			read_maps();
