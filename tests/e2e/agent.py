@@ -7,85 +7,17 @@
 The CPU time that the busy program prints is compared with the sum of its service's windows.
 """
 import glob
-import gzip
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 
 import libe2e as e
+import libservers as servers
 
 WINDOW = 10
 BUSY = "import os, time\nend = time.time() + {0}\nwhile time.time() < end: sum(range(400000)), time.sleep(0.01)\nprint(time.process_time())"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Agent:
-    """`sysprof agent` with a directory as its sink."""
-
-    def __init__(self, *args, out=None, **options):
-        self.out = out or e.scratch("out")
-        self.spool = e.scratch("spool")
-        self.port = free_port()
-        os.makedirs(self.out, exist_ok=True)
-        self.log = open(e.scratch("agent.log"), "w+")
-        command = [e.SYSPROF, "agent", "--sink", f"dir:{self.out}", "--spool", self.spool,
-                   "--listen", f"127.0.0.1:{self.port}", "--window", str(WINDOW), *args]
-        self.p = subprocess.Popen(command, stderr=self.log, stdout=self.log, **options)
-
-    def send_request(self, path, timeout=90):
-        return urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=timeout).read()
-
-    def wait_until_it_answers(self):
-        def answers():
-            assert self.p.poll() is None, self.said()
-            try:
-                return bool(self.send_request("/metrics"))
-            except (urllib.error.URLError, ConnectionError, OSError):
-                return False
-        e.wait_for(answers, timeout=30, what="metrics")
-
-    def windows(self):
-        """What the index lines say, in order."""
-        found = []
-        for name in sorted(glob.glob(self.out + "/*.json")):
-            found.append(json.load(open(name)))
-        return found
-
-    def said(self):
-        self.log.seek(0)
-        return self.log.read()
-
-    def end(self, number=signal.SIGTERM):
-        begin = time.monotonic()
-        self.p.send_signal(number)
-        status = self.p.wait(timeout=30)
-        return status, time.monotonic() - begin
-
-
-def metric(text, name, **labels):
-    """The value of one series."""
-    wanted = {f'{k}="{v}"' for k, v in labels.items()}
-    for line in text.decode().splitlines():
-        head, _, value = line.rpartition(" ")
-        got = head.partition("{")
-        if got[0] == name and wanted <= set(got[2].rstrip("}").split(",")):
-            return float(value)
-    raise AssertionError(f"no {name} {labels} in {text.decode()}")
-
-
-def cpu_of(windows, service):
-    return sum(s["cpu_ns"] for w in windows for s in w["services"]
-               if s["labels"]["service_name"] == service) / 1e9
 
 
 def busy(seconds, service):
@@ -95,25 +27,22 @@ def busy(seconds, service):
 
 def test_windows_signals_and_questions():
     e.need_root()
-    agent = Agent()
-    try:
+    with servers.Agent() as agent:
         agent.wait_until_it_answers()
         programs = [busy(14, f"shop-{i}") for i in range(2)]
         # a profile of one service, over five seconds, in the middle of a window
-        profile = agent.send_request("/debug/pprof/profile?seconds=5&service=shop-1")
+        profile = servers.get(agent.url + "/debug/pprof/profile?seconds=5&service=shop-1", 90)[2]
         path = e.scratch("asked.pb.gz")
-        with open(path, "wb") as f:
-            f.write(profile)
+        e.write(path, profile)
         top = json.loads(e.run(e.SYSPROF, "report", path, "--json", check=0).out)
         used = [float(p.communicate()[0]) for p in programs]
         time.sleep(WINDOW)
-        metrics = agent.send_request("/metrics")
-        assert agent.send_request("/healthz").strip() == b"ok"
-        status, took = agent.end()
-    finally:
-        agent.p.kill()
+        metrics = agent.metrics()
+        assert servers.get(agent.url + "/healthz")[::2] == (200, b"ok\n")
+        begin = time.monotonic()
+        assert agent.end() == 0, agent.said()
+        took = time.monotonic() - begin
     print(agent.said(), f"ended in {took:.2f} s")
-    assert status == 0, agent.said()
     assert took < 5, took  # two seconds, and what a busy host takes
     windows = agent.windows()
     assert len(windows) >= 3, windows
@@ -122,17 +51,17 @@ def test_windows_signals_and_questions():
     # nothing is between two windows
     for before, after in zip(windows, windows[1:]):
         assert abs(after["start_ns"] - before["end_ns"]) < 5e6, (before, after)
+    sampled = servers.by_service(windows, "cpu_ns")
     for i, seconds in enumerate(used):
-        sampled = cpu_of(windows, f"shop-{i}")
-        print(f"shop-{i}: {seconds:.3f} s by itself, {sampled:.3f} s in the windows")
+        found = sampled[f"shop-{i}"] / 1e9
+        print(f"shop-{i}: {seconds:.3f} s by itself, {found:.3f} s in the windows")
         # the windows have the interpreter's beginning and end as well
-        assert seconds - 0.02 <= sampled <= seconds + 0.5, (seconds, sampled)
+        assert seconds - 0.02 <= found <= seconds + 0.5, (seconds, found)
     assert all(s["labels"]["service_name"] for w in windows for s in w["services"])
-    due = metric(metrics, "sysprof_ticks_due_total")
-    reported = sum(float(line.rpartition(" ")[2]) for line in metrics.decode().splitlines()
-               if line.startswith("sysprof_ticks_total{"))
+    reported = sum(float(line.rpartition(" ")[2]) for line in metrics.splitlines() if line.startswith("sysprof_ticks_total{"))
     # a CPU that is idle reports its ticks when it wakes
-    assert due == reported + metric(metrics, "sysprof_ticks_unexplained"), metrics.decode()
+    due, unexplained = (servers.metric_of(metrics, f"sysprof_ticks_{name}") for name in ("due_total", "unexplained"))
+    assert due == reported + unexplained, metrics
 
 
 @e.long
@@ -143,8 +72,7 @@ def test_configuration():
     out = e.scratch("configured")
 
     def write(text):
-        with open(path, "w") as f:
-            f.write(text)
+        e.write(path, text)
 
     good = f"[agent]\nwindow = {WINDOW}\nlisten = none\nlabel = where = exe ~ (python)\n[sink a]\nto = dir:{out}\n"
     write(good)

@@ -13,19 +13,16 @@ import http.client
 import json
 import os
 import re
-import sys
 import time
 
-from libe2e import BUILD, fixture, main, need_root, record, run, scratch, sysprof
+from libe2e import BUILD, GOLDEN, fixture, main, need_root, read, record, run, scratch, sysprof, write
 from libgo import pprof
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(TOP, "tests/e2e/backends"))
-import standin  # noqa: E402
-import wire  # noqa: E402
+import standin
+import wire
 
 TOOL = os.path.join(BUILD, "tests/e2e/agent_formats")
-RECORDINGS = sorted(path for path in glob.glob(os.path.join(TOP, "tests/golden/recordings/*.sysprof"))
+RECORDINGS = sorted(path for path in glob.glob(os.path.join(GOLDEN, "*.sysprof"))
                     if "hardware-events" not in path)  # the agent's samples are of a clock
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 SAMPLES = "process_cpu:samples:count:cpu:nanoseconds"
@@ -37,8 +34,7 @@ class Request:
         facts = json.loads(line)
         self.path, self.type, self.encoding = facts["path"], facts["type"], facts["encoding"]
         self.samples, self.cpu, self.series = facts["samples"], facts["cpu_ns"], facts["series"]
-        with open(facts["file"], "rb") as f:
-            self.body = f.read()
+        self.body = read(facts["file"], "rb")
 
     @property
     def plain(self):
@@ -177,8 +173,7 @@ def test_a_recording_of_now():
         assert server.store.totals() == {SAMPLES: {"_rest": request.samples}, CPU: {"_rest": request.cpu}}
     (profile,) = request.profiles()
     path = scratch("now.pb")
-    with open(path, "wb") as f:
-        f.write(profile)
+    write(path, profile)
     rows = {}
     text = pprof("-top", "-sample_index=samples", "-nodecount=100000", "-nodefraction=0", "-edgefraction=0", "-trim=false", path)
     assert f"Total samples = {request.samples}" in text, text
@@ -202,8 +197,7 @@ def test_go_reads_them():
         path = scratch("inside.pb")
         for request in encode(form, "go", recording, ALL, NAME_ALL=str(i % 2)):
             for profile in request.profiles():
-                with open(path, "wb") as f:
-                    f.write(profile)
+                write(path, profile)
                 raw = pprof("-raw", path)
                 assert f"Samples:\n{types}" in raw, raw
                 count += 1
@@ -245,13 +239,12 @@ def test_otlp():
 
 def test_dir():
     """Go's pprof opens the files and separates services by their labels; the line beside describes a file."""
-    recording = os.path.join(TOP, "tests/golden/recordings/processes-over-time.sysprof")
+    recording = os.path.join(GOLDEN, "processes-over-time.sysprof")
     wanted = wanted_by_process(recording, "dir-wanted")
     profile, facts = encode("dir", "dir", recording, START="1700000000123456789")
     assert profile.path == "20231114T221320.123456789Z.pb.gz" and facts.path == "20231114T221320.123456789Z.json"
     path = scratch(profile.path)
-    with open(path, "wb") as f:
-        f.write(profile.body)
+    write(path, profile.body)
     for name, (ticks, _) in wanted.items():
         if ticks:
             shown = pprof("-top", "-sample_index=samples", f"-tagfocus=service_name=^{re.escape(name)}$", path)
@@ -289,7 +282,7 @@ def test_a_large_window():
 
 def test_sent_twice():
     """The same bytes again: Pyroscope counts them once, its release 2 after a while, Parca for ever twice."""
-    recording = os.path.join(TOP, "tests/golden/recordings/fork-exec.sysprof")
+    recording = os.path.join(GOLDEN, "fork-exec.sysprof")
     for kind, form, at_once, later in (("pyroscope1", "pyroscope", 1, 1), ("pyroscope", "pyroscope", 2, 1),
                                        ("parca", "parca", 2, 2)):
         (request,) = encode(form, "twice", recording, ALL)
@@ -305,7 +298,7 @@ def test_sent_twice():
 
 def test_standins():
     """They refuse what the real ones refuse, in their words."""
-    recording = os.path.join(TOP, "tests/golden/recordings/fork-exec.sysprof")
+    recording = os.path.join(GOLDEN, "fork-exec.sysprof")
     (request,) = encode("pyroscope", "refused", recording, ALL)
     with standin.StandIn("pyroscope") as server:
         assert send(server, request, Content_Type="application/x-protobuf") == (415, "", b"")

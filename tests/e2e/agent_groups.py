@@ -24,8 +24,7 @@ def busy(groups, path):
 
 def cpu_of(pid):
     """Of all its threads, in ns."""
-    with open(f"/proc/{pid}/schedstat", encoding="utf-8") as f:
-        return int(f.read().split()[0])
+    return int(e.read(f"/proc/{pid}/schedstat").split()[0])
 
 
 def move(process, group):
@@ -33,8 +32,7 @@ def move(process, group):
 
 
 def write_pid(group, pid):
-    with open(f"{group}/cgroup.procs", "w", encoding="utf-8") as f:
-        f.write(str(pid))
+    e.write(f"{group}/cgroup.procs", str(pid))
 
 
 def samples_of(window, pid):
@@ -209,8 +207,7 @@ def spin_in(group, ns):
             os._exit(0)
     os.close(reported)
     os.waitpid(joining, 0)
-    with open(its_pid, encoding="ascii") as f:
-        return int(f.read())
+    return int(e.read(its_pid))
 
 
 def test_groups_that_are_gone_at_once():
@@ -385,8 +382,7 @@ def spawn_in(group, environment):
     if pid:
         return pid
     try:
-        with open(os.path.join(group, b"cgroup.procs"), "w", encoding="utf-8") as f:
-            f.write(str(os.getpid()))
+        e.write(os.path.join(group, b"cgroup.procs"), str(os.getpid()))
         os.execve("/bin/dash", [b"dash", b"-c", b"while :; do n=0; while [ $n -lt 20000 ]; do n=$((n+1)); done; sleep 1; done"],
                   environment | {b"PATH": b"/usr/bin:/bin"})
     finally:

@@ -8,6 +8,7 @@ Its user, its capabilities, its mounts, its system call filters, its environment
 does not know fails the test, so that the unit and what is tested here cannot differ. What this machine's root has no
 capability for is left out and said.
 """
+import contextlib
 import glob
 import json
 import os
@@ -23,8 +24,7 @@ import yaml
 
 import libe2e as e
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-UNIT = os.path.join(TOP, "packaging/sysprof-agent.service")
+UNIT = os.path.join(e.TOP, "packaging/sysprof-agent.service")
 USER, TENANT = 64001, 64002  # unused
 CHAIN = ("outer", "middle", "inner", "leaf")
 FAMILIES = {name: getattr(socket, name) for name in ("AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK")}
@@ -88,8 +88,7 @@ def expanded(words):
 
 def capabilities_here():
     """Of this process: those that it can hand on."""
-    with open("/proc/self/status", encoding="utf-8") as f:
-        status = f.read()
+    status = e.read("/proc/self/status")
     return int(re.search(r"CapBnd:\s*(\w+)", status)[1], 16) & int(re.search(r"CapPrm:\s*(\w+)", status)[1], 16)
 
 
@@ -145,8 +144,7 @@ class Confined:
         calls = expanded(u.words("SystemCallFilter"))
         if u.one("RestrictNamespaces") == "yes":
             calls -= {"unshare", "setns"}
-        with open(self.calls, "w", encoding="utf-8") as f:
-            f.write("\n".join(sorted(calls)))
+        e.write(self.calls, "\n".join(sorted(calls)))
         self.families = ",".join(str(int(FAMILIES[f])) for f in u.words("RestrictAddressFamilies"))
         self.oom = u.one("OOMScoreAdjust")
         self.mask = u.one("UMask")
@@ -218,11 +216,6 @@ def reported(s):
             return texts
 
 
-def status_of(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-
-
 def descendants(pid):
     for child in e.children_of(pid):
         yield child
@@ -246,6 +239,30 @@ def assert_seen(rows):
     assert e.total(hot) >= 5, [r for r in rows if any("node" in f for f in r[0])][:20]
     in_kernel = [f for r in rows for f in e.kernel_part(r[0])]
     assert len(set(in_kernel)) >= 5 and not any(f.startswith("0x") for f in in_kernel), in_kernel[:20]
+
+
+@contextlib.contextmanager
+def seen_programs(name, **options):
+    """A container of another user's, and code of a JIT."""
+    with e.Background(*in_container(name, "120"), **options), \
+            e.Background(*as_tenant("node", "--perf-basic-prof", "-e", HOT), cwd="/tmp") as node:
+        yield
+    if os.path.exists(f"/tmp/perf-{node.pid}.map"):
+        os.unlink(f"/tmp/perf-{node.pid}.map")
+
+
+def wait_until_seen(p, said, out, meanwhile=lambda: None):
+    """Where others take the CPU the first stacks come before their tables."""
+    looked_at = set()
+
+    def has_window():
+        meanwhile()
+        assert p.poll() is None, (p.returncode, said())
+        new = set(glob.glob(out + "/*.pb.gz")) - looked_at
+        looked_at.update(new)
+        return any(map(is_seen, new))
+
+    e.wait_for(has_window, 150, "a window with all that")
 
 
 def is_seen(path):
@@ -299,38 +316,26 @@ def test_it_sees_what_root_sees():
     e.need_root()
     confined = Confined("unit")
     state, (manager, notify), messages = confined.state, manager_socket(), []
-    looked_at = set()
     config = e.scratch("agent.conf")
     with open(config, "w", encoding="utf-8") as f:
         f.write("[agent]\nwindow = 10\nlisten = none\ncpu = 0\nmemory = 0\nfrequency = 499\n[sink files]\nto = dir:/var/lib/sysprof/out\n")
     os.makedirs(state + "/out")
     os.chown(state + "/out", USER, USER)
     service = {**os.environ, "OTEL_SERVICE_NAME": "in-a-container"}
-    with e.Background(*in_container("theirs", "120"), env=service), \
-            e.Background(*as_tenant("node", "--perf-basic-prof", "-e", HOT), cwd="/tmp") as node:
+    with seen_programs("theirs", env=service):
         time.sleep(1)
         confined.start(*confined.arguments[1:], "--config", config, NOTIFY_SOCKET=notify, WATCHDOG_USEC="2000000")
 
-        def has_window():
-            messages.extend(reported(manager))  # a socket holds ten
-            assert confined.p.poll() is None, (confined.p.returncode, confined.said())
-            new = set(glob.glob(state + "/out/*.pb.gz")) - looked_at
-            looked_at.update(new)
-            return any(map(is_seen, new))
-
         try:
-            # where others take the CPU the first stacks come before their tables
-            e.wait_for(has_window, 150, "a window with all that")
-            own, below = status_of(confined.p.pid), [status_of(c) for c in descendants(confined.p.pid)]
+            # a socket holds ten messages
+            wait_until_seen(confined.p, confined.said, state + "/out", lambda: messages.extend(reported(manager)))
+            own, below = e.status_of(confined.p.pid), [e.status_of(c) for c in descendants(confined.p.pid)]
             begin = time.monotonic()
             confined.p.send_signal(signal.SIGTERM)
             assert confined.p.wait(timeout=30) == 0, confined.said()
             took = time.monotonic() - begin
         finally:
             confined.p.kill()
-        map_file = f"/tmp/perf-{node.pid}.map"
-    if os.path.exists(map_file):
-        os.unlink(map_file)
     print(confined.said(), f"ended in {took:.2f} s")
     # its user, and its capabilities
     wanted = numbered(confined.capabilities)
@@ -391,7 +396,7 @@ def image():
 def test_it_runs_as_the_manifest_says():
     """packaging/container/daemonset.yaml: its mounts, capabilities, arguments and environment."""
     e.need_root()
-    with open(os.path.join(TOP, "packaging/container/daemonset.yaml"), encoding="utf-8") as f:
+    with open(os.path.join(e.TOP, "packaging/container/daemonset.yaml"), encoding="utf-8") as f:
         config, daemonset = yaml.safe_load_all(f)
     pod = daemonset["spec"]["template"]["spec"]
     (container,) = pod["containers"]
@@ -417,8 +422,7 @@ def test_it_runs_as_the_manifest_says():
                 source = volume["hostPath"]["path"]
             os.makedirs(source, exist_ok=True)
             if "configMap" in volume:
-                with open(source + "/agent.conf", "w", encoding="utf-8") as out:
-                    out.write(re.sub("to = .*", "to = dir:/var/lib/sysprof/out", conf))
+                e.write(source + "/agent.conf", re.sub("to = .*", "to = dir:/var/lib/sysprof/out", conf))
             os.makedirs(root + mount["mountPath"], exist_ok=True)
             f.write(f"{mount['mountPath']} {source} {'rw' if writable else 'ro'}\n")
     for directory in "proc", "sys", "dev", "tmp":
@@ -428,9 +432,7 @@ def test_it_runs_as_the_manifest_says():
     environment = {v["name"]: v["value"] if "value" in v else fields[v["valueFrom"]["fieldRef"]["fieldPath"]]
                    for v in container["env"]}
     arguments = [re.sub(r"\$\((\w+)\)", lambda m: environment[m[1]], a) for a in container["args"]]
-    with socket.socket() as s:  # another agent may be on this host
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = e.free_port()  # another agent may be on this host
     arguments = [a.replace(":4041", f":{port}") for a in arguments]
     caps = ",".join("+" + c.lower().removeprefix("cap_") for c in wanted if numbered([c]) & capabilities_here())
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", CONTAINED, "sh", root, e.scratch("mounts"),
@@ -440,32 +442,19 @@ def test_it_runs_as_the_manifest_says():
     print(check)
     assert check.status == 0 and "MISSING" not in check.out, check
     out = e.scratch("volume-spool") + "/out"
-    looked_at = set()
-    with open(e.scratch("container.log"), "w+", encoding="utf-8") as log, \
-            e.Background(*in_container("theirs-too", "120")) as _, \
-            e.Background(*as_tenant("node", "--perf-basic-prof", "-e", HOT), cwd="/tmp") as node:
+    with open(e.scratch("container.log"), "w+", encoding="utf-8") as log, seen_programs("theirs-too"):
         p = subprocess.Popen([*command, *arguments, "--window", "10", "--cpu", "0", "--memory", "0", "--frequency", "499"], stdout=log, stderr=log, env=environment)
-
-        def has_window():
-            assert p.poll() is None, open(log.name, encoding="utf-8").read()
-            new = set(glob.glob(out + "/*.pb.gz")) - looked_at
-            looked_at.update(new)
-            return any(map(is_seen, new))
-
         try:
-            e.wait_for(has_window, 150, "a window with all that")
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{container['readinessProbe']['httpGet']['path']}") as f:
-                assert f.status == 200
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{container['livenessProbe']['httpGet']['path']}") as f:
-                assert f.status == 200
+            wait_until_seen(p, lambda: e.read(log.name), out)
+            for probe in "readinessProbe", "livenessProbe":
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{container[probe]['httpGet']['path']}") as f:
+                    assert f.status == 200
             p.terminate()
             assert p.wait(timeout=30) == 0
         finally:
             p.kill()
             log.seek(0)
             print(log.read())
-    if os.path.exists(f"/tmp/perf-{node.pid}.map"):
-        os.unlink(f"/tmp/perf-{node.pid}.map")
     nodes = {s["labels"]["node"] for name in glob.glob(out + "/*.json")
              for s in json.load(open(name, encoding="utf-8"))["services"]}
     assert nodes == {"node-1"}, nodes

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 import urllib.request
 
@@ -17,10 +16,8 @@ import libe2e as e
 import libservers as servers
 from libgo import pprof
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(TOP, "tests/e2e/backends"))
-import standin  # noqa: E402
-import wire  # noqa: E402
+import standin
+import wire
 
 SPIN = "import time\nwhile True: sum(range(200000)), time.sleep(0.01)"  # a quarter of a CPU
 

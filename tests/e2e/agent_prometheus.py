@@ -10,19 +10,15 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 
 import libe2e as e
 import libservers as servers
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(TOP, "tests/e2e/backends"))
-import standin  # noqa: E402
+import standin
 
-RULES = os.path.join(TOP, "packaging/prometheus/sysprof-alerts.yaml")
-RULE_TESTS = os.path.join(TOP, "tests/e2e/backends/alerts.yaml")
-DASHBOARDS = {"sysprof-agent": "prometheus", "sysprof-services": "pyroscope"}
+RULES = os.path.join(e.TOP, "packaging/prometheus/sysprof-alerts.yaml")
+RULE_TESTS = os.path.join(e.TOP, "tests/e2e/backends/alerts.yaml")
 SPIN = "import sys, time\nend = time.process_time() + float(sys.argv[1])\nwhile time.process_time() < end: pass"
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
@@ -93,18 +89,14 @@ def check_cardinality(prometheus, text, before):
 def test_alerts():
     """Each is tested, and a rule that is not there is missed."""
     checked = e.run("promtool", "check", "rules", RULES, check=0)
-    with open(RULES, encoding="utf-8") as f:
-        text = f.read()
+    text = e.read(RULES)
     head, *rules = re.split(r"(?m)^(?=      - alert: )", text)
     assert f"SUCCESS: {len(rules)} rules found" in checked.out and len(rules) >= 10, checked
     e.run("promtool", "test", "rules", RULE_TESTS, check=0)
-    with open(RULE_TESTS, encoding="utf-8") as f:
-        tests = f.read().replace("../../../packaging/prometheus/", "")
-    with open(e.scratch("alerts.yaml"), "w", encoding="utf-8") as f:
-        f.write(tests)
+    tests = e.read(RULE_TESTS).replace("../../../packaging/prometheus/", "")
+    e.write(e.scratch("alerts.yaml"), tests)
     for i, rule in enumerate(rules):
-        with open(e.scratch("sysprof-alerts.yaml"), "w", encoding="utf-8") as f:
-            f.write(head + "".join(rules[:i] + rules[i + 1:]))
+        e.write(e.scratch("sysprof-alerts.yaml"), head + "".join(rules[:i] + rules[i + 1:]))
         without = e.run("promtool", "test", "rules", e.scratch("alerts.yaml"))
         name = re.match(r" *- alert: (\w+)", rule)[1]
         assert without.status == 1 and name in without.out + without.err, (name, without)
@@ -126,8 +118,7 @@ def check_alerts(prometheus, text):
 # ---- dashboards ----------------------------------------------------------------------------------
 
 def dashboard(name):
-    with open(os.path.join(TOP, "packaging/grafana", name + ".json"), encoding="utf-8") as f:
-        return json.load(f)
+    return e.load_json(os.path.join(e.TOP, "packaging/grafana", name + ".json"))
 
 
 def check_dashboard(name, source):

@@ -163,8 +163,7 @@ def functions_of(agent, windows, service):
     """{function: ticks} of a service, as `report` says of the files."""
     own = {}
     for window in windows:
-        with open(os.path.join(agent.out, window["file"]), "rb") as f:
-            pprof = wire.Pprof(gzip.decompress(f.read()))
+        pprof = wire.Pprof(gzip.decompress(e.read(os.path.join(agent.out, window["file"]), "rb")))
         part = e.scratch("part.pb.gz")
         with gzip.open(part, "wb") as f:
             f.write(only(pprof, window, agent, service))
@@ -175,8 +174,7 @@ def functions_of(agent, windows, service):
 
 def only(pprof, window, agent, service):
     """The bytes of a profile with the samples of one service alone."""
-    with open(os.path.join(agent.out, window["file"]), "rb") as f:
-        data = gzip.decompress(f.read())
+    data = gzip.decompress(e.read(os.path.join(agent.out, window["file"]), "rb"))
     key, name = pprof.strings.index(b"service_name"), pprof.strings.index(service.encode())
     out = bytearray()
     samples = iter(pprof.samples)
@@ -385,14 +383,12 @@ def test_dashboards_by_their_schema():
     os.symlink(os.path.join(directory, "node_modules"), e.scratch("node_modules"))
     boards = {}
     for name in "sysprof-agent", "sysprof-services":
-        with open(os.path.join(formats.TOP, "packaging/grafana", name + ".json"), encoding="utf-8") as f:
-            boards[name] = f.read()
+        boards[name] = e.read(os.path.join(e.TOP, "packaging/grafana", name + ".json"))
     for i, (right, wrong) in enumerate(FAULTS):
         assert right in boards["sysprof-services"], right
         boards[f"fault-{i}"] = boards["sysprof-services"].replace(right, wrong)
     for name, text in boards.items():
-        with open(e.scratch(name + ".ts"), "w", encoding="utf-8") as f:
-            f.write(typed(json.loads(text)))
+        e.write(e.scratch(name + ".ts"), typed(json.loads(text)))
     result = e.run("node", os.path.join(directory, "node_modules/typescript/bin/tsc"), "--noEmit", "--strict", "--skipLibCheck",
                    "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler",
                    *(e.scratch(name + ".ts") for name in boards), timeout=600)

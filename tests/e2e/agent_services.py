@@ -131,8 +131,7 @@ def test_services_of_processes():
     assert set(excluded) == {"noise"}, excluded
     # nothing but what is on the list was ever read
     assert "hunter2" not in result.out + result.err
-    with open(e.scratch("services.sysprof"), "rb") as f:
-        assert b"hunter2" not in f.read()
+    assert b"hunter2" not in e.read(e.scratch("services.sysprof"), "rb")
 
 
 def check_short_lives(windows):
@@ -162,24 +161,14 @@ def check_lives(windows, running):
         assert changes <= (1 if pids[pid] == "context" else 0), (pids[pid], seen)
 
 
-def as_user(uid):
-    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-
-
 def test_memory_that_is_not_answered():
     """Windows are named in time, and other users are read, while one user blocks readers of his facts."""
     e.need_root()
-    device = e.scratch("fuse")
-    if not os.path.exists(device):
-        os.mknod(device, 0o666 | 0o020000, os.makedev(10, 229))
-        os.chmod(device, 0o666)
-    place = f"/dev/shm/sysprof-test-{os.getpid()}-{ATTACKER}"
-    os.makedirs(place, exist_ok=True)
-    os.chown(place, ATTACKER, ATTACKER)
-    server = [e.fixture("silentfs"), "-w", "read", device, place, "/usr/bin/python3", "-c", HOLD_UP]
+    place = e.place_of(ATTACKER)
+    server = [e.fixture("silentfs"), "-w", "read", e.fuse_device(), place, "/usr/bin/python3", "-c", HOLD_UP]
     try:
-        with e.Background(*as_user(ATTACKER), *server, env={"PATH": os.environ["PATH"], "DD_SERVICE": "attacker"}) as attacker:
-            e.wait_for(lambda: comm_of(attacker.pid) == "mapped", 20, "the mapping")
+        with e.Background(*e.as_user(ATTACKER), *server, env={"PATH": os.environ["PATH"], "DD_SERVICE": "attacker"}) as attacker:
+            e.wait_for(lambda: e.comm_of(attacker.pid) == "mapped", 20, "the mapping")
             with start("python3", "-c", SPIN, DD_SERVICE="first"):
                 time.sleep(0.2)
                 with e.Background("/bin/sh", "-c", 'sleep 4; exec "$@"', "sh", "python3", "-c", SPIN,
@@ -199,8 +188,7 @@ def readers_of(session):
     """But for their keeper, a child of the tool, which says when all have ended."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
-                comm, fields = f.read().partition("(")[2].rpartition(")")[::2]
+            comm, fields = e.read(f"/proc/{pid}/stat", errors="replace").partition("(")[2].rpartition(")")[::2]
         except OSError:
             continue
         _, parent, _, its_session = fields.split()[:4]
@@ -304,11 +292,6 @@ def test_readers_that_do_not_answer():
     assert (labels[0]["service_name"], labels[0]["service_source"]) == ("named", "unit"), labels
     assert (labels[1]["service_name"], labels[1]["service_source"]) == ("perl", "exe"), labels
     assert sorted(w["late_ms"] for w in windows.windows)[len(windows.windows) // 2] < 10000
-
-
-def comm_of(pid):
-    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-        return f.read().strip()
 
 
 e.main(globals())

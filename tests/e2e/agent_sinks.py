@@ -135,12 +135,6 @@ class Server(e.Listening):
                 assert body == body_of(path, size), path
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 # ---- the tool ------------------------------------------------------------------------------------
 
 class Sink:
@@ -179,8 +173,7 @@ class Sink:
         return self.send_request("stats")
 
     def errors(self):
-        with open(self.log, encoding="utf-8", errors="replace") as f:
-            return f.read()
+        return e.read(self.log, errors="replace")
 
     def wait(self, timeout=30, **values):
         """Until the stats have at least these values, and as little in the spool; then exactly these."""
@@ -295,8 +288,7 @@ def test_what_is_no_backend():
     with Server() as elsewhere:
         moved = status(307, Location=f"{elsewhere.url}/x?token=hunter2")
         plan = [moved, moved, lambda h: h.give(200, b"<html>", "text/html"), status(404), status(401)]
-        with open(token, "w", encoding="utf-8") as f:
-            f.write("old-token\n")
+        e.write(token, "old-token\n")
 
         def by_token(handler):
             handler.give(200 if handler.headers["Authorization"] == "Bearer new-token" else 401)
@@ -311,8 +303,7 @@ def test_what_is_no_backend():
             assert all(after - before >= 0.25 for before, after in zip(times, times[1:])), times
             os.unlink(token)  # between the old one and the new one
             e.wait_for(lambda: "cannot open" in sink.stats()["error"])
-            with open(token, "w", encoding="utf-8") as f:
-                f.write("new-token\n")
+            e.write(token, "new-token\n")
             stats = sink.wait(windows_sent=1)
             assert stats["dropped"] == stats["windows_no_room"] == stats["ambiguous"] == 0, stats
             for _, _, headers, _ in server.arrived:
@@ -325,8 +316,7 @@ def test_other_credentials():
     """They are used at once, however long the refused sink would have waited, and nothing is lost or sent twice."""
     tokens = [e.scratch("token.old"), e.scratch("token.new")]
     for token in tokens:
-        with open(token, "w", encoding="utf-8") as f:
-            f.write(os.path.basename(token))
+        e.write(token, os.path.basename(token))
 
     def by_token(handler):
         handler.give(200 if handler.headers["Authorization"] == "Bearer token.new" else 401)
@@ -443,8 +433,7 @@ def test_names():
     threading.Thread(target=answer, daemon=True).start()
     for name, text in (("resolv.conf", "nameserver 127.0.0.253\noptions timeout:10 attempts:2\n"),
                        ("nsswitch.conf", "hosts: dns\n")):
-        with open(e.scratch(name), "w", encoding="utf-8") as f:
-            f.write(text)
+        e.write(e.scratch(name), text)
     script = (f"mount --bind {e.scratch('resolv.conf')} /etc/resolv.conf; "
               f"mount --bind {e.scratch('nsswitch.conf')} /etc/nsswitch.conf; exec \"$@\"")
     wrap = ("unshare", "-m", "sh", "-ec", script, "sh")
@@ -586,8 +575,7 @@ def test_secrets():
     files = {}
     for name, text in (("bearer", token), ("basic", f"user:{password}"), ("header", f"X-Key: {token}\n")):
         files[name] = e.scratch(f"secret.{name}")
-        with open(files[name], "w", encoding="utf-8") as f:
-            f.write(text)
+        e.write(files[name], text)
     hold = threading.Event()
 
     def repeat(code):
@@ -615,8 +603,7 @@ def test_secrets():
             sink.end(100)
             left += dumped_memory(sink.p.pid)
             for name in os.listdir(sink.spool):
-                with open(os.path.join(sink.spool, name), "rb") as f:
-                    left += f.read()
+                left += e.read(os.path.join(sink.spool, name), "rb")
     assert len(left) > 1 << 20 and b"redirects" in left and b"HTTP 503" in left, len(left)
     for secret in (token, password, "dXNlcjpjb3JyM2N0LWhvcnNl"):
         for part in (secret, secret[:10], secret[-10:]):
@@ -635,8 +622,7 @@ def test_directories():
         names = sorted(os.listdir(target))
         assert names == sorted(f"{n}-{r}" for n in range(5) for r in range(2)), names
         for name in names:
-            with open(os.path.join(target, name), "rb") as f:
-                assert f.read() == body_of(name, 3000)
+            assert e.read(os.path.join(target, name), "rb") == body_of(name, 3000)
         os.rename(target, target + ".away")
         sink.put(2)
         e.wait_for(lambda: "No such file" in sink.stats()["error"])
@@ -682,7 +668,7 @@ def test_probe():
         for word in ("refuses us", "does not answer as", "takes nothing now"):
             code, said = probe(server.url)
             assert code == 1 and word in said and server.url in said, said
-    code, said = probe(f"http://127.0.0.1:{free_port()}")
+    code, said = probe(f"http://127.0.0.1:{e.free_port()}")
     assert code == 1 and "does not answer" in said and "onnect" in said, said
     code, said = probe("http://user:hunter2@host")
     assert code == 1 and "hunter2" not in said, said

@@ -10,16 +10,14 @@ import gzip
 import json
 import os
 import subprocess
-import sys
 import time
 
 import libe2e as e
 from libservers import Agent, by_service
 from libwall import need_visits
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "backends"))
-import standin  # noqa: E402
-import wire  # noqa: E402
+import standin
+import wire
 
 NAME = f"waits-{os.getpid()}"  # others may run the same program
 SERVICE = {**os.environ, "OTEL_SERVICE_NAME": NAME}

@@ -21,7 +21,6 @@ import libe2e as e
 # The ends of a recording cut one tick each.
 TOLERANCE = 2
 LAST_CPU = max(os.sched_getaffinity(0))
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def imbalance(path, cpus=None):
@@ -212,7 +211,7 @@ class Mutants:
         self.build = os.path.join(self.tree, "mutant-build")
         os.mkdir(self.tree)
         for name in ("Makefile", "bpf", "include", "userspace", "tools", "proto", "web"):
-            self.copy(os.path.join(TOP, name), os.path.join(self.tree, name))
+            self.copy(os.path.join(e.TOP, name), os.path.join(self.tree, name))
         os.mkdir(self.build)
         for name in ("bpf", "gen", "userspace", ".deps"):
             self.copy(os.path.join(e.BUILD, name), os.path.join(self.build, name))
@@ -236,11 +235,9 @@ class Mutants:
     def make(self, name, file, old, new):
         """The path of the program with that one change."""
         path = os.path.join(self.tree, file)
-        with open(path, encoding="utf-8") as f:
-            text = f.read()
+        text = e.read(path)
         assert text.count(old) == 1, f"{file} has {text.count(old)} times {old!r}, not once"
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text.replace(old, new))
+        e.write(path, text.replace(old, new))
         for product in [*self.skeleton_users, os.path.join(self.build, "bpf/sampler.bpf.o"),
                         os.path.join(self.build, "gen/sampler.skel.h")]:
             if os.path.exists(product):
@@ -251,8 +248,7 @@ class Mutants:
         e.run("make", "-j", os.cpu_count(), "-C", self.tree, f"BUILD={self.build}",
               *(["SANITIZE=1"] if e.SANITIZED else []), program, timeout=120, check=0,
               env=environment)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
+        e.write(path, text)
         return shutil.copy2(program, os.path.join(self.tree, "sysprof-without-" + name))
 
 

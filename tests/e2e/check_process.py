@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 
-from libe2e import Background, Fixture, fixture, main, need_root, quick, run, scratch, sysprof, wait_for
-from librecorded import FIXTURES, java_command, newer_python, nodes
+from libe2e import (Background, Fixture, as_user, comm_of, fixture, fuse_device, main, need_root, place_of, quick, read,
+                    run, scratch, sysprof, wait_for, write)
+from librecorded import java_command, newer_python, nodes
 
 ATTACKER = 23457
 SLEEPER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.05)"
@@ -156,13 +157,11 @@ def test_what_cannot_be_recorded():
 
 
 def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
-        return [int(word) for word in f.read().split()]
+    return [int(word) for word in read(f"/proc/{pid}/task/{pid}/children").split()]
 
 
 def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-        return f.read().rpartition(")")[2].split()[0]
+    return read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
 
 
 def test_stopped():
@@ -183,8 +182,7 @@ def test_stopped():
 def test_stripped_and_without_unwind_information():
     need_root()
     program = scratch("bare")
-    with open(program + ".c", "w", encoding="utf-8") as f:
-        f.write("void _start(void) { for (;;) __asm__ volatile(\"pause\"); }")
+    write(program + ".c", "void _start(void) { for (;;) __asm__ volatile(\"pause\"); }")
     run("cc", "-O1", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-nostdlib", "-static", "-s", "-o", program,
         program + ".c", check=0)
     with Background(program) as process:
@@ -205,11 +203,6 @@ def test_another_mount_and_pid_namespace():
     assert rows and not rows[0]["error"] and rows[0]["symbols"] == "symbols", reported
 
 
-def comm_of(pid):
-    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-        return f.read().strip()
-
-
 MAPPER = """
 import mmap, os, time
 maps = []
@@ -225,16 +218,9 @@ while True:
 def check_beside_silence(*options):
     """A process that has mapped files of a file system without a server: this is reported within seconds, and so is the rest."""
     need_root()
-    place = f"/dev/shm/sysprof-check-{os.getpid()}"
-    os.makedirs(place)
-    os.chown(place, ATTACKER, ATTACKER)
-    device = scratch("fuse")
-    if not os.path.exists(device):
-        os.mknod(device, 0o666 | 0o020000, os.makedev(10, 229))
-    os.chmod(device, 0o666)
+    place = place_of(ATTACKER)
     try:
-        with Background("setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups", fixture("silentfs"), *options, "-w", "read",
-                        device, place, "/usr/bin/python3", "-c", MAPPER) as attacker:
+        with Background(*as_user(ATTACKER), fixture("silentfs"), *options, "-w", "read", fuse_device(), place, "/usr/bin/python3", "-c", MAPPER) as attacker:
             wait_for(lambda: comm_of(attacker.pid) == "mapped", 20, "the mappings")
             begin = time.monotonic()
             reported, text = check(attacker.pid)

@@ -7,10 +7,9 @@ import os
 import re
 import shutil
 
-from libe2e import (SYSPROF, Facts, Fixture, Skip, children_of, firefox_threads, fixture, folded, has_chain,
-                    kernel_part, long, main, natively, quick, record, run, scratch, share, total, wait_for)
+from libe2e import (SYSPROF, TOP, Facts, Fixture, Skip, children_of, firefox_threads, fixture, folded, has_chain,
+                    kernel_part, long, main, natively, quick, read, record, run, scratch, share, total, wait_for, write)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHAIN = ("outer", "middle", "inner", "leaf")
 IN_PID_NAMESPACE = ["unshare", "-p", "-f", "--kill-child", "--mount-proc"]
 # the new root, then the command in it; the host's root is gone there
@@ -242,8 +241,7 @@ def test_thread_inside():
         status=$?
         kill $!
         exit $status""", check=0)
-    with open(facts, encoding="utf-8") as f:
-        tid = int(Facts(f.read()).all("tid")[1][0])
+    tid = int(Facts(read(facts)).all("tid")[1][0])
     assert [t.tid for t in firefox_threads(path) if t.count] == [tid]
 
 
@@ -278,8 +276,7 @@ def test_silence_of_a_busy_target_is_an_error():
     if len(cpus) < 2:
         raise Skip("one CPU only")
     shown, path, recording = scratch("online"), scratch("silent.json.gz"), scratch("silent.sysprof")
-    with open(shown, "w", encoding="utf-8") as f:
-        f.write(f"{cpus[0]}\n")
+    write(shown, f"{cpus[0]}\n")
     for cpu, status in (cpus[1], 1), (cpus[0], 0):
         # on a host with other work too, it must be busy in that second
         with Fixture("loop", "-c", cpu, "30", wrap=("nice", "-n", "-15")) as loop:

@@ -8,7 +8,6 @@ duty's threads burn 100, 60, 25 and 5 % of a CPU. At the end each prints its CLO
 it was kept from its CPU although it wanted it: on a busy machine that is not the profiler's fault.
 """
 import bisect
-import json
 import math
 import os
 import re
@@ -19,9 +18,7 @@ HZ = 999
 PERIOD = 1000000000 // HZ  # ns
 DUTY = (100, 60, 25, 5)
 KNOWN_AFTER = 10000000  # ns: the scheduler has looked at its clock at least once
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-with open(os.path.join(TOP, "userspace/profile/timeline.h"), encoding="utf-8") as header:
-    LOST_PERIODS = int(re.search(r"#define TIMELINE_LOST_PERIODS (\d+)", header.read())[1])
+LOST_PERIODS = int(re.search(r"#define TIMELINE_LOST_PERIODS (\d+)", e.read(os.path.join(e.TOP, "userspace/profile/timeline.h")))[1])
 SECONDS = 15 if "soak" in e.CASES else 10
 
 
@@ -111,8 +108,7 @@ class Run:
         chrome = {}
         for file in os.listdir(e.SCRATCH):
             if file.startswith(name) and file.endswith(".cpuprofile"):
-                with open(e.scratch(file), encoding="utf-8") as f:
-                    profile = json.load(f)
+                profile = e.load_json(e.scratch(file))
                 chrome[profile["$sysprof"]["tid"]] = profile
         firefox = e.firefox_threads(json_path)
         self.threads = [Thread(line.split(), away, firefox, chrome)

@@ -11,23 +11,16 @@ debug file alone; sysprof is given a stripped copy in a directory of its own.
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 
-from libe2e import Background, Skip, fixture, folded, kernel_part, main, record, run, scratch
+from libe2e import Background, Skip, fixture, folded, free_port, kernel_part, main, read, record, run, scratch, write
 
 # Neither the caller's servers nor his cache.
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if not name.startswith("DEBUGINFOD_")}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def build_id(path):
@@ -46,10 +39,8 @@ def stripped_program():
         note = scratch("note")
         run("objcopy", "--dump-section", f".note.gnu.build-id={note}", fixture("inlined"),
             scratch("unused"), check=0)
-        with open(note, "rb") as f:
-            data = f.read()
-        with open(note, "wb") as f:
-            f.write(data[:-20] + os.urandom(20))
+        data = read(note, "rb")
+        write(note, data[:-20] + os.urandom(20))
         run("objcopy", "--update-section", f".note.gnu.build-id={note}", fixture("inlined"), whole,
             check=0)
         run("objcopy", "--only-keep-debug", whole, os.path.join(served, "inlined.debug"), check=0)

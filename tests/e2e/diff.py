@@ -16,12 +16,10 @@ import tempfile
 import time
 
 from diff_windows import window_bytes
-from libe2e import (SYSPROF, Background, Skip, alone, long, main, need_root, quick, record, run, scratch, sysprof,
-                    wait_for)
+from libe2e import (GOLDEN, SYSPROF, TOP, Background, Skip, alone, long, main, need_root, quick, read, record, run,
+                    scratch, sysprof, wait_for, write)
+from libreport import invalid
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SCHEMA = os.path.join(HERE, "..", "..", "docs", "diff.schema.json")
-RECORDINGS = os.path.join(HERE, "..", "golden", "recordings")
 PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
 SHARES = {"main;run;read;copy": 30, "main;run;read;check": 15, "main;run;parse;header": 5, "main;run;parse;body": 20,
           "main;run;parse": 5, "main;run;write": 15, "main;run;walk;walk;walk": 6, "main;idle": 3.99, "main;rare": 0.01}
@@ -37,8 +35,7 @@ def folded_file(name, seed, changes=(), samples=20000, noise=0.0):
     for stack in rng.choices(list(shares), list(shares.values()), k=samples):
         counts[stack] += 1
     path = scratch(name)
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines(f"app;{k} {v}\n" for k, v in counts.items() if v)
+    write(path, "".join((f"app;{k} {v}\n" for k, v in counts.items() if v)))
     return path
 
 
@@ -53,7 +50,7 @@ def is_near(value, wanted):
 def assert_as_scipy(old, new, noise):
     if run(PYTHON, "-c", "import scipy").status:
         raise Skip("no scipy: tools/install-deps.sh test installs it")
-    wanted = json.loads(run(PYTHON, os.path.join(HERE, "libdiff.py"), str(noise), *old, "--", *new, check=0).out)
+    wanted = json.loads(run(PYTHON, os.path.join(TOP, "tests/e2e/libdiff.py"), str(noise), *old, "--", *new, check=0).out)
     found = diff("--view", "share", "--run-noise", str(noise), *old, "--", *new)
     tests = {(t["function"], t["own_code"]): t for t in [found["total"], *found["tests"]]}
     assert len(tests) == len(wanted), (set(tests) ^ {(w["function"], w["own_code"]) for w in wanted})
@@ -112,9 +109,8 @@ def timed_file(name, seed, changes=(), samples=6000, in_a_row=40):
         stack = rng.choices(list(shares), list(shares.values()))[0]
         picked += [node_of(tuple(stack.split(";")))] * min(rng.randint(1, 2 * in_a_row), samples - len(picked))
     path = scratch(name)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"nodes": nodes, "startTime": 1000000, "endTime": 1000000 + 1000 * (samples + 1),
-                   "samples": picked, "timeDeltas": [1000] * samples}, file)
+    write(path, json.dumps({"nodes": nodes, "startTime": 1000000, "endTime": 1000000 + 1000 * (samples + 1),
+               "samples": picked, "timeDeltas": [1000] * samples}))
     return path
 
 
@@ -142,25 +138,12 @@ def test_sums():
 
 
 def test_schema():
-    if run(PYTHON, "-c", "import jsonschema").status:
-        raise Skip("no jsonschema: tools/install-deps.sh test installs it")
     old, new = folded_file("old.folded", 1), folded_file("new.folded", 2, [("main;run;parse;header", 9)])
     documents = [diff(old, new), diff(old, old, "--run-noise", "0"),
                  diff(old, new, "--fail-if", "total > 1%", "--fail-if", "function nothing > 1%", check=4),
-                 diff(*[os.path.join(RECORDINGS, "fork-exec.sysprof")] * 2)]
-    paths = []
-    for i, document in enumerate(documents):
-        paths.append(scratch(f"{i}.json"))
-        with open(paths[-1], "w", encoding="utf-8") as file:
-            json.dump(document, file)
-    bad = dict(documents[0], surprise=1)
-    with open(scratch("bad.json"), "w", encoding="utf-8") as file:
-        json.dump(bad, file)
-    validate = ("import json, sys, jsonschema\nv = jsonschema.Draft202012Validator(json.load(open(sys.argv[1])))\n"
-                "for p in sys.argv[2:]:\n  for e in v.iter_errors(json.load(open(p))): print(p, e.message[:200])")
-    said = run(PYTHON, "-c", validate, SCHEMA, *paths, check=0).out
-    assert not said, said
-    assert run(PYTHON, "-c", validate, SCHEMA, scratch("bad.json"), check=0).out
+                 diff(*[os.path.join(GOLDEN, "fork-exec.sysprof")] * 2)]
+    assert not invalid(*documents, schema="diff")
+    assert invalid(dict(documents[0], surprise=1), schema="diff")
 
 
 @quick
@@ -195,8 +178,7 @@ def test_text_and_markdown():
     assert "slower   header" in text and "main > run > parse > header" in text, text
     path = scratch("d.md")
     sysprof("diff", "--run-noise", "0", "--fail-if", "total > 1%", "-o", path, old, new)
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    lines = read(path).splitlines()
     assert lines[0].startswith("**NEW uses ") and len(lines) <= 20, lines
     assert any(line.startswith("| ") and "`main > run > parse > header`" in line for line in lines), lines
 
@@ -207,8 +189,7 @@ def test_hostile_names():
         paths = []
         for i in range(2):
             paths.append(scratch(f"{i}.folded"))
-            with open(paths[-1], "w", encoding="utf-8") as file:
-                file.write(f"app;main;{name} {100 + 900 * i}\napp;main;rest 1000\n")
+            write(paths[-1], f"app;main;{name} {100 + 900 * i}\napp;main;rest 1000\n")
         for form in [], ["--markdown"]:
             out = sysprof("diff", "--run-noise", "0", *form, *paths, check=0).out
             assert "\x1b" not in out and max(map(len, out.splitlines())) < 1000, out
@@ -219,12 +200,10 @@ def test_hostile_names():
 def test_bad_input():
     old = folded_file("old.folded", 1)
     other, empty, junk = scratch("other.folded"), scratch("empty.folded"), scratch("junk.sysprof")
-    with open(other, "w", encoding="utf-8") as file:
-        file.write("app;_start;something;else 500\n")
+    write(other, "app;_start;something;else 500\n")
     with open(empty, "w", encoding="utf-8"):
         pass
-    with open(junk, "wb") as file:
-        file.write(b"SYSPROF\n" + os.urandom(5000))
+    write(junk, b"SYSPROF\n" + os.urandom(5000))
     ten = [folded_file(f"{i}.folded", i, samples=500) for i in range(9)]
     for files, reason in (([old, other], "no function in common"), ([old, empty], "empty.folded"),
                           ([old, junk], "junk.sysprof"), ([*ten[:5], "--", *ten[5:], junk], "junk.sysprof"),
@@ -239,13 +218,12 @@ def test_other_units_and_damage():
     data = gzip.decompress(window_bytes(1.79e9, {"shop": {("main", "a"): 500, ("main", "b"): 300}}))
     paths = scratch("cpu.pb.gz"), scratch("heap.pb.gz")
     for path, bytes_ in zip(paths, (data, data.replace(b"\x32\x0bnanoseconds", b"\x32\x05bytes").replace(b"\x32\x07samples", b"\x32\x07objects"))):
-        with open(path, "wb") as file:
-            file.write(gzip.compress(bytes_))
+        write(path, gzip.compress(bytes_))
     assert diff(paths[0], paths[0])["total"]["relative"] == 0
     for files in paths, paths[::-1]:
         refused = sysprof("diff", *files)
         assert refused.status == 1 and "heap.pb.gz" in refused.err and "bytes" in refused.err and not refused.out, refused
-    short = os.path.join(RECORDINGS, "cut-short.sysprof")
+    short = os.path.join(GOLDEN, "cut-short.sysprof")
     found = sysprof("diff", short, short, check=0).out
     assert "note: file 1 has no end: its recording was cut short" in found, found
     assert all(file["cut_short"] for file in diff(short, short)["files"])
@@ -270,7 +248,7 @@ def test_deep_and_wide():
 
 def test_formats():
     """A recording against what it was converted to: the same."""
-    source = os.path.join(RECORDINGS, "containers.sysprof")
+    source = os.path.join(GOLDEN, "containers.sysprof")
     for suffix in "folded", "json.gz", "pb.gz", "sysprof":
         path = source if suffix == "sysprof" else scratch("x." + suffix)
         if suffix != "sysprof":
@@ -283,7 +261,7 @@ def test_formats():
 
 def test_time_selections():
     """Two parts of one recording add up to the whole, and a part is compared with another."""
-    source = os.path.join(RECORDINGS, "containers.sysprof")
+    source = os.path.join(GOLDEN, "containers.sysprof")
     whole = diff(source, source)["files"][0]
     middle = whole["duration_ns"] / 2e9
     found = diff("--view", "second", f"{source}@0s-{middle:.9f}s", f"{source}@{middle:.9f}-")
@@ -337,16 +315,14 @@ for i in range(3000):
 
 def build(name, header):
     source, program = scratch(name + ".c"), scratch(name)
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(PROGRAM)
+    write(source, PROGRAM)
     run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", f"-DHEADER={header}", "-o", program, source, check=0)
     return [program, "12000"]
 
 
 def script(name, header):
     path = scratch(name + ".py")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(SCRIPT % header)
+    write(path, SCRIPT % header)
     return [PYTHON, path]
 
 
@@ -407,8 +383,7 @@ def test_other_compilers():
     """Code that is inlined or not, at other addresses, by another compiler: nothing is slower or faster."""
     need_root()
     source = scratch("steps.c")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(STEPS)
+    write(source, STEPS)
     files = [[] for _ in COMPILERS]
     for i, compiler in enumerate(COMPILERS):
         run(*compiler.split(), "-g", "-o", scratch(f"steps{i}"), source, check=0)
@@ -429,8 +404,7 @@ def test_other_compilers():
 def appending(name, program):
     """A script that notes its name, then runs the program."""
     path = scratch("note-" + name)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"#!/bin/sh\necho {name} >>{scratch('order')}\necho output\nexec {' '.join(program)}\n")
+    write(path, f"#!/bin/sh\necho {name} >>{scratch('order')}\necho output\nexec {' '.join(program)}\n")
     os.chmod(path, 0o755)
     return path
 
@@ -448,8 +422,7 @@ def test_compare():
     assert result.status == 3 and found["runs_measured"] and found["level"] == 0.05, (result.status, found["sentence"])
     assert any("parse_header" in row["path"] for row in found["rows"]), found["rows"]
     assert found["elapsed"]["old"]["value"] > 0
-    with open(scratch("order"), encoding="utf-8") as file:
-        assert file.read().split() == ["new", "old", *["old", "new", "new", "old"] * 3]
+    assert read(scratch("order")).split() == ["new", "old", *["old", "new", "new", "old"] * 3]
     kept = sorted(os.listdir(keep))
     assert kept == [f"{side}-{i}.sysprof" for side in ("new", "old") for i in range(1, 7)], kept
     again = diff("--view", "share", *[f"{keep}/old-{i}.sysprof" for i in range(1, 7)], "--",

@@ -13,9 +13,8 @@ import shutil
 import threading
 import urllib.parse
 
-from libe2e import SYSPROF, Skip, long, main, need_root, run, scratch
+from libe2e import SYSPROF, TOP, Skip, long, main, need_root, read, run, scratch, write
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"  # the one that has yaml
 
 PROGRAM = """
@@ -50,18 +49,15 @@ def job_of(language):
     """The first job of docs/CI.md in that section."""
     if run(PYTHON, "-c", "import yaml").status:
         raise Skip("no yaml: tools/install-deps.sh test")
-    with open(os.path.join(HERE, "..", "..", "docs", "CI.md"), encoding="utf-8") as file:
-        text = re.search(rf"## {language}\n.*?```yaml\n(.*?)```", file.read(), re.S).group(1)
+    text = re.search(rf"## {language}\n.*?```yaml\n(.*?)```", read(os.path.join(TOP, "docs/CI.md")), re.S).group(1)
     code = "import json, sys, yaml\nprint(json.dumps(yaml.load(sys.argv[1], yaml.BaseLoader)))"
     document = json.loads(run(PYTHON, "-c", code, text, check=0).out)
     return document.get("jobs", document)["compare"]
 
 
 def commit(place, header):
-    with open(os.path.join(place, "bench-program.c"), "w", encoding="utf-8") as file:
-        file.write(f"#define HEADER {header}\n{PROGRAM}")
-    with open(os.path.join(place, "Makefile"), "w", encoding="utf-8") as file:
-        file.write(MAKEFILE)
+    write(os.path.join(place, "bench-program.c"), f"#define HEADER {header}\n{PROGRAM}")
+    write(os.path.join(place, "Makefile"), MAKEFILE)
     for words in ["init", "-q"], ["add", "Makefile", "bench-program.c"], \
             ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "x"]:
         run("git", *words, cwd=place, check=0)
@@ -70,8 +66,7 @@ def commit(place, header):
 
 def tool(place, name, text):
     path = os.path.join(place, name)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("#!/bin/sh\n" + text)
+    write(path, "#!/bin/sh\n" + text)
     os.chmod(path, 0o755)
 
 
@@ -121,8 +116,7 @@ def test_github():
     assert status == [0, 1, 0], status
     (path, _, body), = Comments.got
     assert path == "/owner/project/7" and "parse_header" in body and body.startswith("**"), Comments.got
-    with open(os.path.join(place, "summary"), encoding="utf-8") as file:
-        assert file.read() == body
+    assert read(os.path.join(place, "summary")) == body
     assert os.path.getsize(os.path.join(place, "compare.html")) > 10000
 
 

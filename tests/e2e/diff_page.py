@@ -12,7 +12,7 @@ import random
 
 import libbrowser
 from diff import SHARES, folded_file, timed_file
-from libe2e import Skip, main, scratch, sysprof
+from libe2e import Skip, main, read, scratch, sysprof, write
 from libgo import pprof
 
 READY = "document.documentElement.dataset.ready === 'yes'"
@@ -198,8 +198,7 @@ def test_the_same_bytes_each_time():
         data = []
         for i in range(2):
             compared(scratch(f"{i}.{suffix}"), old, new)
-            with open(scratch(f"{i}.{suffix}"), "rb") as file:
-                data.append(file.read())
+            data.append(read(scratch(f"{i}.{suffix}"), "rb"))
         assert data[0] == data[1], suffix
 
 
@@ -212,9 +211,8 @@ def test_many_rows():
                                          "columnNumber": -1}, "children": list(range(2, 20002))}]
         nodes += [{"id": k, "callFrame": dict(nodes[0]["callFrame"], functionName=f"f{k}")} for k in range(2, 20002)]
         paths.append(scratch(f"many{i}.cpuprofile"))
-        with open(paths[-1], "w", encoding="utf-8") as file:
-            json.dump({"nodes": nodes, "startTime": 1000000, "endTime": 1000000 + 1000 * 300001,
-                       "samples": rng.choices(range(2, 20002), k=300000), "timeDeltas": [1000] * 300000}, file)
+        write(paths[-1], json.dumps({"nodes": nodes, "startTime": 1000000, "endTime": 1000000 + 1000 * 300001,
+                   "samples": rng.choices(range(2, 20002), k=300000), "timeDeltas": [1000] * 300000}))
     path = scratch("many.html")
     found = compared(path, *paths)
     page = open_page(path)

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 
-from libe2e import Skip, main, need_root, run, scratch, soak, sysprof
+from libe2e import Skip, main, need_root, run, scratch, soak, sysprof, write
 
 PYTHON = "/usr/bin/python3"
 
@@ -60,13 +60,6 @@ func main() {
 """
 
 
-def write(name, text):
-    path = scratch(name)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    return path
-
-
 def install(*command, **options):
     if not shutil.which(command[0]):
         raise Skip(f"no {os.path.basename(command[0])}: tools/install-deps.sh test")
@@ -97,7 +90,7 @@ def assert_names(name, old, new, where):
 
 @soak
 def test_python_package():
-    script = write("unique.py", UNIQUE)
+    script = write(scratch("unique.py"), UNIQUE)
     common = scratch("common")
     pip = [PYTHON, "-m", "pip", "install", "-q", "--no-deps", "--target"]
     install(*pip, common, "attrs==23.1.0", "pyrsistent==0.19.3", "six==1.16.0", "setuptools==68.2.2")
@@ -110,7 +103,7 @@ def test_python_package():
 
 @soak
 def test_npm_package():
-    script = write("parse.mjs", PARSE)
+    script = write(scratch("parse.mjs"), PARSE)
     commands = []
     for version in "8.0.0-beta.4", "8.0.0-rc.1":
         place = scratch("parser-" + version)
@@ -126,8 +119,8 @@ def test_go_module():
     for version in "v0.0.9", "v0.0.10":
         place = scratch("width-" + version)
         os.mkdir(place)
-        write(f"width-{version}/main.go", WIDTH)
-        write(f"width-{version}/go.mod", "module example\n\ngo 1.18\n")
+        write(scratch(f"width-{version}/main.go"), WIDTH)
+        write(scratch(f"width-{version}/go.mod"), "module example\n\ngo 1.18\n")
         install("go", "get", "github.com/mattn/go-runewidth@" + version, cwd=place)
         install("go", "build", "-o", "width", ".", cwd=place)
         commands.append([os.path.join(place, "width")])

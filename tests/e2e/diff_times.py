@@ -11,9 +11,9 @@ import os
 import random
 
 import libbrowser
-from diff import RECORDINGS, diff, timed_file
+from diff import diff, timed_file
 from diff_page import READY, close
-from libe2e import main, scratch, sysprof
+from libe2e import GOLDEN, load_json, main, scratch, sysprof, write
 
 CTRL = 2
 VALUES = "p", "q", "low", "high", "relative", "relative_low", "relative_high"
@@ -33,15 +33,13 @@ def page_of(path, name):
 def changing_file(name, factor=5):
     """In the second half `header` runs instead of a part of `body`."""
     path = timed_file(name, 1, samples=20000, in_a_row=4)
-    with open(path, encoding="utf-8") as file:
-        profile = json.load(file)
+    profile = load_json(path)
     number = {node["callFrame"]["functionName"]: node["id"] for node in profile["nodes"]}
     rng = random.Random(2)
     for i in range(10000, 20000):
         if profile["samples"][i] == number["body"] and rng.random() < 0.1 * factor:
             profile["samples"][i] = number["header"]
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(profile, file)
+    write(path, json.dumps(profile))
     return path
 
 
@@ -150,7 +148,7 @@ def test_back_to_one():
 
 def test_what_cannot_be_compared():
     """A part without samples, parts that overlap, addresses of any kind, and a page without times."""
-    source = os.path.join(RECORDINGS, "containers.sysprof")
+    source = os.path.join(GOLDEN, "containers.sysprof")
     page = page_of(source, "containers.html")
     page.evaluate("page.change({base: [0, 1], time: [100000, 200000]})")
     assert "no sample in the time of OLD" in page.evaluate("document.getElementById('message').textContent")
@@ -164,8 +162,7 @@ def test_what_cannot_be_compared():
         page.evaluate("new Promise((done) => setTimeout(done, 50))")
     close(page)
     folded = scratch("x.folded")
-    with open(folded, "w", encoding="utf-8") as file:
-        file.write("app;main 5\n")
+    write(folded, "app;main 5\n")
     page = page_of(folded, "folded.html")
     page.evaluate("page.change({base: [0, 1], time: [1, 2]})")
     assert page.evaluate("page.state.base === null && !page.profile.difference")
@@ -174,7 +171,7 @@ def test_what_cannot_be_compared():
 
 def test_waits():
     """Waiting time of two parts, in the mode Waiting."""
-    page = page_of(os.path.join(RECORDINGS, "waits.sysprof"), "waits.html")
+    page = page_of(os.path.join(GOLDEN, "waits.sysprof"), "waits.html")
     end = page.evaluate("page.profile.end")
     page.evaluate(f"page.change({{mode: 'waiting', parked: true, measure: 'cpu', base: [0, {end} / 2], time: [{end} / 2, {end}]}})")
     sums = page.evaluate("[page.profile.difference.all.old.cpu_ns, page.profile.difference.all.new.cpu_ns, page.whole().cpu]")

@@ -10,11 +10,12 @@ import json
 import os
 
 import libbrowser
-from diff import PYTHON, RECORDINGS, SCHEMA, diff
+from diff import diff
 from diff_page import assert_page, close, compared, figures, open_page
-from libe2e import Skip, alone, main, need_root, record, run, scratch, sysprof
+from libe2e import GOLDEN, alone, main, need_root, record, run, scratch, sysprof, write
+from libreport import invalid
 
-WAITS = os.path.join(RECORDINGS, "waits.sysprof")
+WAITS = os.path.join(GOLDEN, "waits.sysprof")
 PROGRAM = """
 #include <pthread.h>
 #include <unistd.h>
@@ -34,17 +35,6 @@ int main(void)
 """
 
 
-def assert_schema(*documents):
-    if run(PYTHON, "-c", "import jsonschema").status:
-        raise Skip("no jsonschema: tools/install-deps.sh test installs it")
-    for document in documents:
-        with open(scratch("d.json"), "w", encoding="utf-8") as file:
-            json.dump(document, file)
-        said = run(PYTHON, "-c", "import json, sys, jsonschema\nv = jsonschema.Draft202012Validator(json.load(open(sys.argv[1])))\n"
-                   "for e in v.iter_errors(json.load(open(sys.argv[2]))): print(e.message[:200])", SCHEMA, scratch("d.json"), check=0).out
-        assert not said, said
-
-
 def waiting_of(path):
     """ns by state, as the report has it."""
     rows = json.loads(sysprof("report", "--wall", "--parked", "--json", path, check=0).out)["rows"]
@@ -58,7 +48,7 @@ def test_sums_are_exact():
     assert waiting["old_ns"] == waiting["new_ns"] == sum(states.values()), (waiting, states)
     assert waiting["total"]["relative"] == 0 and not waiting["rows"], waiting
     assert waiting["run_noise"] == 0.3 and diff(WAITS, WAITS, "--run-noise", "5%")["waiting"]["run_noise"] == 0.05
-    assert_schema(found)
+    assert not invalid(found, schema="diff")
 
 
 def test_parts_of_the_time():
@@ -72,7 +62,7 @@ def test_parts_of_the_time():
 
 def test_not_on_both_sides():
     """One side alone: said, and CPU time is compared."""
-    source = os.path.join(RECORDINGS, "containers.sysprof")
+    source = os.path.join(GOLDEN, "containers.sysprof")
     again = scratch("again.folded")
     sysprof("convert", source, "-o", again, check=0)
     for words in [source, again], [source, source]:
@@ -116,7 +106,7 @@ def test_page_of_the_same_waits():
     page.evaluate("page.change({mode: 'wall'})")
     assert page.evaluate("[page.state.mode, page.state.measure]") == ["cpu", "old"]
     close(page)
-    source, again = os.path.join(RECORDINGS, "containers.sysprof"), scratch("without.folded")
+    source, again = os.path.join(GOLDEN, "containers.sysprof"), scratch("without.folded")
     sysprof("convert", source, "-o", again, check=0)
     for words in [source, again], [source, source]:
         assert "waiting" not in compared(path, *words)
@@ -150,8 +140,7 @@ def assert_page_of_waits(found, path):
 def test_a_lock_that_is_held_longer():
     """Four runs a side, two at a time: the sleep with the mutex, and the lock, take more; nothing else does."""
     need_root()
-    with open(scratch("program.c"), "w", encoding="utf-8") as file:
-        file.write(PROGRAM)
+    write(scratch("program.c"), PROGRAM)
     programs = []
     for side, hold in ("old", 300), ("new", 3000):
         programs.append(scratch(side))
@@ -173,7 +162,7 @@ def test_a_lock_that_is_held_longer():
     rows = {row["function"]: row for row in waiting["rows"]}
     assert any("write_log" in row["path"] and row["verdict"] == "slower" for row in rows.values()), waiting["rows"]
     assert abs(waiting["old_ns"] - sum(sum(waiting_of(path).values()) for path in paths[0])) <= 4, waiting["old_ns"]
-    assert_schema(found)
+    assert not invalid(found, schema="diff")
     text = sysprof("diff", *files, check=0).out
     assert waiting["sentence"] in text and "OLD and NEW are waiting time per run" in text, text
     status = sysprof("diff", "--fail-if", "waiting > 10%", "--fail-if", "state sleep > 10%", *files).status

@@ -10,7 +10,7 @@ import random
 import subprocess
 import time
 
-from libe2e import SYSPROF, long, main, need_root, scratch, sysprof, wait_for
+from libe2e import SYSPROF, long, main, need_root, scratch, sysprof, wait_for, write
 
 WINDOW = 15
 SHARES = {("main", "serve", "parse"): 20, ("main", "serve", "render"): 50, ("main", "serve", "send"): 25, ("main", "idle"): 5}
@@ -74,8 +74,7 @@ def make(place, start, end, rng, factor=1.0, services=("shop", "other")):
             counts[service] = {s: max(round(rng.gauss(n * load, n ** 0.5)), 0) * (service == "shop" and s[-1] == "parse" and factor or 1)
                                for s, n in ((s, 10 * n) for s, n in SHARES.items())}
             counts[service] = {s: round(n) for s, n in counts[service].items()}
-        with open(os.path.join(place, name_of(start)), "wb") as file:
-            file.write(window_bytes(start, counts))
+        write(os.path.join(place, name_of(start)), window_bytes(start, counts))
         start += WINDOW
 
 
@@ -88,8 +87,7 @@ def test_a_service_that_became_slower():
     place, rng, now = scratch("windows"), random.Random(1), time.time()
     make(place, now - 86400 + 5, now - 86400 + 1800, rng)
     make(place, now - 1800 + 5, now, rng, 1.4)
-    with open(os.path.join(place, "20261122T161404.123456789Z.json"), "w", encoding="utf-8") as file:
-        file.write("{}")
+    write(os.path.join(place, "20261122T161404.123456789Z.json"), "{}")
     spans = "--old", "1 day ago+1h", "--new", "-1h"
     found = compare("--run-noise", "0", "--service", "shop", *spans, place)
     assert found["view"] == "second" and len(found["files"]) == 2, found["files"]
@@ -141,15 +139,13 @@ def test_hostile_files():
     place, now = scratch("hostile"), time.time()
     make(place, now - 60, now, random.Random(4))
     for name in "x.pb.gz", "20261322T161404.123456789Z.pb.gz", "20261122T161404.12345678.Z.pb.gz", "-rf":
-        with open(os.path.join(place, name), "wb") as file:
-            file.write(b"\xff" * 100)
+        write(os.path.join(place, name), b"\xff" * 100)
     shop = "--service", "shop", "--old", "-1h", "--new", "-1h", place
     compare(*shop)
     for bad in b"", b"\xff" * 100, gzip.compress(b"\xff" * 1000), gzip.compress(b"\x0a\x00" * 100000), \
             window_bytes(now, {"shop": {("a",) * 3: 5}})[:-20]:
         path = os.path.join(place, name_of(now - 30.5))
-        with open(path, "wb") as file:
-            file.write(bad)
+        write(path, bad)
         done = sysprof("diff", *shop)
         assert done.status == 1 and os.path.basename(path) in done.err, done
     os.unlink(path)

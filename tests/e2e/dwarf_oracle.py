@@ -17,7 +17,7 @@ import re
 import struct
 import subprocess
 
-from libe2e import long, main
+from libe2e import long, main, read
 
 BUILD = os.environ.get("BUILD", "build")
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(BUILD)), "build", "oracle")
@@ -46,8 +46,7 @@ class Elf:
 
     def __init__(self, path):
         self.path = path
-        with open(path, "rb") as f:
-            self.data = f.read()
+        self.data = read(path, "rb")
         offset, = struct.unpack_from("<Q", self.data, 0x28)
         size, count, names = struct.unpack_from("<HHH", self.data, 0x3a)
         self.headers = [struct.unpack_from("<IIQQQQIIQQ", self.data, offset + i * size)
@@ -253,8 +252,7 @@ def check_module(program, addresses, dwarf, module):
 
 @functools.cache
 def lines_of(path):
-    with open(path, "rb") as f:
-        return f.read().count(b"\n")
+    return read(path, "rb").count(b"\n")
 
 
 def impossible(theirs):
@@ -337,8 +335,7 @@ def compare(program):
 
 def report_missing():
     """What build.sh could not make. Where everything is due, that is a failure."""
-    with open(os.path.join(PROGRAMS, "missing"), encoding="utf-8") as f:
-        missing = f.read().strip()
+    missing = read(os.path.join(PROGRAMS, "missing")).strip()
     if missing:
         print("left out:\n  " + missing.replace("\n", "\n  "))
     assert not missing or os.environ.get("CI") != "true", "programs are missing"

@@ -11,9 +11,8 @@ import os
 import re
 import shutil
 
-from libe2e import BUILD, SANITIZED, SYSPROF, Skip, folded, kernel_part, main, need_root, run, scratch, share
+from libe2e import BUILD, SANITIZED, SYSPROF, TOP, Skip, folded, kernel_part, main, need_root, run, scratch, share
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCE = os.path.join(TOP, "tests/fixtures/inlined.c")
 NEWER = os.path.join(os.path.dirname(BUILD), "build/libdw/lib")
 LOADER = os.path.join(NEWER, "ld-linux-x86-64.so.2")

@@ -6,10 +6,9 @@
 import os
 import re
 
-from libe2e import (Background, fixture, folded, has_chain, long, main, need_root, new_scratch, record, run, schedstat, scratch,
-                    share, total, wait_for)
+from libe2e import (TOP, Background, fixture, folded, has_chain, long, main, need_root, new_scratch, record, run,
+                    schedstat, scratch, share, total, wait_for)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def recorded(program, *arguments):

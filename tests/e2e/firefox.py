@@ -10,18 +10,14 @@ tests/unit/test_export_firefox.c [F1–F4, F6] and structure_checker.py [F1].
 import contextlib
 import os
 import re
-import signal
 import sys
+import signal
 
-from libe2e import (Fixture, Skip, SYSPROF, fixture, load_json, main, record, run, scratch, started_sampling,
-                    Background)
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-CHECKER = os.path.join(HERE, "consumers", "check_structure.py")
-
+from libconsumers import structure
+from libe2e import SYSPROF, Background, Fixture, Skip, fixture, load_json, main, record, run, scratch, started_sampling
 
 def checked(path):
-    run(sys.executable, "-B", CHECKER, path, check=0)
+    structure(path)
     return load_json(path)
 
 

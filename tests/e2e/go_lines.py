@@ -7,7 +7,7 @@ stripped, position-independent, without section headers, with C, as a library of
 import os
 import struct
 
-from libe2e import folded, long, main, record, run, scratch, share, user_part
+from libe2e import folded, long, main, read, record, run, scratch, share, user_part, write
 from libgo import SOURCES, go_build
 
 LINES = os.path.join(SOURCES, "lines/main.go")
@@ -24,12 +24,10 @@ def marked(file, mark):
 
 
 def drop_section_headers(source, output):
-    with open(source, "rb") as f:
-        data = bytearray(f.read())
+    data = bytearray(read(source, "rb"))
     struct.pack_into("<Q", data, 40, 0)     # e_shoff
     struct.pack_into("<HH", data, 60, 0, 0)  # e_shnum, e_shstrndx
-    with open(scratch(output), "wb") as f:
-        f.write(data)
+    write(scratch(output), data)
     os.chmod(scratch(output), 0o755)
     return scratch(output)
 

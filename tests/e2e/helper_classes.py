@@ -18,7 +18,8 @@ import signal
 import time
 
 from libchildren import Watch, classes
-from libe2e import (SCRATCH, SYSPROF, Background, Fixture, fixture, main, need_root, run, scratch, started_sampling, wait_for)
+from libe2e import (SCRATCH, SYSPROF, Background, Fixture, as_user, fixture, main, need_root, run, scratch,
+                    started_sampling, wait_for, write)
 
 NOBODY, JIT_USER, JVM_USER = 65534, 23461, 23462
 TRIES = 6  # of a recording, until each class was seen that it is to show
@@ -29,10 +30,6 @@ os.environ.update(SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY))
 for name in "DISPLAY", "WAYLAND_DISPLAY", "BROWSER":
     os.environ.pop(name, None)
 seen = {}
-
-
-def as_user(uid):
-    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
 
 
 def watched(session, wanted):
@@ -84,8 +81,7 @@ def test_the_whole_system():
     """A watcher for each user of JIT code, one of which belongs to a process that looks like a JVM."""
     need_root()
     source, library = scratch("jvm.c"), scratch("libjvm.so")
-    with open(source, "w", encoding="ascii") as f:
-        f.write(JVM)
+    write(source, JVM)
     run("cc", "-shared", "-fPIC", "-o", library, source, check=0)
     os.chmod(SCRATCH, 0o755)
 

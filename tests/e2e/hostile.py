@@ -18,8 +18,8 @@ import threading
 import time
 
 import libe2e as e
-from libe2e import (SANITIZED, SYSPROF, Background, Facts, Skip, fixture, folded, has_chain,
-                    load_json, main, need_root, run, scratch, share, sysprof, wait_for)
+from libe2e import (SANITIZED, SYSPROF, Background, Facts, Skip, fixture, folded, has_chain, load_json, main, need_root,
+                    read, run, scratch, share, sysprof, wait_for, write)
 
 LIMIT = 120 if SANITIZED else 60
 FORMATS = ("json.gz", "cpuprofile", "folded", "txt", "sysprof")
@@ -50,8 +50,7 @@ def assert_clean(path):
         if suffix in ("json.gz", "cpuprofile"):
             load_json(name)
         elif suffix != "sysprof":
-            with open(name, "rb") as f:
-                text = f.read().decode("utf-8")
+            text = read(name, "rb").decode("utf-8")
             bad = re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
             assert not bad, f"{name}: {text[max(0, bad.start() - 40):bad.end() + 40]!r}"
     assert not [n for n in os.listdir(path) if n.startswith(".")], os.listdir(path)
@@ -184,24 +183,13 @@ def loop_page():
     return LOOPS[platform.machine()] * (PAGE // 4)
 
 
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
-
-
-def write(path, data):
-    with open(path, "wb") as f:
-        f.write(data)
-    return path
-
-
 def build_id(name):
     return hashlib.sha1(name.encode()).digest()
 
 
 def elf_with_loop(name="same"):
     """A real file of symbols, in whose second page there is the loop; its build-id is its own."""
-    data = bytearray(read(fixture("libdl_one.so")))
+    data = bytearray(read(fixture("libdl_one.so"), "rb"))
     data += b"\0" * max(0, 2 * PAGE - len(data))
     data[PAGE:2 * PAGE] = loop_page()
     note = data.find(b"\3\0\0\0GNU\0")
@@ -212,84 +200,33 @@ def elf_with_loop(name="same"):
 
 def with_fields(data, **fields):
     """Other values in the ELF header."""
-    layout = {"phoff": (32, "Q"), "shoff": (40, "Q"), "phentsize": (54, "H"), "phnum": (56, "H"),
-              "shentsize": (58, "H"), "shnum": (60, "H"), "shstrndx": (62, "H")}
+    layout = {"shoff": (40, "Q"), "phnum": (56, "H"), "shnum": (60, "H"), "shstrndx": (62, "H")}
     changed = bytearray(data)
     for name, value in fields.items():
         struct.pack_into("<" + layout[name][1], changed, layout[name][0], value)
     return bytes(changed)
 
 
-def with_sections(data, change):
-    """change(section header as a list of 10 numbers) for every section."""
-    changed = bytearray(data)
-    at, number = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
-    for i in range(number):
-        fields = list(struct.unpack_from("<IIQQQQIIQQ", data, at + 64 * i))
-        change(fields)
-        struct.pack_into("<IIQQQQIIQQ", changed, at + 64 * i, *fields)
-    return bytes(changed)
-
-
-def set_field(index, value):
-    def change(fields):
-        fields[index] = value
-    return change
-
-
 def files():
     """(name, contents) with the loop in the second page."""
     loop, elf = loop_page(), elf_with_loop()
-    chance = random.Random(5)
-    huge = (1 << 64) - 1
-    cases = {
+    return {
         "text": b"hello, world\n".ljust(PAGE, b".") + loop,
-        "script": b"#!/bin/sh\nexit 0\n".ljust(PAGE, b"#") + loop,
-        "zeros": b"\0" * PAGE + loop,
         "magic only": b"\x7fELF".ljust(PAGE, b"\0") + loop,
-        "ident only": elf[:16].ljust(PAGE, b"\0") + loop,
-        "noise": b"\x7fELF\x02\x01\x01" + chance.randbytes(PAGE - 7) + loop,
         "32 bit": b"\x7fELF\x01" + elf[5:],
-        "big endian": b"\x7fELF\x02\x02" + elf[6:],
         "truncated": elf[:2 * PAGE],
-        "cut in a section": elf[:-100],
         "good": elf,
         "sectionless": with_fields(elf, shoff=0, shnum=0, shstrndx=0),
-        "no program headers": with_fields(elf, phoff=0, phnum=0),
+        "sections far beyond": with_fields(elf, shoff=(1 << 64) - 64),
         "65535 program headers": with_fields(elf, phnum=0xffff),
-        "65535 sections": with_fields(elf, shnum=0xffff),
-        "sections beyond": with_fields(elf, shoff=len(elf)),
-        "sections far beyond": with_fields(elf, shoff=huge - 63),
-        "program headers far beyond": with_fields(elf, phoff=huge - 63),
-        "section size 0": with_fields(elf, shentsize=0),
-        "section size 1": with_fields(elf, shentsize=1),
-        "string table beyond": with_fields(elf, shstrndx=0xfff0),
-        "count in section 0": with_fields(with_sections(elf, set_field(5, 1 << 62)), shnum=0),
-        "huge sections": with_sections(elf, set_field(5, huge)),
-        "far sections": with_sections(elf, set_field(4, huge - 100)),
-        "all symbol tables": with_sections(elf, set_field(1, 2)),
-        "all notes": with_sections(elf, set_field(1, 7)),
-        "all strings": with_sections(elf, set_field(1, 3)),
-        "links to itself": with_sections(elf, set_field(6, 5)),
-        "links beyond": with_sections(elf, set_field(6, 0xffffffff)),
-        "entries of size 0": with_sections(elf, set_field(9, 0)),
-        "entries of huge size": with_sections(elf, set_field(9, huge)),
-        "compressed": with_sections(elf, set_field(2, 0x800)),
     }
-    headers = struct.unpack_from("<Q", elf, 40)[0]
-    for i in range(12):
-        data = bytearray(elf)
-        for _ in range(30):
-            at = chance.choice((chance.randrange(64), chance.randrange(64, 64 + 56 * 9),
-                                headers + chance.randrange(len(elf) - headers)))
-            data[at] = chance.randrange(256)
-        data[:4], data[PAGE:2 * PAGE] = b"\x7fELF", loop
-        cases[f"random {i}"] = bytes(data)
-    return cases
 
 
 def test_bad_files():
-    """Executed files that are no ELF files, or bad ones: samples in them, and a word about it."""
+    """
+    Executed files that are no ELF files, or bad ones: samples in them, and a word about it. How else they may be bad:
+    tests/unit/test_elf_*.c, test_symbolize_hostile.c.
+    """
     need_root()
     path, place = directory(), directory()
     cases = files()
@@ -297,7 +234,7 @@ def test_bad_files():
         # else all of them would be one file, by their build-id
         data = data.replace(build_id("same"), build_id(name))
         write(os.path.join(place, name), data)
-    script = f'cd {place}; for f in *; do {fixture("mapexec")} "$f" {PAGE} 0.06 0.001; done'
+    script = f'cd {place}; for f in *; do {fixture("mapexec")} "$f" {PAGE} 0.3 0.001; done'
     result = record(path, "--", "sh", "-c", script)
     assert result.out.count("left") == len(cases), result
     found = files_in(path)
@@ -320,38 +257,6 @@ def test_good_file_has_its_names():
     record(path, "--", fixture("mapexec"), file, offset, "0.3", "0.001")
     rows = folded(f"{path}/x.folded")
     assert share(rows, lambda f: inside[-1][2] in f) > 0.5, (inside, rows)
-
-
-def strip_sections(source, target):
-    data = with_fields(read(source), shoff=0, shnum=0, shstrndx=0)
-    write(target, data[:struct.unpack_from("<Q", read(source), 40)[0]])
-    os.chmod(target, 0o755)
-    return target
-
-
-def test_sectionless_program():
-    need_root()
-    path = directory()
-    program = strip_sections(fixture("loop"), os.path.join(directory(), "loop"))
-    result = record(path, "--", program, "0.4")
-    assert_samples(path, Facts(result.out).number("cpu_ns"))
-    found = files_in(path)
-    assert found.get(program, 0) > 20, (found, result)
-
-
-def test_replaced_program():
-    """Another program has taken its name: what was mapped is what counts."""
-    need_root()
-    path, place = directory(), directory()
-    program, other = os.path.join(place, "program"), os.path.join(place, "other")
-    shutil.copy(fixture("chain"), program)
-    shutil.copy(fixture("deep"), other)
-    with Background(program, "60") as target:
-        target.p.stdout.readline()
-        os.rename(other, program)
-        record(path, "-p", target.pid, "-d", "0.5")
-    rows = folded(f"{path}/x.folded")
-    assert share(rows, lambda f: has_chain(f, "outer", "middle", "inner", "leaf")) > 0.8, rows
 
 
 def swaps():
@@ -431,7 +336,7 @@ def test_truncated_while_read():
     """A big library that shrinks and grows while its symbols are read."""
     need_root()
     place = directory()
-    data = bytearray(read(SYSPROF))
+    data = bytearray(read(SYSPROF, "rb"))
     data[PAGE:2 * PAGE] = loop_page()
     size, keep = len(data), 2 * PAGE
     stop = threading.Event()
@@ -468,7 +373,7 @@ def test_truncated_while_read():
 def test_many_mappings():
     """20,000 executable mappings, there before or made while we look."""
     need_root()
-    limit = int(read("/proc/sys/vm/max_map_count"))
+    limit = int(read("/proc/sys/vm/max_map_count", "rb"))
     if limit < 21000:
         raise Skip(f"vm.max_map_count is {limit}")
     place = directory()

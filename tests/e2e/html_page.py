@@ -17,7 +17,6 @@ import time
 import libbrowser
 import libe2e as e
 
-TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RECORDINGS = ("containers", "cut-short", "fork-exec", "jit-reuse", "left-out", "lost-records", "pid-reuse")
 READY = "document.documentElement.dataset.ready === 'yes'"
 ROWS = """[...document.querySelectorAll('table.functions tbody tr')].slice(0, 20).map((row) => ({
@@ -58,12 +57,11 @@ def make_files():
         return
     e.run(os.path.join(e.BUILD, "tests", "e2e", "html_pages"), e.SCRATCH, check=0)
     for name in RECORDINGS:
-        recording = os.path.join(TOP, "golden", "recordings", name + ".sysprof")
+        recording = os.path.join(e.GOLDEN, name + ".sysprof")
         for suffix in (".html", ".folded"):
             e.sysprof("convert", recording, "-o", file_of(name, suffix), "--no-symbol-cache", check=0)
         report = e.sysprof("report", recording, "--json", "--top", 1000000, check=0).out
-        with open(file_of(name, ".json"), "w", encoding="utf-8") as file:
-            file.write(report)
+        e.write(file_of(name, ".json"), report)
 
 
 def report_of(name):
@@ -217,8 +215,7 @@ def test_names_are_text():
             assert page.evaluate("document.querySelectorAll('script, img, svg, iframe').length") == 1, view
             assert page.evaluate("globalThis.hacked === undefined && Object.prototype.hacked === undefined")
         close(page)
-    with open(file_of("attacks"), "rb") as file:
-        data = file.read()
+    data = e.read(file_of("attacks"), "rb")
     assert b"hacked" not in data and data.isascii() is False and data.count(b"</script>") == 2
     page = open_page("attacks", "view=table")
     names = {row["name"] for row in page.evaluate(ROWS)}
@@ -341,8 +338,7 @@ def test_the_timeline_has_no_more_cpus_than_the_host():
 
 def test_search_shows_the_matched_share():
     make_files()
-    with open(file_of("recursion", ".folded"), encoding="utf-8") as file:
-        lines = [line.rsplit(" ", 1) for line in file.read().splitlines()]
+    lines = [line.rsplit(" ", 1) for line in e.read(file_of("recursion", ".folded")).splitlines()]
     page = open_page("recursion")
     whole = sum(int(n) for _, n in lines)
     for query, regex, found in (("fib", False, "fib"), ("^(min|schedule)$", True, r";(min|schedule)(_\[k\])?(;|$)")):
@@ -506,7 +502,7 @@ def test_what_was_lost_is_reported():
 
 def test_the_same_bytes_each_time():
     make_files()
-    recording = os.path.join(TOP, "golden", "recordings", "jit-reuse.sysprof")
+    recording = os.path.join(e.GOLDEN, "jit-reuse.sysprof")
     time.sleep(0.01)
     e.sysprof("convert", recording, "-o", file_of("again"), "--no-symbol-cache", check=0)
     with open(file_of("again"), "rb") as a, open(file_of("jit-reuse"), "rb") as b:

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
-                    has_chain, load_json, long, main, natively, need_root, record, run, scratch, share)
+                    has_chain, load_json, long, main, natively, need_root, record, run, scratch, share, write)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -278,18 +278,15 @@ class Elsewhere(Fixture):
 def test_what_is_no_file_of_its():
     secret = scratch("secret.map")
     with Elsewhere() as f:
-        with open(secret, "w", encoding="utf-8") as out:
-            out.write(f"{f.code():x} 1000 secret\n")
+        write(secret, f"{f.code():x} 1000 secret\n")
         os.chmod(secret, 0o600)
 
         def foreign():
-            with open(f.map, "w", encoding="utf-8") as out:
-                out.write(f"{f.code():x} 1000 foreign\n")
+            write(f.map, f"{f.code():x} 1000 foreign\n")
             os.chown(f.map, 12345, 12345)
 
         def old():
-            with open(f.map, "w", encoding="utf-8") as out:
-                out.write(f"{f.code():x} 1000 old\n")
+            write(f.map, f"{f.code():x} 1000 old\n")
             os.utime(f.map, (1000000000, 1000000000))
 
         def listening():
@@ -314,10 +311,9 @@ def test_what_is_no_map():
     """Bad lines cost themselves; sizes are bounded; what is shown is clean text."""
     with Elsewhere() as f:
         code = f.code()
-        with open(f.map, "wb") as out:
-            out.write(b"\n \nzzz 10 x\n10\n10 20\nffffffff81000000 1000 kernel\nfffffffffffffff0 ffff wraps\n"
-                      b"11111111111111111111 1 long\n" + b"1000 10 " + b"n" * (1 << 20) + b"\n" +
-                      f"{code:x} 1000 ".encode() + b"\xff\xfe\x1b[31mred;\0nul\r\n" + b"7000 10 torn")
+        write(f.map, b"\n \nzzz 10 x\n10\n10 20\nffffffff81000000 1000 kernel\nfffffffffffffff0 ffff wraps\n"
+                  b"11111111111111111111 1 long\n" + b"1000 10 " + b"n" * (1 << 20) + b"\n" +
+                  f"{code:x} 1000 ".encode() + b"\xff\xfe\x1b[31mred;\0nul\r\n" + b"7000 10 torn")
         line, rows = f.record()
         print("  " + line)
         assert "1 entry, 8 bad" in line, line
@@ -363,13 +359,11 @@ def test_a_map_that_grows_without_end():
 def test_deleted_and_replaced():
     """A file that is renamed over the old one is the map from then on, since an unknown time."""
     with Elsewhere() as f:
-        with open(f.map, "w", encoding="utf-8") as out:
-            out.write(f"{f.code():x} 1000 before\n")
+        write(f.map, f"{f.code():x} 1000 before\n")
         path = scratch("replaced.json")
         with Background(SYSPROF, "record", "-p", f.pid, "-d", 4, "-o", path) as recorder:
             time.sleep(1)
-            with open(scratch("new.map"), "w", encoding="utf-8") as out:
-                out.write(f"{f.code():x} 1000 after\n")
+            write(scratch("new.map"), f"{f.code():x} 1000 after\n")
             moved = time.monotonic_ns()
             shutil.move(scratch("new.map"), f.map)
             recorder.finish(check=0)
@@ -390,8 +384,7 @@ def test_namespaces():
         # all of them have the host's /tmp, where somebody may have that number
         assert f"/tmp/perf-{own}.map" in line and "without a name" not in line, line
     with Elsewhere() as outside:
-        with open(outside.map, "w", encoding="utf-8") as out:
-            out.write("0 ffffffffffff of_somebody_else\n")
+        write(outside.map, "0 ffffffffffff of_somebody_else\n")
         # the next number inside of its namespace is that of the one outside
         script = f'echo {outside.pid - 1} >/proc/sys/kernel/ns_last_pid && exec "$@"'
         run_it = ["sh", "-c", script + " & wait", "sh", "sh", "-c", '"$@" & wait', "sh"]

@@ -13,6 +13,7 @@ The table (helper_classes.json) has for each class
   capabilities     those permitted, of those that sysprof has; none is inheritable or ambient
   bounding         the bounding set
   no_new_privs, filters, oom, root
+                   a builder also has one thread, and has mapped no ring of the kernel's
   dumpable         null: until it first borrows a user
   user             user and group; other groups: none, or sysprof's where the user is. "own": a user that no other process
                    has; "borrows": file system user, groups and effective capabilities may be a target's for a while
@@ -147,6 +148,7 @@ class State:
         self.address_space = int(status.get("VmPeak", "0").split()[0]) << 10
         self.root = os.readlink(f"/proc/{pid}/root")
         self.descriptors, self.limits = descriptors_of(pid), limits_of(pid)
+        self.threads, self.maps_rings = int(status["Threads"]), "anon_inode:" in read(pid, "maps")
         self.oom = int(read(pid, "oom_score_adj"))
         self.dumpable = is_dumpable(pid)
         self.cpu_ns = int(read(pid, "schedstat").split()[0])
@@ -199,6 +201,8 @@ class Class:
         found.expect("root", "empty" if re.fullmatch(r"/proc/\d+/fdinfo", state.root) else state.root,
                      "empty" if self.row["root"] == "empty" and self._is_root(sysprof) else sysprof.root)
         found.expect("oom", state.oom, self.row["oom"])
+        if self.row["name"] == "sysprof-builder":
+            found.expect("threads, rings of the kernel", (state.threads, state.maps_rings), (1, False))
         # it becomes so by changing its user, which takes privileges
         stays = self.row["user"] == "own" and not self._is_root(sysprof)
         if self.row["dumpable"] is not None:

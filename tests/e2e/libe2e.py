@@ -19,6 +19,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -27,7 +28,10 @@ import threading
 import time
 import traceback
 
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", os.path.abspath("build"))
+GOLDEN = os.path.join(TOP, "tests/golden/recordings")
+sys.path += [os.path.join(TOP, "tests", folder) for folder in ("e2e/consumers", "e2e/backends", "golden")]
 SCRATCH = os.environ.get("SCRATCH") or os.getcwd()
 SANITIZED = "asan" in os.path.basename(BUILD)
 
@@ -88,10 +92,49 @@ def natively(test):
 def children_of(pid):
     """Those of its first thread; none of one that has ended."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
-            return [int(child) for child in f.read().split()]
+        return [int(child) for child in read(f"/proc/{pid}/task/{pid}/children").split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def status_of(pid):
+    """The lines of its status; {} of one that has ended."""
+    try:
+        return dict(line.split(":\t", 1) for line in read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+
+
+def comm_of(pid):
+    return read(f"/proc/{pid}/comm").strip()
+
+
+def as_user(uid):
+    """What a command line begins with that another user runs."""
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+
+
+def place_of(uid):
+    """A directory that a user may write to, which is seen from everywhere. To be removed."""
+    path = f"/dev/shm/sysprof-test-{os.getpid()}-{uid}"
+    os.makedirs(path, exist_ok=True)
+    os.chown(path, uid, uid)
+    return path
+
+
+def fuse_device():
+    """As everybody may open it on most machines."""
+    path = scratch("fuse")
+    if not os.path.exists(path):
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
+        os.chmod(path, 0o666)
+    return path
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def deepest(pid):
@@ -109,6 +152,18 @@ def fixture(name):
 
 def scratch(name):
     return os.path.join(SCRATCH, name)
+
+
+def read(path, mode="r", errors=None):
+    with open(path, mode, encoding=None if "b" in mode else "utf-8", errors=errors) as f:
+        return f.read()
+
+
+def write(path, data):
+    """Text or bytes; its path."""
+    with open(path, "wb") as f:
+        f.write(data if isinstance(data, (bytes, bytearray, memoryview)) else data.encode("utf-8", "surrogateescape"))
+    return path
 
 
 def new_scratch(name):
@@ -182,6 +237,19 @@ class Background:
             self.p.send_signal(signal.SIGCONT)
             self.p.kill()
         self.p.communicate()
+
+
+class Running(Background):
+    """A program, once it has made a file, whose name is the last word of its command line."""
+
+    def __init__(self, *command, more=0):
+        self.ready, self.more = new_scratch("ready"), more
+        super().__init__(*command, self.ready)
+
+    def __enter__(self):
+        wait_for(lambda: os.path.exists(self.ready), 30, f"{self.p.args} to run")
+        time.sleep(self.more)
+        return self
 
 
 class NoIdleCpus:
@@ -351,6 +419,23 @@ def share(rows, predicate):
 def user_part(frames):
     """The frames of a folded stack without comm and kernel."""
     return [f for f in frames[1:] if not f.endswith("_[k]")]
+
+
+def without_kernel(frames):
+    """Of a FirefoxThread's stack."""
+    for i, name in enumerate(frames):
+        if name.startswith(("entry_SYSCALL", "asm_")):
+            return frames[:i]
+    return frames
+
+
+def common_functions(rows, part):
+    """Those that are in more than that part of the samples."""
+    counts = {}
+    for frames, count in rows:
+        for frame in set(frames):
+            counts[frame] = counts.get(frame, 0) + count
+    return {frame for frame, count in counts.items() if count > total(rows) * part}
 
 
 def kernel_part(frames):
@@ -569,6 +654,19 @@ def lost_ticks(path):
     """Ticks of all CPUs that a target may have got and the profile has not."""
     return sum(b.count[name] for b in recording_books(path).values()
                for name in ("ring-full", "re-entry", "internal", "not-run"))
+
+
+def lost_in(path):
+    """Ticks that came to nothing, by the books of a Firefox file, all CPUs together: a sample may be missing for each."""
+    books = next(v for k, v in firefox_extra(path).items() if k.startswith("Books"))
+    return sum(v for k, v in books.items() if k.split(" ")[0] in ("not-run", "ring-full", "re-entry", "internal"))
+
+
+def assert_sample_count(samples, cpu_ns, missing, what, period_ns=1e9 / 999):
+    due = cpu_ns / period_ns
+    spread = 4 * due ** 0.5 + 2
+    assert due - spread - missing <= samples <= due + spread, \
+        f"{what}: {samples} samples, {due:.0f} ± {spread:.0f} are due, {missing} were lost"
 
 
 def stolen_ns():

@@ -18,9 +18,9 @@ import shutil
 import sys
 import time
 
-from libe2e import (BUILD, SYSPROF, Background, Skip, children_of, need_root, run, scratch, wait_for)
+from libe2e import (BUILD, SYSPROF, TOP, Background, Skip, children_of, load_json, need_root, run, scratch, wait_for,
+                    write)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIXTURES = os.path.join(TOP, "tests/fixtures/jit")
 RUNTIMES = os.path.join(os.path.dirname(BUILD), "build/runtimes")
 RECORDINGS = os.environ.get("RECORDINGS") or os.path.join(os.path.dirname(BUILD), "build/tests/recordings")
@@ -94,8 +94,7 @@ def java_command(*flags):
     os.makedirs(place, exist_ok=True)
     source = os.path.join(place, "Fib.java")
     if not os.path.exists(os.path.join(place, "Fib.class")):
-        with open(source, "w", encoding="utf-8") as f:
-            f.write(FIB)
+        write(source, FIB)
         run("javac", "-d", place, source, check=0, timeout=120)
     return ["java", "-XX:+PreserveFramePointer", *flags, "-cp", place, "Fib"]
 
@@ -123,15 +122,13 @@ def clang_command():
     if not shutil.which("clang"):
         raise Skip("there is no clang")
     source = scratch("large.c")
-    with open(source, "w", encoding="utf-8") as f:
-        f.writelines(FUNCTION.replace("NUMBER", str(n)) for n in range(3000))
+    write(source, "".join((FUNCTION.replace("NUMBER", str(n)) for n in range(3000))))
     return ["clang", "-O2", "-w", "-c", source, "-o", scratch("large.o")]
 
 
 def java_commands():
     work = scratch("Work.java")
-    with open(work, "w", encoding="utf-8") as f:
-        f.write(LAUNCHED)
+    write(work, LAUNCHED)
     return {"java": [*java_command(), FOREVER], "launcher": ["java", work]}
 
 
@@ -187,8 +184,7 @@ def make(name):
         enough, pids, reported = record_once(name, half, seconds)
         if enough:
             break
-    with open(path + ".facts", "w", encoding="utf-8") as f:
-        json.dump({"pids": pids, "reported": reported}, f)
+    write(path + ".facts", json.dumps({"pids": pids, "reported": reported}))
     os.rename(half, path)
     ours(path + ".facts")
 
@@ -200,8 +196,7 @@ class Recorded:
         self.name, self.path = name, os.path.join(RECORDINGS, name + ".sysprof")
         if not os.path.exists(self.path):
             make(name)
-        with open(self.path + ".facts", encoding="utf-8") as f:
-            facts = json.load(f)
+        facts = load_json(self.path + ".facts")
         self.pids, self.reported, self.made = facts["pids"], facts["reported"], {}
 
     def pid(self, key):

@@ -76,8 +76,7 @@ class Program:
         self.p.wait()
 
     def said(self):
-        with open(self.log, encoding="utf-8", errors="replace") as f:
-            return f.read()
+        return e.read(self.log, errors="replace")
 
     def wait_until(self, condition, what, timeout=60):
         def holds():
@@ -225,8 +224,7 @@ class Collector(Program):
                         "pipelines": {"profiles": {"receivers": ["otlp"], "exporters": ["debug", "otlp_http"]}}},
         }
         path = e.scratch("collector.yaml")
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump(config, f)  # which is YAML
+        e.write(path, json.dumps(config))  # which is YAML
         super().__init__("collector", program("otelcol-prof"), "--feature-gates=+service.profilesSupport",
                          "--config", path)
         self.wait_until(lambda: get(self.url + "/")[0] == 404, "the collector")
@@ -262,8 +260,7 @@ class Prometheus(Program):
         path = e.scratch("prometheus.yaml")
         config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [rules],
                   "scrape_configs": [{"job_name": "sysprof", "static_configs": [{"targets": [target]}]}]}
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump(config, f)  # which is YAML
+        e.write(path, json.dumps(config))  # which is YAML
         e.run("promtool", "check", "config", path, check=0)
         super().__init__("prometheus", "prometheus", f"--config.file={path}", "--log.level=warn",
                          f"--storage.tsdb.path={e.scratch('prometheus.data')}", f"--web.listen-address=127.0.0.1:{self.port}")
@@ -290,6 +287,16 @@ class Prometheus(Program):
 
 # ---- the agent -----------------------------------------------------------------------------------
 
+def metric_of(text, name, **labels):
+    """The value of one series; None if there is no such one yet."""
+    for line in text.splitlines():
+        head, _, value = line.rpartition(" ")
+        got = re.match(r"(\w+)(?:\{(.*)\})?$", head)
+        if got and got[1] == name and {f'{k}="{v}"' for k, v in labels.items()} <= set((got[2] or "").split(",")):
+            return float(value)
+    return None
+
+
 class Agent(Program):
     """`sysprof agent` that sends to these sinks, and the same windows into a directory."""
     count = 0
@@ -311,21 +318,14 @@ class Agent(Program):
         return self.wait_until(self.metrics, "metrics")
 
     def metric(self, name, **labels):
-        """The value of one series; None if there is no such one yet."""
-        for line in self.metrics().splitlines():
-            head, _, value = line.rpartition(" ")
-            got = re.match(r"(\w+)(?:\{(.*)\})?$", head)
-            if got and got[1] == name and {f'{k}="{v}"' for k, v in labels.items()} <= set((got[2] or "").split(",")):
-                return float(value)
-        return None
+        return metric_of(self.metrics(), name, **labels)
 
     def windows(self):
         """What the directory's lines say of each window, in order."""
         found = []
         for name in sorted(os.listdir(self.out)):
             if name.endswith(".json"):
-                with open(os.path.join(self.out, name), encoding="utf-8") as f:
-                    found.append(json.load(f))
+                found.append(e.load_json(os.path.join(self.out, name)))
         return found
 
     def wait_for_windows(self, count, timeout=90):

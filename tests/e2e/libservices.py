@@ -21,8 +21,7 @@ while True:
 
 def write(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(text)
+    e.write(path, text)
     return path
 
 
@@ -140,8 +139,7 @@ def run_tool(*args, until, meanwhile=lambda tool: None, **options):
                     break
         tool.signal(signal.SIGTERM)
         result = tool.finish(timeout=90, check=0)
-    with open(path, encoding="utf-8") as f:
-        result.out = f.read()
+    result.out = e.read(path)
     windows = Windows(result.out)
     windows.check()
     print(f"  {len(windows.windows)} windows; {windows.stats}")

@@ -10,11 +10,9 @@ import shutil
 import signal
 import time
 
-from libe2e import (SYSPROF, Background, Fixture, Skip, firefox_threads, fixture, folded,
-                    kernel_part, load_json, main, record, run, scratch, share, started_sampling,
-                    sysprof)
+from libe2e import (SYSPROF, TOP, Background, Fixture, Skip, firefox_threads, fixture, folded, kernel_part, load_json,
+                    main, read, record, run, scratch, share, started_sampling, sysprof)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIXTURES = os.path.join(TOP, "tests/fixtures")
 HEADER = os.path.join(FIXTURES, "inlined.h")
 
@@ -67,8 +65,7 @@ def assert_hot(rows, spin):
 def marked_in(spin):
     """The line in which the outermost function calls many_steps."""
     path, number, _ = definition(spin)
-    with open(path, encoding="utf-8") as f:
-        lines = f.read().splitlines()
+    lines = read(path).splitlines()
     return next(n for n in range(number, len(lines)) if "many_steps(" in lines[n - 1])
 
 
@@ -213,8 +210,7 @@ def test_cache_changes_nothing():
     for options in (("--no-symbol-cache",), (), ()):
         out = scratch("cut.json")
         sysprof("convert", path, "-o", out, "--lines", *options, check=0)
-        with open(out, "rb") as f:
-            results.append(f.read())
+        results.append(read(out, "rb"))
     assert results[0] == results[1] == results[2]
     assert b"step_hot" in results[0]
 
@@ -226,6 +222,14 @@ def strip(source, library, debug):
     os.makedirs(os.path.dirname(debug), exist_ok=True)
     run("objcopy", "--only-keep-debug", source, debug, check=0)
     run("objcopy", "--strip-all", source, library, check=0)
+
+
+def strip_library(path, debug, link=True):
+    """In its place; with a link to that file."""
+    strip(path, path + ".stripped", debug)
+    os.rename(path + ".stripped", path)
+    if link:
+        run("objcopy", f"--add-gnu-debuglink={debug}", path, check=0)
 
 
 def build_id(path):
@@ -256,43 +260,29 @@ def spin(path, name):
     return user_rows(out), result
 
 
-def test_debug_file_by_link():
-    for place in ("", ".debug/"):
-        name = f"link{len(place)}"
+def test_debug_file():
+    """Found by its link, beside the library and below, and by its build-id."""
+    for name, place in ("link", "libinlined.so.debug"), ("link-below", ".debug/libinlined.so.debug"), ("by-id", None):
         path, directory = library(name)
-        debug = os.path.join(directory, place + "libinlined.so.debug")
-        strip(path, path + ".stripped", debug)
-        os.rename(path + ".stripped", path)
-        run("objcopy", f"--add-gnu-debuglink={debug}", path, check=0)
-        rows, _ = spin(path, name)
-        assert_hot(rows, "inlined_spin")
+        debug = os.path.join(directory, place) if place else by_build_id("", build_id(path))
+        try:
+            strip_library(path, debug, link=place)
+            rows, _ = spin(path, name)
+            assert_hot(rows, "inlined_spin")
+        finally:
+            if os.path.exists(debug):
+                os.unlink(debug)
 
 
 def test_debug_file_of_another_build():
     """It has the right name and is not it: no line at all, and the refusal is said."""
     path, directory = library("other")
     debug = os.path.join(directory, "libinlined.so.debug")
-    strip(path, path + ".stripped", debug)
-    os.rename(path + ".stripped", path)
-    run("objcopy", f"--add-gnu-debuglink={debug}", path, check=0)
-    other, _ = library("another")
-    shutil.copy(other, debug)
+    strip_library(path, debug)
+    shutil.copy(library("another")[0], debug)
     rows, result = spin(path, "other")
     assert_symbols_alone(rows)
     assert "another build" in result.err, result
-
-
-def test_debug_file_by_build_id():
-    path, _ = library("by-id")
-    debug = by_build_id("", build_id(path))
-    try:
-        strip(path, path + ".stripped", debug)
-        os.rename(path + ".stripped", path)
-        rows, _ = spin(path, "by-id")
-        assert_hot(rows, "inlined_spin")
-    finally:
-        if os.path.exists(debug):
-            os.unlink(debug)
 
 
 def split_program(root, name):
@@ -357,8 +347,7 @@ def assert_symbols_alone(rows):
 
 def test_without_debug_file():
     path, _ = library("absent")
-    strip(path, path + ".stripped", scratch("elsewhere/absent.debug"))
-    os.rename(path + ".stripped", path)
+    strip_library(path, scratch("elsewhere/absent.debug"), link=False)
     rows, result = spin(path, "absent")
     assert_symbols_alone(rows)
     assert "lines are missing" not in result.err, result

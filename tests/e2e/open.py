@@ -16,11 +16,10 @@ import threading
 import urllib.parse
 
 from libbrowser import Browser, PageError
-from libe2e import (SYSPROF, Background, children_of, fixture, main, need_root, quick, record, run, scratch, sysprof,
-                    wait_for)
+from libe2e import (GOLDEN, SYSPROF, Background, children_of, fixture, main, need_root, quick, read, record, run,
+                    scratch, status_of, sysprof, wait_for, write)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-RECORDING = os.path.join(TOP, "tests", "golden", "recordings", "containers.sysprof")
+RECORDING = os.path.join(GOLDEN, "containers.sysprof")
 NOBODY = 65534
 QUIET = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "SSH_CONNECTION": "", "SUDO_UID": "",
          "SUDO_GID": "", "BROWSER": "", "PROFILER_URL": ""}
@@ -54,8 +53,7 @@ class Server(Background):
         self.port, self.token = parts.port, parts.path.strip("/")
 
     def said(self):
-        with open(self.log, encoding="utf-8") as file:
-            return file.read()
+        return read(self.log)
 
     def request(self, method, name, body=None, headers=None, connection=None):
         """Below the token: status, headers, body."""
@@ -117,8 +115,7 @@ def test_files():
         assert headers["Content-Type"] == "application/json"
         assert headers["Content-Encoding"] == "gzip"
         run(SYSPROF, "convert", RECORDING, "-o", scratch("x.json"), check=0)
-        with open(scratch("x.json"), "rb") as file:
-            assert gzip.decompress(profile) == file.read()
+        assert gzip.decompress(profile) == read(scratch("x.json"), "rb")
         headers, formats = server.get("formats")
         for name in ("Access-Control-Allow-Origin", "*"), ("Cache-Control", "no-store"), \
                 ("Referrer-Policy", "no-referrer"), ("X-Content-Type-Options", "nosniff"):
@@ -133,8 +130,7 @@ def test_files():
             # one thread a file: a pipe gets the busiest alone
             made = subprocess.run([SYSPROF, "convert", RECORDING, "-o", scratch(name)],
                                   check=True, capture_output=True)
-            with open(scratch(name), "rb") as file:
-                assert body == file.read(), (name, made)
+            assert body == read(scratch(name), "rb"), (name, made)
         # HEAD, and several requests of one connection
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
         for _ in range(3):
@@ -245,8 +241,7 @@ def test_too_much():
                 idle.append(s)
                 if i % 100 == 99:
                     server.answers()
-            with open(f"/proc/{server.pid}/limits", encoding="ascii") as limits:
-                assert "Max open files" in limits.read()
+            assert "Max open files" in read(f"/proc/{server.pid}/limits")
             assert len(os.listdir(f"/proc/{server.pid}/fd")) < 200
             server.answers()
             server.end()
@@ -309,17 +304,11 @@ def test_usage():
 def browser_script(directory):
     """A browser that logs the user that starts it, and the address."""
     path = os.path.join(directory, "browser")
-    with open(path, "w", encoding="utf-8") as script:
-        script.write("#!/bin/sh\n"
-                     f"echo \"$(id -u) $(id -G) $HOME $*\" >{directory}/new\n"
-                     f"mv {directory}/new {directory}/started\n")
+    write(path, "#!/bin/sh\n"
+                 f"echo \"$(id -u) $(id -G) $HOME $*\" >{directory}/new\n"
+                 f"mv {directory}/new {directory}/started\n")
     os.chmod(path, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
     return path
-
-
-def status_of(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 
 
 def test_browser_and_user():
@@ -333,8 +322,7 @@ def test_browser_and_user():
     started = os.path.join(directory, "started")
     with Server(changes=changes) as server:
         wait_for(lambda: os.path.exists(started), 20, "the browser")
-        with open(started, encoding="utf-8") as file:
-            uid, *_, option, url = file.read().split()
+        uid, *_, option, url = read(started).split()
         assert int(uid) == NOBODY and option == "--new"
         assert server.token not in url and url.startswith(f"http://127.0.0.1:{server.port}/")
         entry = urllib.parse.urlsplit(url).path
@@ -414,8 +402,7 @@ def test_sources():
         (name,) = [n for n in names if n.endswith("/tests/fixtures/chain.c")]
         answer = server.send_request("source/v1", file=name, debugName="chain", debugId="0" * 33,
                             moduleOffset="0x1000")
-        with open(name, encoding="utf-8") as file:
-            assert answer["source"] == file.read() and answer["file"] == name
+        assert answer["source"] == read(name) and answer["file"] == name
         for other in "/etc/passwd", "/etc/shadow", name + "/../chain.c", "chain.c", "":
             answer = server.send_request("source/v1", file=other)
             assert "source" not in answer and "does not refer" in answer["error"], answer

@@ -10,10 +10,9 @@ import re
 import shutil
 
 from libconsumers import CACHE, CONSUMERS, node, structure
-from libe2e import Skip, fixture, folded, long, main, need_root, record, run, scratch, total
-from libgo import RUNTIMES, environment, go, pprof
+from libe2e import TOP, Skip, fixture, folded, long, main, need_root, record, run, scratch, total, write
+from libgo import RUNTIMES, environment, pprof
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXPECTED = os.path.join(TOP, "tests/golden/expected")
 
 
@@ -101,9 +100,8 @@ def test_mappings_without_symbols():
 def imported(compiler, folder):
     """What the program imports, built: `go build -pgo` would compile all of Go again for each profile."""
     config = scratch("importcfg")
-    with open(config, "w", encoding="utf-8") as f:
-        f.write(run(compiler, "list", "-export", "-deps", "-f", "{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}", ".",
-                    cwd=folder, check=0, timeout=300, env=environment()).out)
+    write(config, run(compiler, "list", "-export", "-deps", "-f", "{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}", ".",
+                cwd=folder, check=0, timeout=300, env=environment()).out)
     return config
 
 
@@ -126,8 +124,7 @@ def test_go_profile_guided_optimization():
     folder = scratch("pgo")
     os.mkdir(folder)
     shutil.copy(os.path.join(TOP, "tests/fixtures/go/pgo.go"), os.path.join(folder, "main.go"))
-    with open(os.path.join(folder, "go.mod"), "w", encoding="ascii") as f:
-        f.write("module pgo\ngo 1.21\n")
+    write(os.path.join(folder, "go.mod"), "module pgo\ngo 1.21\n")
     program, own, ours, config = scratch("unoptimized"), scratch("own.pprof"), scratch("ours.pb.gz"), imported(compiler, folder)
     run(compiler, "build", "-pgo=off", "-o", program, ".", cwd=folder, check=0, timeout=300, env=environment())
     without = inlined(compiler, folder, config)

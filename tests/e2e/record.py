@@ -5,7 +5,6 @@
 """Options of `sysprof record` and their results: targets, known call chains, rates, clocks,
 CPUs, depths, durations and files."""
 import glob
-import json
 import os
 import re
 import resource
@@ -14,35 +13,15 @@ import subprocess
 import sys
 import time
 
-from libe2e import (CANCELLATION, SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, alone, comms, firefox_extra, firefox_threads,
-                    fixture, folded, has_chain, kernel_part, load_json, long, main, natively, quick, record,
-                    recording_events, run, scratch, share, started_sampling, total, user_part, wait_for)
+from libconsumers import structure
+from libe2e import (CANCELLATION, SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, alone, assert_sample_count, comms,
+                    firefox_extra, firefox_threads, fixture, folded, has_chain, kernel_part, load_json, long, lost_in,
+                    main, natively, quick, read, record, recording_events, run, scratch, share, started_sampling, total,
+                    user_part, write)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CHECKER = os.path.join(TOP, "tests/e2e/consumers/check_structure.py")
 CHAIN = ("outer", "middle", "inner", "leaf")
 SLACK_NS = 2_000_000
 EVENT_MMAP, EVENT_MMAP_PATH = 8, 88  # bytes behind the header
-
-
-def check_structure(*paths):
-    """The checker's findings about files of one run, all of them good."""
-    result = run("python3", "-B", CHECKER, "--json", *paths, check=0)
-    return json.loads(result.out)["files"]
-
-
-def lost(path):
-    """Ticks that came to nothing, all CPUs together: a sample may be missing for each."""
-    books = next(v for k, v in firefox_extra(path).items() if k.startswith("Books"))
-    return sum(v for k, v in books.items()
-               if k.split(" ")[0] in ("not-run", "ring-full", "re-entry", "internal"))
-
-
-def assert_sample_count(samples, cpu_ns, period_ns, missing, what):
-    due = cpu_ns / period_ns
-    spread = 4 * due ** 0.5
-    assert due - spread - missing <= samples <= due + spread, \
-        f"{what}: {samples} samples, {due:.0f} ± {spread:.0f} are due, {missing} were lost"
 
 
 def of_user(rows):
@@ -69,8 +48,7 @@ def test_command_in_an_empty_element_of_path():
     waits has mapped a script.
     """
     program = scratch("in-this-directory")
-    with open(program, "w", encoding="ascii") as f:
-        f.write("#!/bin/sh\nexit 7\n")
+    write(program, "#!/bin/sh\nexit 7\n")
     os.chmod(program, 0o755)
     for path in f":{os.environ['PATH']}", f"/nowhere::{os.environ['PATH']}", f"{os.environ['PATH']}:":
         out = scratch("path.sysprof")
@@ -121,17 +99,6 @@ def test_process_and_threads_to_come():
     assert {t.tid for t in firefox_threads(path) if t.count >= 20} == tids
 
 
-@natively
-def test_two_processes():
-    path = scratch("two.json.gz")
-    with Fixture("chain", "30") as one, Fixture("loop", "30") as two, Fixture("chain", "30"):
-        one.wait_facts("start"), two.wait_facts("pid")
-        record("-p", f"{one.pid},{two.pid}", "-d", "0.8", "-o", path)
-    seen = {t.pid: t.functions() for t in firefox_threads(path)}
-    assert set(seen) == {one.pid, two.pid}, seen
-    assert "leaf" in seen[one.pid] and "count_iterations" in seen[two.pid], seen
-
-
 @quick
 @natively
 def test_only_the_requested_thread():
@@ -165,7 +132,7 @@ def test_process_that_is_also_a_child():
         shell.wait_facts("pid")
         record("-p", f"{shell.pid},{child}", "-d", "0.8", "-o", path)
     (thread,) = [t for t in firefox_threads(path) if t.pid == child]
-    assert_sample_count(thread.count, thread.cpu_ns, 1e9 / 999, lost(path), "child")
+    assert_sample_count(thread.count, thread.cpu_ns, lost_in(path), "child")
 
 
 @natively
@@ -200,8 +167,7 @@ def test_children_that_are_there_and_that_come():
                      for outputs, options in zip(recordings, ([], ["--no-inherit"]))]
         for recorder, outputs in zip(recorders, recordings):
             started_sampling(recorder, outputs[0])
-        with open(go, "w", encoding="ascii") as f:
-            f.write("go\n")
+        write(go, "go\n")
         shell.wait_facts("grandchild")
         time.sleep(1)
         for recorder in recorders:
@@ -346,7 +312,7 @@ def test_rates():
         reported = Facts(record("-F", hz, "-o", path, "--", fixture("loop"), "1").out)
         samples = sum(t.count for t in firefox_threads(path))
         assert load_json(path)["meta"]["interval"] - 1000 / hz < 0.001
-        assert_sample_count(samples, reported.number("cpu_ns"), 1e9 / hz, lost(path), f"-F {hz}")
+        assert_sample_count(samples, reported.number("cpu_ns"), lost_in(path), f"-F {hz}", 1e9 / hz)
 
 
 @quick
@@ -413,24 +379,6 @@ def test_duration():
         assert chain.p.poll() is None
 
 
-@natively
-def test_duration_ends_the_recording_and_not_the_command():
-    path, facts = scratch("goes-on.folded"), scratch("goes-on.facts")
-    with open(facts, "w", encoding="utf-8") as out:
-        p = subprocess.Popen([SYSPROF, "record", "-d", "0.5", "-o", path, "--", fixture("chain"),
-                              "2"], stdout=out, stderr=subprocess.DEVNULL)
-        assert p.wait(20) == 0
-    with open(facts, encoding="utf-8") as f:
-        reported = f.read()
-    assert "start" in reported and "end" not in reported, reported
-    assert share(folded(path), lambda f: has_chain(f, *CHAIN)) > 0.9
-
-    def ended():
-        with open(facts, encoding="utf-8") as f:
-            return "end" in f.read()
-    wait_for(ended, 60, "the command to end by itself")
-
-
 # ---- files --------------------------------------------------------------------------------------
 
 def test_one_run_many_files():
@@ -440,8 +388,7 @@ def test_one_run_many_files():
     record("-F", "1999", "-o", path, "-o", base + ".cpuprofile", "-o", base + ".folded", "-o",
            base + ".txt", "-o", base + ".sysprof", "--", fixture("duty"), "-p", "100", "2.5", "100",
            "60", "20", "1")
-    files = {f["path"]: f for f in check_structure(path, base + ".folded",
-                                                   *glob.glob(base + "*.cpuprofile"))}
+    files = structure(path, base + ".folded", *glob.glob(base + "*.cpuprofile"))
     firefox = files[path]
     totals = firefox["totals"]
     assert firefox["samples"] == files[base + ".folded"]["samples"] > 300
@@ -464,36 +411,23 @@ def test_one_run_many_files():
             (pid, tid, thread.name, "duty"), own
     names = sorted(load_json(n)["$sysprof"]["comm"] for n in wanted)
     assert {"duty-100", "duty-60", "duty-20"} <= set(names), names
-    with open(base + ".txt", encoding="utf-8") as f:
-        assert "burn_until_cpu" in f.read() and os.path.getsize(base + ".sysprof") > 1000
+    assert "burn_until_cpu" in read(base + ".txt") and os.path.getsize(base + ".sysprof") > 1000
     for name in files:
         assert os.stat(name).st_mode & 0o777 == 0o600, name
-
-
-def test_thread_picks_one():
-    path = scratch("picked.cpuprofile")
-    with Fixture("chain", "-t", "3", "30") as chain:
-        tid = int(chain.wait_facts("tid", 3)[2][0])
-        record("-p", chain.pid, "-d", "0.8", "--thread", tid, "-o", path)
-    assert glob.glob(scratch("picked*")) == [path]
-    own = load_json(path)["$sysprof"]
-    assert (own["pid"], own["tid"]) == (chain.pid, tid), own
-    assert own["samples"] >= 20
-    assert check_structure(path)[0]["samples"] == own["samples"]
 
 
 def test_standard_output_and_named_formats():
     path = scratch("stacks.out")
     result = record("-o", "folded:" + path, "-o", "folded:-", "--", fixture("chain"), "0.3")
     lines = [line for line in result.out.splitlines() if ";" in line]
-    with open(path, encoding="utf-8") as f:
-        assert f.read().splitlines() == lines
+    assert read(path).splitlines() == lines
     assert share(of_user(folded(path)), lambda f: has_chain(f, "main", *CHAIN)) >= 0.95
 
 
 def test_default_file():
     record("--", fixture("chain"), "0.2", cwd=SCRATCH)
-    assert check_structure(scratch("sysprof.json.gz"))[0]["samples"] > 20
+    (profile,) = structure(scratch("sysprof.json.gz")).values()
+    assert profile["samples"] > 20
 
 
 def test_lost_ticks_may_be_of_others():
@@ -538,76 +472,11 @@ def test_own_cost():
     assert 0.8 * used < reported < used + 0.05, (used, reported)
 
 
-@quick
-def test_usage():
-    for args, wanted in ((["record", "--lines", "-qZ"], "unknown option '-Z'"), (["record", "-qo"], "-o requires a value"),
-                         (["record", "--quiet=1"], "--quiet=1: this option takes no value"),
-                         (["report", "--json=3", "x"], "--json=3: this option takes no value"),
-                         (["perf-map", "tidy", "x", "--output"], "--output requires a value"),
-                         (["check", "--nothing"], "unknown option '--nothing'")):
-        result = run(SYSPROF, *args)
-        assert result.status == 2 and wanted in result.err, (args, result)
-
-
 def test_full_disk():
     for command in (["version"], ["help"], ["help", "record"], ["check", "-p", os.getpid()], ["agent", "--check"]):
         with open("/dev/full", "w") as full:
             done = subprocess.run([SYSPROF, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 1 and "cannot write to standard output: No space left" in done.stderr, (command, done)
-
-
-BIG_SOURCE = "#include <stdio.h>\n" + "".join(
-    f"struct s{i} {{ int a[{i % 7 + 1}]; double b; }};\n"
-    f"int f{i}(struct s{i} *s, int n) {{ int x = 0; for (int i = 0; i < n; i++) "
-    f"x += s[i].a[i % {i % 7 + 1}] * {i}; return x + printf(\"%d\", x); }}\n" for i in range(1500))
-
-
-@long
-@alone
-def test_whole_system_beside_a_compiler_and_a_storm():
-    source, base = scratch("big.c"), scratch("busy")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(BIG_SOURCE)
-    compiler = ["sh", "-c", f"while :; do cc -O2 -c -o {scratch('big.o')} {source} || exit; done"]
-    storm = ["sh", "-c", f"while :; do {fixture('storm')} -j 2 exec 200 1000 {scratch('log')} "
-             ">/dev/null || exit; done"]
-    with Background(*compiler, stdout=subprocess.DEVNULL, start_new_session=True) as cc, \
-            Background(*storm, stdout=subprocess.DEVNULL, start_new_session=True) as tasks, \
-            Fixture("kstack", "getdents", "30"):
-        try:
-            result = record("-a", "-F", "499", "-d", "3", "-o", base + ".json.gz", "-o",
-                            base + ".cpuprofile", "-o", base + ".folded", "-o", base + ".sysprof")
-        finally:
-            os.killpg(cc.pid, 9), os.killpg(tasks.pid, 9)
-    files = check_structure(base + ".json.gz", base + ".folded",
-                            *glob.glob(base + "*.cpuprofile"))
-    rows = folded(base + ".folded")
-    assert files[0]["samples"] == total(rows) > 300, result
-    seen = comms(rows)
-    for comm in "cc1", "storm", "kstack":
-        assert seen.get(comm, 0) >= 20, (comm, seen)
-    # callers may be: neither of the programs was built with frame pointers
-    unknown = [(frames, count) for frames, count in of_user(rows) if frames[-1] == "[unknown]"]
-    assert total(unknown) <= 0.01 * total(rows), unknown
-    again = scratch("again.json.gz")
-    run(SYSPROF, "convert", base + ".sysprof", "-o", again, check=0)
-    assert check_structure(again)[0]["totals"] == files[0]["totals"]
-
-
-def test_recording_grows_while_it_runs():
-    path = scratch("grows.sysprof")
-    with Fixture("chain", "30") as chain:
-        chain.wait_facts("start")
-        with Background(SYSPROF, "record", "-p", chain.pid, "-o", path) as recorder:
-            started_sampling(recorder, path)
-            size = os.path.getsize(path)
-            wait_for(lambda: os.path.getsize(path) > size, 3, "another chunk")
-            recorder.signal(15)
-            recorder.finish(check=0)
-        assert chain.p.poll() is None
-    run(SYSPROF, "convert", path, "-o", scratch("grows.folded"), check=0)
-    assert share(of_user(folded(scratch("grows.folded"))),
-                 lambda f: has_chain(f, "main", *CHAIN)) >= 0.95
 
 
 main(globals())

@@ -12,16 +12,14 @@ import subprocess
 import termios
 import threading
 
-from libe2e import SYSPROF, main, quick, run, scratch, sysprof
+from libe2e import GOLDEN, SYSPROF, main, quick, sysprof
 from libreport import invalid
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-RECORDINGS = os.path.join(TOP, "tests", "golden", "recordings")
 NAMES = "containers", "jit-reuse", "fork-exec", "pid-reuse", "cut-short", "lost-records"
 
 
 def recording(name):
-    return os.path.join(RECORDINGS, name + ".sysprof")
+    return os.path.join(GOLDEN, name + ".sysprof")
 
 
 def report(name, *options):

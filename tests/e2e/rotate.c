@@ -8,14 +8,11 @@
  * A sample is the same if thread, time, name and all frames by dso and address are. Names of JIT code
  * may differ where a window was named before its names had come: those are counted.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -218,59 +215,6 @@ static bool totals_differ(struct totals *one, struct totals *windows)
 	return bad;
 }
 
-/* ---- what grows ------------------------------------------------------------------------------ */
-
-struct sizes {
-	size_t descriptors, processes, threads, images;
-	uint64_t memory; /* resident, bytes */
-};
-
-static size_t count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	while (dir && readdir(dir))
-		count++;
-	if (dir)
-		closedir(dir);
-	return count;
-}
-
-static uint64_t resident_memory(void)
-{
-	unsigned long size, resident = 0;
-	FILE *statm = fopen("/proc/self/statm", "re");
-
-	if (statm && fscanf(statm, "%lu %lu", &size, &resident) != 2)
-		resident = 0;
-	if (statm)
-		fclose(statm);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static void take_sizes(struct session *session, struct sizes *most)
-{
-	struct session_stats stats;
-
-	session__stats(session, &stats);
-#define KEEP_MOST(field, value) most->field = (value) > most->field ? (value) : most->field
-	KEEP_MOST(descriptors, count_descriptors());
-	KEEP_MOST(memory, resident_memory());
-	KEEP_MOST(processes, stats.processes_known);
-	KEEP_MOST(threads, stats.threads_known);
-	KEEP_MOST(images, stats.images_known);
-#undef KEEP_MOST
-}
-
-static void print_sizes(const char *when, const struct sizes *s)
-{
-	printf("descriptors_%s %zu\nmemory_%s %llu\nprocesses_%s %zu\nthreads_%s %zu\nimages_%s "
-	       "%zu\n",
-	       when, s->descriptors, when, (unsigned long long)s->memory, when, s->processes, when,
-	       s->threads, when, s->images);
-}
-
 /* ---- recording ------------------------------------------------------------------------------- */
 
 static void add_window(void *context, const struct finished_window *window)
@@ -285,11 +229,6 @@ static void add_window(void *context, const struct finished_window *window)
 	}
 	add_profile(t, window->profile);
 }
-
-/* The sizes of windows 10 to 19, and of the last ten. */
-struct growth {
-	struct sizes early, late;
-};
 
 struct rates {
 	uint32_t *hz;
@@ -311,11 +250,11 @@ static void allow_less(struct session *session, uint64_t number)
 }
 
 static void run_windows(struct session *session, uint64_t seconds, uint64_t interval,
-			const struct rates *rates, struct growth *growth)
+			const struct rates *rates)
 {
 	struct failure failure = {};
 	uint64_t begin = monotonic_ns(), end = begin + seconds * 1000000000ull, next = begin;
-	uint64_t windows = seconds * 1000000000ull / interval, number = 0, refused = 0;
+	uint64_t number = 0, refused = 0;
 
 	while (monotonic_ns() < end) {
 		if (session__step(session, next < end ? next : end, &failure))
@@ -328,10 +267,7 @@ static void run_windows(struct session *session, uint64_t seconds, uint64_t inte
 		if (rates->shed)
 			allow_less(session, number);
 		refused += session__rotate(session) == -EAGAIN;
-		if (++number >= 10 && number < 20)
-			take_sizes(session, &growth->early);
-		if (number + 10 > windows)
-			take_sizes(session, &growth->late);
+		number++;
 	}
 	printf("refused_rotations %llu\n", (unsigned long long)refused);
 }
@@ -371,7 +307,6 @@ static struct totals *record_windows(const char *path, uint64_t seconds, uint64_
 		.finished = add_window,
 		.context = totals,
 	};
-	struct growth growth = {};
 	struct failure failure = {};
 	const struct profile *last;
 	struct recording_writer *writer;
@@ -383,7 +318,7 @@ static struct totals *record_windows(const char *path, uint64_t seconds, uint64_
 	options.writer = writer;
 	if (session__open(&options, &session, &failure) || session__start(session, 0, -1, &failure))
 		fail_now("start", &failure);
-	run_windows(session, seconds, interval, rates, &growth);
+	run_windows(session, seconds, interval, rates);
 	if (session__stop(session, &failure))
 		fail_now("stop", &failure);
 	session__set_writer(session, NULL);
@@ -396,8 +331,6 @@ static struct totals *record_windows(const char *path, uint64_t seconds, uint64_
 	       (unsigned long long)totals->windows, (unsigned long long)totals->unexplained,
 	       (unsigned long long)stats.longest_rotation / 1000,
 	       (unsigned long long)stats.longest_rotation_cpu / 1000);
-	print_sizes("early", &growth.early);
-	print_sizes("late", &growth.late);
 	session__free(session);
 	return totals;
 }

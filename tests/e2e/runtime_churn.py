@@ -11,7 +11,7 @@ Node.js than those of the tests, and CALLS=1 has their functions call one that V
 import os
 import time
 
-from libe2e import long, main, need_root, record, scratch, sysprof
+from libe2e import long, main, need_root, record, scratch, sysprof, write
 from libframes import Spans, end, fresh, samples_of, start, wait_for_word, with_looks
 from librecorded import FIXTURES, newer_python, nodes
 from runtime_cpython import PROGRAMS
@@ -163,10 +163,8 @@ def imported(command):
     directory, log, text = os.path.join(scratch("."), "importer"), fresh("imports"), fresh("imports.json")
     os.makedirs(directory, exist_ok=True)
     for i in range(PARTS):
-        with open(os.path.join(directory, f"part{i}.py"), "w", encoding="utf-8") as f:
-            f.write(MODULE)
-    with open(os.path.join(directory, "main.py"), "w", encoding="utf-8") as f:
-        f.write(IMPORTER.replace("PARTS", str(PARTS)))
+        write(os.path.join(directory, f"part{i}.py"), MODULE)
+    write(os.path.join(directory, "main.py"), IMPORTER.replace("PARTS", str(PARTS)))
     record("-F", 999, "-o", text, "--", *command, "-B", os.path.join(directory, "main.py"), log, timeout=120)
     spans, unnamed, count, files = Spans(log), 0, 0, set()
     for sample in samples_of(text):

@@ -15,11 +15,9 @@ import random
 import re
 import select
 import subprocess
-import sys
 
-from libe2e import BUILD, SANITIZED, Background, Skip, long, main, need_root, scratch
+from libe2e import BUILD, SANITIZED, TOP, Skip, long, main, need_root
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = os.path.join(TOP, "tests/fixtures/cpython")
 ORACLE = os.path.join(BUILD, "tests/e2e/cpython_oracle")
 NEWER = os.path.join(os.path.dirname(BUILD), "build/runtimes/python/run")

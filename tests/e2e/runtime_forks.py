@@ -3,11 +3,10 @@
 # time-limit: 200
 # runs: beside long
 """Children of fork live for some milliseconds: they have the names of their parents' functions from their first sample on."""
-import os
 import sys
-import time
 
-from libe2e import Background, comms, firefox_threads, folded, long, main, need_root, record, scratch, sysprof, user_part
+from libe2e import (Running, comms, firefox_threads, folded, long, main, need_root, record, scratch, sysprof, user_part,
+                    write)
 from librecorded import newer_python
 
 # One child after the other, each of them for 20 to 50 ms; what they run their parent never does. Each makes a function of its own at the
@@ -70,31 +69,6 @@ serve()
 """
 
 
-def started(command, name, text):
-    source, ready = scratch(name), scratch(name + ".ready")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(text[1:])
-    if os.path.exists(ready):
-        os.unlink(ready)
-    return Background(*command, source, ready), ready
-
-
-class Running:
-    def __init__(self, command, name, text):
-        self.program, self.ready = started(command, name, text)
-
-    def __enter__(self):
-        self.program.__enter__()
-        for _ in range(600):
-            if os.path.exists(self.ready):
-                return self.program
-            time.sleep(0.05)
-        raise AssertionError("the program does not run")
-
-    def __exit__(self, *error):
-        return self.program.__exit__(*error)
-
-
 def interpreted(frames):
     """The sample was taken while the interpreter ran, which is on the stack from its start on: not in exit, not in the first steps after
     the fork, where there is no stack or another one."""
@@ -118,7 +92,7 @@ def children_of_program(path, program):
 def check_prefork(command):
     need_root()
     paths = [scratch(f"forks{suffix}") for suffix in (".json", ".folded", ".sysprof")]
-    with Running(command, "forks.py", PREFORKING) as program:
+    with Running(*command, write(scratch("forks.py"), PREFORKING[1:])) as program:
         # the tables of its files are built when they are first met
         record("-p", program.pid, "-d", 1, "-o", paths[1])
         for attempt in range(4):
@@ -164,7 +138,7 @@ def test_children_that_execute_another_program():
     """What a child has of its parent is not taken for the program that it executes."""
     need_root()
     path = scratch("shells.folded")
-    with Running([sys.executable], "shells.py", SHELLS) as program:
+    with Running(sys.executable, write(scratch("shells.py"), SHELLS[1:])) as program:
         record("-p", program.pid, "-F", 999, "-d", 4, "-o", path)
     rows = folded(path)
     print(f"  {comms(rows)}")

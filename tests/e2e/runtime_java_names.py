@@ -11,8 +11,8 @@ import os
 import re
 import time
 
-from libe2e import (Background, firefox_threads, folded, has_chain, long, main, need_root, record, run, scratch, share,
-                    sysprof)
+from libe2e import (Background, Running, firefox_threads, folded, has_chain, long, main, need_root, read, record, run,
+                    scratch, share, sysprof, write)
 from libjava import MAJOR, jdk, jdks
 
 SOURCE = """
@@ -81,32 +81,14 @@ def classes():
     if not os.path.exists(place):
         os.mkdir(place)
         source = os.path.join(place, "Names.java")
-        with open(source, "w", encoding="utf-8") as f:
-            f.write(SOURCE[1:])
+        write(source, SOURCE[1:])
         run("javac", "-d", place, source, check=0, timeout=120)
     return place
 
 
-class Running:
-    """The program, once it says that it runs, and then until it has compiled what is hot."""
-
-    def __init__(self, binary, *flags):
-        self.ready = scratch("names.ready")
-        if os.path.exists(self.ready):
-            os.unlink(self.ready)
-        self.program = Background(binary, *flags, "-cp", classes(), "Names", self.ready)
-
-    def __enter__(self):
-        self.program.__enter__()
-        for _ in range(600):
-            if os.path.exists(self.ready):
-                time.sleep(1)
-                return self.program
-            time.sleep(0.05)
-        raise AssertionError("it does not run")
-
-    def __exit__(self, *error):
-        return self.program.__exit__(*error)
+def running(binary, *flags):
+    """The program, until it has compiled what is hot."""
+    return Running(binary, *flags, "-cp", classes(), "Names", more=1)
 
 
 def stacks_of(pid, *options):
@@ -153,7 +135,7 @@ def check_lines(path, pid, function, lines):
 
 def check_names(binary, *flags):
     need_root()
-    with Running(binary, *flags) as program:
+    with running(binary, *flags) as program:
         rows, firefox = stacks_of(program.pid)
     shares = {name: round(named(rows, name), 3) for name in (MAIN, RUN, RECURSE, LOOPING, INNER, APPLY, LAMBDA, COLD)}
     print(f"  {binary}: {shares}, without a name {named(rows, '[HotSpot]'):.3f}")
@@ -216,8 +198,7 @@ def counted_leaves(*flags):
     place = scratch("java-counted")
     os.makedirs(place, exist_ok=True)
     source = os.path.join(place, "Counted.java")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(COUNTED[1:])
+    write(source, COUNTED[1:])
     run("javac", "-d", place, source, check=0, timeout=120)
     with Background(java(), *flags, "-cp", place, "Counted") as program:
         time.sleep(4)
@@ -257,7 +238,7 @@ def test_signatures():
     need_root()
     signed = {MAIN: "void Names.main(java.lang.String[])", LOOPING: "int Names.looping(int)",
               APPLY: "int Names.apply(java.util.function.IntUnaryOperator)"}
-    with Running(java()) as program:
+    with running(java()) as program:
         rows, _ = stacks_of(program.pid)
     recording, paths = scratch("java.sysprof"), [scratch(f"signed{suffix}") for suffix in (".folded", ".pb.gz", ".html")]
     assert not {f for frames, _ in rows for f in frames} & set(signed.values()), rows[0]
@@ -269,8 +250,7 @@ def test_signatures():
     sysprof("convert", recording, "-o", paths[1], "-o", paths[2], check=0)
     with gzip.open(paths[1]) as f:
         pprof = f.read()
-    with open(paths[2], encoding="utf-8") as f:
-        page = gzip.decompress(base64.b64decode(max(re.findall(r"[A-Za-z0-9+/=]{1000,}", f.read()), key=len)))
+    page = gzip.decompress(base64.b64decode(max(re.findall(r"[A-Za-z0-9+/=]{1000,}", read(paths[2])), key=len)))
     for name, full_name in signed.items():
         for text in name, full_name:
             assert text.encode() in pprof and text.encode() in page, text
@@ -326,7 +306,7 @@ def test_interpreted():
 def test_beside_an_old_map():
     """A map is a snapshot, and has no method that is interpreted: those are named although there is one."""
     need_root()
-    with Running(java(), *EXCLUDED) as program:
+    with running(java(), *EXCLUDED) as program:
         path = f"/tmp/perf-{program.pid}.map"
         try:
             run(os.path.join(jdk(), "bin/jcmd"), program.pid, "Compiler.perfmap", check=0, timeout=60)
@@ -344,9 +324,9 @@ def test_beside_an_old_map():
 def test_same_names_as_by_its_map():
     """The map has one name for all that was inlined, and none of what is interpreted; what it names is called the same."""
     need_root()
-    with Running(java()) as program:
+    with running(java()) as program:
         rows, _ = stacks_of(program.pid)
-    with Running(java(), "-XX:+PreserveFramePointer") as program:
+    with running(java(), "-XX:+PreserveFramePointer") as program:
         by_map, _ = stacks_of(program.pid, "--jvm-perfmap")
     ours = {f for frames, _ in rows for f in frames if "Names." in f}
     theirs = {f for frames, _ in by_map for f in frames if "Names." in f and not f.startswith("[")}

@@ -4,12 +4,10 @@
 # runs: beside long
 """Runtimes that were started without any flag: their functions have names, files and lines, in the live profile and in a replay."""
 import json
-import os
 import sys
-import time
 
-from libe2e import (Background, firefox_threads, folded, has_chain, long, main, need_root, record, scratch, share, sysprof,
-                    user_part)
+from libe2e import (Running, firefox_threads, folded, has_chain, long, main, need_root, record, scratch, share, sysprof,
+                    user_part, write)
 from librecorded import newer_python, nodes
 
 PYTHON = """
@@ -60,30 +58,6 @@ main();
 """
 
 
-class Running:
-    """A program in a file, once it says that it runs."""
-
-    def __init__(self, command, name, text):
-        self.source = scratch(name)
-        with open(self.source, "w", encoding="utf-8") as f:
-            f.write(text[1:])
-        self.ready = scratch(name + ".ready")
-        if os.path.exists(self.ready):
-            os.unlink(self.ready)
-        self.program = Background(*command, self.source, self.ready)
-
-    def __enter__(self):
-        self.program.__enter__()
-        for _ in range(600):
-            if os.path.exists(self.ready):
-                return self.program
-            time.sleep(0.05)
-        raise AssertionError(f"{self.source} does not run")
-
-    def __exit__(self, *error):
-        return self.program.__exit__(*error)
-
-
 def stacks_of(pid):
     """(the stacks, a recording of them, a Firefox profile)"""
     paths = [scratch(f"names{suffix}") for suffix in (".folded", ".sysprof", ".json")]
@@ -117,7 +91,7 @@ def named(rows, name):
 
 def check_python(command):
     need_root()
-    with Running(command, "names.py", PYTHON) as program:
+    with Running(*command, write(scratch("names.py"), PYTHON[1:])) as program:
         rows, firefox = stacks_of(program.pid)
     shares = {name: round(named(rows, name), 3) for name in ("<module>", "main", "sorting", "key", "A.method", "généré", "leaf")}
     print(f"  {command[0]}: {shares}, without a name {named(rows, '[CPython]'):.3f}")
@@ -161,7 +135,7 @@ def test_newer_python():
 
 def check_node(node):
     need_root()
-    with Running([node], "names.js", NODE) as program:
+    with Running(node, write(scratch("names.js"), NODE[1:])) as program:
         rows, _ = stacks_of(program.pid)
     check_counts("V8", rows)
     rows = [(frames, count) for frames, count in rows if any(f.startswith("node::LoadEnvironment") for f in frames)]
@@ -208,7 +182,7 @@ while True:
 def test_children_that_were_forked():
     """A child has its parent's interpreter, and is another process."""
     need_root()
-    with Running([sys.executable], "forking.py", FORKING) as program:
+    with Running(sys.executable, write(scratch("forking.py"), FORKING[1:])) as program:
         rows, _ = stacks_of(program.pid)
     print(f"  work {named(rows, 'work'):.3f}, child {named(rows, 'child'):.3f}")
     assert named(rows, "work") > 0.7 and named(rows, "child") > 0.7, rows[:3]
@@ -232,7 +206,7 @@ main()
 def test_mappings_that_change():
     """Stacks that were walked with mappings of a moment before are cut where they differ, and the recording goes on."""
     need_root()
-    with Running([sys.executable], "changing.py", CHANGING) as program:
+    with Running(sys.executable, write(scratch("changing.py"), CHANGING[1:])) as program:
         rows, _ = stacks_of(program.pid)
     print(f"  main {named(rows, 'main'):.3f}, work {named(rows, 'work'):.3f}")
     assert named(rows, "main") > 0.3 and named(rows, "work") > 0.3, rows[:3]
@@ -243,7 +217,7 @@ def test_another_program():
     need_root()
     text = PYTHON.replace("    while True:\n", "    end = time.time() + 3\n    while time.time() < end:\n") + \
         "os.execv('/bin/sh', ['sh', '-c', 'while :; do :; done'])\n"
-    with Running([sys.executable], "execs.py", text) as program:
+    with Running(sys.executable, write(scratch("execs.py"), text[1:])) as program:
         path = scratch("execs.folded")
         record("-p", program.pid, "-d", 6, "-o", path)
     rows = folded(path)

@@ -10,11 +10,11 @@ import re
 import shutil
 import sys
 
-from libe2e import Background, Skip, folded, has_chain, long, main, need_root, run, scratch, share, sysprof, total
+from libe2e import (Background, Skip, folded, has_chain, load_json, long, main, need_root, run, scratch, share, sysprof,
+                    total, write)
 from librecorded import newer_python, nodes
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "consumers"))
-from read_pprof import read_pprof  # noqa: E402
+from read_pprof import read_pprof
 
 PYTHON = """
 import sys
@@ -149,8 +149,7 @@ def test_python_in_a_library():
     if flags.pop() != "1":
         raise Skip("the Python that runs the tests has no shared library")
     source, program = scratch("embedding.c"), scratch("embedding")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(EMBEDDING)
+    write(source, EMBEDDING)
     run("cc", "-O1", "-o", program, source, *flags, check=0)
     rows = recorded([program, PYTHON], "embedded", chain=("<module>", "working"))[0]
     check_names(rows, "<module>", "working")
@@ -226,8 +225,7 @@ def check_gil_of_samples(recording, reported):
     sysprof("convert", paths[0], "-o", again, check=0)
     assert sorted(count for count, labels in pprof_labels(again) if labels.get("gil") == "held") == \
         sorted(count for count, labels in rows if labels.get("gil") == "held"), "lost on the way through pprof"
-    with open(paths[1], encoding="utf-8") as f:
-        profile = json.load(f)
+    profile = load_json(paths[1])
     category = [c["name"] for c in profile["meta"]["categories"]].index("GIL")
     for thread in reported["threads"]:
         (track,) = [t for t in profile["threads"] if t["tid"] == str(thread["tid"])]
@@ -258,8 +256,7 @@ def test_summary_of_node():
 def test_free_threaded_build():
     """It is refused by name, with what helps; the same in a replay and by check."""
     source, program = scratch("free.c"), scratch("python3.14t")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(FREE_THREADED)
+    write(source, FREE_THREADED)
     run("cc", "-O1", "-o", program, source, check=0)
     _, pid, reported, report = recorded([program], "free")
     lines = [line for line in reported.splitlines() if f"(pid {pid}, Python)" in line]

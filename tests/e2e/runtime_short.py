@@ -6,7 +6,7 @@
 import os
 import shutil
 
-from libe2e import Skip, long, main, need_root, record, run, scratch
+from libe2e import Skip, long, main, need_root, record, run, scratch, write
 from libframes import fresh, samples_of
 from libjava import jdk
 from librecorded import newer_python, nodes
@@ -52,8 +52,7 @@ public class Short {
 
 def written(name, text):
     path = scratch(name)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(text[1:])
+    write(path, text[1:])
     return path
 
 

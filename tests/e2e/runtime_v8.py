@@ -16,7 +16,7 @@ import random
 import subprocess
 import time
 
-from libe2e import BUILD, Background, alone, long, main, need_root, wait_for
+from libe2e import BUILD, Background, alone, long, main, need_root, read
 from librecorded import nodes
 from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
@@ -62,8 +62,7 @@ def busy_threads(pid):
     used = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         try:
-            with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8") as f:
-                fields = f.read().rsplit(")", 1)[1].split()
+            fields = read(f"/proc/{pid}/task/{tid}/stat").rsplit(")", 1)[1].split()
             used.append((int(fields[11]) + int(fields[12]), int(tid)))
         except OSError:
             pass

@@ -17,7 +17,8 @@ import struct
 import threading
 import time
 
-from libe2e import EVENT_SAMPLE, SAMPLE_FRAMES, Background, load_json, long, main, need_root, record, recording_events, scratch
+from libe2e import (EVENT_SAMPLE, SAMPLE_FRAMES, Background, load_json, long, main, need_root, record, recording_events,
+                    scratch, write)
 from librecorded import nodes
 from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
@@ -279,8 +280,7 @@ def test_last_moment():
     """Functions that are new in the last tenth of a second have names; more than one request has room for."""
     need_root()
     source, path = scratch("fresh.cjs"), scratch("fresh.json")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(FRESH)
+    write(source, FRESH)
     for attempt in range(5):  # while others have the CPUs
         with Background(nodes()[0], source) as program:
             assert program.p.stdout.readline() == "ready\n"

@@ -2,32 +2,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
 # runs: beside long
-"""All files of one run agree: by thread as many samples, and the same CPU time.
-
-And `convert` makes of the run's recording the very bytes that the run itself wrote.
-"""
+"""All files of one run agree: by thread as many samples, and the same CPU time."""
 import gzip
 import json
 import os
 import re
-import sys
 
 import libe2e as e
+from libconsumers import structure
 
-CONSUMERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "consumers")
-sys.path.insert(0, CONSUMERS)
-import read_pprof  # noqa: E402
+import read_pprof
 
-CHECKER = os.path.join(CONSUMERS, "check_structure.py")
 CPU_TOLERANCE = 1000  # ns
 FORMATS = ("json.gz", "json", "trace.json", "trace.json.gz", "pb.gz", "cpuprofile", "folded", "html", "txt")
 TOP = 20
-
-
-def summaries(*paths):
-    """What the structural checker finds in the files; it must like them, too."""
-    result = e.run(sys.executable, CHECKER, "--json", *paths, timeout=100, check=0)
-    return {os.path.basename(f["path"]): f for f in json.loads(result.out)["files"]}
 
 
 def files_of(folder, suffix):
@@ -50,10 +38,8 @@ class Run:
             for process in running:
                 process.__exit__()
         self.chrome_files = files_of(self.folder, "cpuprofile")
-        self.summaries = summaries(*self.chrome_files, *files_of(self.folder, "folded"),
-                                   *files_of(self.folder, "json"),
-                                   *files_of(self.folder, "json.gz"),
-                                   *files_of(self.folder, "pb.gz"))
+        checked = structure(*(path for suffix in ("cpuprofile", "folded", "json", "json.gz", "pb.gz") for path in files_of(self.folder, suffix)))
+        self.summaries = {os.path.basename(path): found for path, found in checked.items()}
 
     @staticmethod
     def outputs(folder):
@@ -210,29 +196,13 @@ def check_text(run, firefox):
         assert re.search(rf"\b{total}\b", text), (total, text)
 
 
-def check_convert(run):
-    """[C9] The same names, the same bytes, whichever way the recording was read."""
-    folder = run.folder + "-converted"
-    os.mkdir(folder)
-    for words in zip(*[iter(run.outputs(folder))] * 2):
-        e.sysprof("convert", run.recording, *words, check=0)
-    names = sorted(set(os.listdir(run.folder)) - {"x.sysprof"})
-    assert sorted(os.listdir(folder)) == names, (names, os.listdir(folder))
-    for name in names:
-        with open(os.path.join(run.folder, name), "rb") as live, \
-                open(os.path.join(folder, name), "rb") as converted:
-            assert live.read() == converted.read(), f"{name} differs between record and convert"
-    return len(names)
-
-
 def check(run):
     firefox = check_threads(run)
     count = check_chrome(run, firefox)
     folded, by_name = check_folded(run, firefox)
     check_text(run, firefox)
     check_functions(run)
-    names = check_convert(run)
-    print(f"  {len(firefox)} threads, {count} .cpuprofile files, {names} files converted")
+    print(f"  {len(firefox)} threads, {count} .cpuprofile files")
     return firefox, folded, by_name
 
 

@@ -3,7 +3,7 @@
 # time-limit: 300
 # runs: beside sanitized
 """The sealed processes that read symbols: accidents in some of them, each in another module of one
-profile, and what they may do at all."""
+profile. What they may do: tests/unit/test_sealed*.c."""
 import os
 import re
 import resource
@@ -11,11 +11,9 @@ import signal
 import struct
 import time
 
-from libe2e import (SANITIZED, SYSPROF, Background, Fixture, fixture, load_json, main, need_root, run,
-                    scratch, started_sampling, sysprof)
-from libtrace import Traced, traceable
+from libe2e import SANITIZED, SYSPROF, TOP, Fixture, load_json, main, need_root, read, run, scratch
+from libtrace import Traced
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIXTURES = os.path.join(TOP, "tests/fixtures")
 SYS_PREAD, SYS_SOCKET, SYS_PRCTL, SYS_PRLIMIT, SYS_SECCOMP = 17, 41, 157, 302, 317
 PR_SET_SECCOMP = 22
@@ -117,8 +115,7 @@ def traced_record(look, *libraries):
     with Fixture("inlined", "100", *libraries) as target:
         traced = Traced(look, SYSPROF, "record", "--no-symbol-cache", "-p", target.pid, "-d", "2", "-o", out, log=log)
         status = traced.finish()
-    with open(log, encoding="utf-8", errors="replace") as f:
-        return status, f.read(), out, traced
+    return status, read(log, errors="replace"), out, traced
 
 
 def test_accidents_cost_their_module():
@@ -166,66 +163,8 @@ def test_interrupt_keeps_what_is_known():
 
 
 def parent_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-        return f.read().rpartition(")")[2].split()[1]
+    return read(f"/proc/{pid}/stat").rpartition(")")[2].split()[1]
 
-
-# ---- what they may do ---------------------------------------------------------------------------
-
-CALL = re.compile(r"^(\d+) +(\w+)\((.*?)(?:\) += +(-?\d+|\?|0x[0-9a-f]+)|<unfinished \.\.\.>).*$")
-RESUMED = re.compile(r"^(\d+) +<\.\.\. (\w+) resumed>(.*)\) += +(-?\d+|\?|0x[0-9a-f]+).*$")
-NETWORK = ("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto",
-           "sendmsg", "recvfrom", "recvmsg")
-PROGRAMS = ("execve", "execveat", "fork", "vfork", "clone", "clone3", "ptrace", "kill")
-PATHS = ("open", "openat", "openat2", "creat", "stat", "lstat", "newfstatat", "statx", "access",
-         "faccessat", "faccessat2", "readlink", "readlinkat", "unlink", "unlinkat", "rename",
-         "renameat", "mkdir", "chdir", "chroot", "getcwd", "truncate", "link", "symlink")
-
-
-def sealed_calls(log):
-    """{pid: [(name, arguments, result)]} of every child, behind its last filter."""
-    calls, seals = {}, {}
-    with open(log, encoding="utf-8", errors="replace") as f:
-        for line in f:
-            match = CALL.match(line) or RESUMED.match(line)
-            if not match:
-                continue
-            pid, name, arguments, result = match.groups()
-            by_prctl = name == "prctl" and "PR_SET_SECCOMP" in arguments
-            if by_prctl or (name == "seccomp" and "SET_MODE_FILTER" in arguments and "NULL" not in arguments):
-                seals[pid] = seals.get(pid, 0) + 1
-                calls[pid] = []
-            elif pid in seals and result is not None:
-                calls[pid].append((name, arguments, result))
-    assert all(count == SEALS for count in seals.values()), seals
-    return calls
-
-
-def test_system_calls_of_a_child():
-    need_root()
-    recording, log = scratch("cut.sysprof"), scratch("strace.log")
-    with Fixture("inlined", "20", library("sound")) as target, \
-            Background(SYSPROF, "record", "-p", target.pid, "-o", recording) as recorder:
-        started_sampling(recorder, recording)
-        time.sleep(1)
-        recorder.signal(signal.SIGKILL)
-        recorder.finish()
-    run("strace", "-f", "-o", log, SYSPROF, "convert", recording, "--no-symbol-cache", "-o",
-        scratch("strace.json"), check=0, env=traceable())
-    assert lines_of(frames(scratch("strace.json")), "libsound.so")
-    calls = sealed_calls(log)
-    assert len(calls) >= 3, f"{len(calls)} children: {calls.keys()}"
-    seen = set()
-    for pid, list_of_calls in calls.items():
-        assert list_of_calls, f"{pid} did nothing"
-        for name, arguments, result in list_of_calls:
-            seen.add(name)
-            failed = result.startswith("-")
-            assert name not in NETWORK and name not in PROGRAMS, (pid, name, arguments, result)
-            # fstat(3); where strace tells a call in two lines only the second has the flag
-            fstat = name == "newfstatat" and "AT_EMPTY_PATH" in arguments
-            assert name not in PATHS or failed or fstat, (pid, name, arguments, result)
-    assert {"pread64", "write"} <= seen, seen
 
 
 def test_nothing_is_left_behind():
@@ -250,19 +189,9 @@ def test_nothing_is_left_behind():
 
 def alive(pid):
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+        return read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def test_program_works_without_the_fixture_library():
-    """The fixture itself, so that a failure above is not the fixture's."""
-    need_root()
-    result = sysprof("record", "--no-symbol-cache", "-o", scratch("plain.json"), "--",
-                     fixture("inlined"), "0.5", check=0)
-    assert "lines are missing" not in result.err, result
-    assert lines_of(frames(scratch("plain.json")), "inlined")
 
 
 if __name__ == "__main__":

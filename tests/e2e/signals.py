@@ -105,20 +105,6 @@ def test_signals_end_it():
             assert "TracerPid:\t0\n" in f.read()
 
 
-def test_killed_sysprof_leaves_target_alone():
-    need_root()
-    path = directory()
-    with Background(fixture("chain"), "120") as target:
-        with Background(SYSPROF, "record", "-p", target.pid, *outputs(path)) as recorder:
-            sampling(path)
-            recorder.signal(signal.SIGKILL)
-            recorder.finish(timeout=LIMIT)
-        before = cpu_seconds(target.pid)
-        assert state(target.pid) in ("R", "D")
-        wait_for(lambda: cpu_seconds(target.pid) > before, what="the target to run on")
-    assert_only(path, {"x.sysprof"})
-
-
 def assert_only(path, names):
     assert set(os.listdir(path)) == set(names), os.listdir(path)
 
@@ -237,19 +223,6 @@ def on_terminal(path, *args, until=sampling):
     until(path)
     terminal.read(0.01)
     return terminal
-
-
-@e.quick
-@natively
-def test_ctrl_c():
-    need_root()
-    with Background(fixture("chain"), "120") as target:
-        path = directory()
-        with on_terminal(path, "-p", target.pid) as terminal:
-            terminal.ctrl_c()
-            assert terminal.wait() == 0, terminal.text
-        assert_complete(path, samples=50)
-        assert state(target.pid) in ("R", "D")
 
 
 @natively
@@ -436,7 +409,10 @@ def test_head():
 
 # ---- what is shown ------------------------------------------------------------------------------
 
+@e.quick
+@natively
 def test_status_line():
+    """And the Ctrl-C behind it ends sysprof, not its target."""
     need_root()
     path = directory()
     with Background(fixture("chain"), "120") as target:
@@ -444,6 +420,8 @@ def test_status_line():
             terminal.read(1.2)
             terminal.ctrl_c()
             assert terminal.wait() == 0, terminal.text
+        assert state(target.pid) in ("R", "D")
+    assert_complete(path, samples=50)
     lines = re.findall(r"\r\x1b\[K([^\r]*)", terminal.text)
     status = [re.fullmatch(r"(\d+\.\d) s · (\d+) samples · (\d+) threads? · (\d+) lost · "
                            r"own CPU (\d+\.\d\d) s.*", line) for line in lines]

@@ -47,8 +47,7 @@ def end(running):
     for i, background in enumerate(running):
         status = background.p.poll()
         if status is not None:
-            with open(e.scratch(f"beside.{i}"), encoding="utf-8", errors="replace") as said:
-                ended.append((background.p.args, status, said.read()[-1000:]))
+            ended.append((background.p.args, status, e.read(e.scratch(f"beside.{i}"), errors="replace")[-1000:]))
             continue
         os.killpg(background.p.pid, signal.SIGKILL)
         background.p.wait()

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 
-from libe2e import SYSPROF, main, need_root, run, scratch
+from libe2e import SYSPROF, common_functions, folded, main, need_root, run, scratch
 
 WORK = ("bash", "-c", "for ((i = 0; i < 60000; i++)); do [[ $i == 1*7 ]] && printf -v x '%x' $i; done; true")
 MADE, READ = r"/bash: index: complete", r"/bash: (\d+) addresses: (\d+) cached, (\d+) to resolve"
@@ -25,19 +25,7 @@ def recorded(home):
                  "-F", 999, "-o", out, "--", *WORK, check=0, env={**os.environ, "HOME": home})
     read = re.search(READ, result.err)
     assert read, result.err[-3000:]
-    with open(out, encoding="utf-8") as f:
-        return bool(re.search(MADE, result.err)), int(read[3]), functions(f.read())
-
-
-def functions(stacks):
-    """Those that are on every fifth stack."""
-    counts, total = {}, 0
-    for line in stacks.splitlines():
-        stack, count = line.rsplit(" ", 1)
-        total += int(count)
-        for frame in set(stack.split(";")):
-            counts[frame] = counts.get(frame, 0) + int(count)
-    return {frame for frame, count in counts.items() if count > total / 5}
+    return bool(re.search(MADE, result.err)), int(read[3]), common_functions(folded(out), 1 / 5)
 
 
 def index_files(home):

@@ -13,7 +13,8 @@ import shutil
 import stat
 import struct
 
-from libe2e import SYSPROF, Background, Skip, firefox_threads, fixture, has_chain, load_json, main, need_root, run, scratch, share, wait_for
+from libe2e import (SYSPROF, Background, Skip, as_user, comm_of, firefox_threads, fixture, has_chain, load_json, main,
+                    need_root, run, scratch, share, wait_for)
 
 PAGE, MB = 4096, 1 << 20
 GREEDY, SILENT, VICTIM = 34561, 34562, 34563
@@ -34,10 +35,6 @@ while True:
     pass
 """
 SILENT_FILES = 6
-
-
-def as_user(uid):
-    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
 
 
 class Place:
@@ -90,11 +87,6 @@ class Place:
                 f.write(struct.pack("<IIQQQQIIQQ", name_at, kind, flags, address, offset, length, 0, 0, 8, 0))
         os.chown(path, self.uid, self.uid)
         return path
-
-
-def comm_of(pid):
-    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-        return f.read().strip()
 
 
 def greedy(place):

@@ -9,8 +9,9 @@ import re
 import signal
 import struct
 
-from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, Skip, comms, fixture, folded, has_chain, load_json, main, need_root,
-                    record, recording_books, recording_events, run, scratch, share, started_sampling, sysprof, total, wait_for)
+from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, Skip, comms, fixture, folded, has_chain, load_json,
+                    main, need_root, read, record, recording_books, recording_events, run, scratch, share,
+                    started_sampling, sysprof, total, wait_for, write)
 
 ONLINE = "/sys/devices/system/cpu/online"
 LIMIT = 120
@@ -37,8 +38,7 @@ class OnlineCpus:
         self.set(*cpus)
 
     def set(self, *cpus):
-        with open(self.path, "w", encoding="ascii") as f:
-            f.write(",".join(map(str, cpus)) + "\n")
+        write(self.path, ",".join(map(str, cpus)) + "\n")
 
     def record(self, *args):
         return Background("unshare", "-m", "sh", "-c", f"mount --bind {self.path} {ONLINE} && exec \"$@\"", "sh",
@@ -52,8 +52,7 @@ def test_cpu_comes_goes_and_comes_back():
                                      scratch("cpus.json.gz"))
 
     def reported(word, count):
-        with open(path, "rb") as f:
-            return len(re.findall(rb"CPU %d %s at" % (second, word), f.read().rpartition(b"cpu_changes")[2])) >= count
+        return len(re.findall(rb"CPU %d %s at" % (second, word), read(path, "rb").rpartition(b"cpu_changes")[2])) >= count
 
     with Fixture("loop", "-c", second, "60") as loop:
         loop.wait_facts("pid")

@@ -16,8 +16,8 @@ import subprocess
 import threading
 import time
 
-from libe2e import (SYSPROF, Background, Skip, fixture, folded, main, natively, need_root, run,
-                    scratch, share, wait_for)
+from libe2e import (SYSPROF, Background, Skip, fixture, folded, main, natively, need_root, read, run, scratch, share,
+                    wait_for, write)
 
 PAGE = 4096
 MB = 1 << 20
@@ -42,11 +42,6 @@ def place():
     os.mkdir(path)
     os.chown(path, TENANT, TENANT)
     return path
-
-
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read()
 
 
 def own(path):
@@ -311,8 +306,7 @@ def abort(path):
     for device in devices:
         connection = f"/sys/fs/fuse/connections/{device.split(':')[1]}/abort"
         if os.path.exists(connection):
-            with open(connection, "w", encoding="utf-8") as f:
-                f.write("1")
+            write(connection, "1")
 
 
 def linked_to(directory, link):
@@ -320,8 +314,7 @@ def linked_to(directory, link):
     bare, module = f"{directory}/bare", f"{directory}/linked.so"
     section_file = f"{directory}/section"
     data = link.encode() + b"\0"
-    with open(section_file, "wb") as f:
-        f.write(data + bytes(-len(data) % 4) + bytes(4))
+    write(section_file, data + bytes(-len(data) % 4) + bytes(4))
     run("objcopy", "--strip-debug", "--remove-section=.note.gnu.build-id", fixture("libdl_one.so"),
         bare, check=0)
     run("objcopy", f"--add-section=.gnu_debuglink={section_file}", bare, module, check=0)

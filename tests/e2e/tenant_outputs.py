@@ -9,8 +9,8 @@ import re
 import stat
 import time
 
-from libe2e import (SYSPROF, Background, Fixture, folded, load_json, main, need_root, scratch,
-                    started_sampling, sysprof, total, wait_for)
+from libe2e import (SYSPROF, Background, Fixture, folded, load_json, main, need_root, scratch, started_sampling,
+                    sysprof, total, wait_for, write)
 
 NOBODY = 65534
 WARNING = "other users can replace files in"
@@ -34,8 +34,7 @@ class Victim:
     def __init__(self):
         self.place = directory(owner=0)
         self.path, self.none = os.path.join(self.place, "victim"), os.path.join(self.place, "none")
-        with open(self.path, "w", encoding="ascii") as f:
-            f.write("kept")
+        write(self.path, "kept")
 
     def assert_untouched(self):
         with open(self.path, encoding="utf-8", errors="replace") as f:

@@ -14,11 +14,10 @@ import struct
 import time
 from itertools import product
 
-from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SYSPROF, Background, Fixture, HostDelay, long, main, need_root,
-                    new_scratch, recording_books, recording_events, run, schedstat, scratch, stack_ends, started_sampling,
-                    stolen_ns, wait_for)
+from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SYSPROF, TOP, Background, Fixture, HostDelay, long, main, need_root,
+                    new_scratch, read, recording_books, recording_events, run, schedstat, scratch, stack_ends,
+                    started_sampling, stolen_ns, wait_for, write)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NOBODY, SOMEBODY = 65534, 65533
 HZ, EVENT_META, EVENT_END = 999, 26, 28
 VICTIMS = ("chain", "chain-no-fp")
@@ -280,12 +279,10 @@ class Programs:
         """With build-ids of its own: without them root's files would be the same files."""
         os.mkdir(f"{self.place}/{number}")
         for file, name in enumerate([*(f"liblink{i}.so" for i in range(LIBRARIES)), "chained"]):
-            with open(f"{self.place}/0/{name}", "rb") as f:
-                data = f.read()
+            data = read(f"{self.place}/0/{name}", "rb")
             old, new = self.build_id(0, file)[1], self.build_id(number, file)[1]
             assert data.count(old) == 1, name
-            with open(f"{self.place}/{number}/{name}", "wb") as f:
-                f.write(data.replace(old, new))
+            write(f"{self.place}/{number}/{name}", data.replace(old, new))
         shutil.copymode(program, f"{self.place}/{number}/chained")
         return f"{self.place}/{number}/chained"
 

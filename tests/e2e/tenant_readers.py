@@ -10,11 +10,11 @@ whose stacks must be whole and whose names must be right.
 import os
 import shutil
 import signal
-import stat
 import time
 
-from libe2e import (SYSPROF, Background, Fixture, alone, firefox_threads, fixture, folded, has_chain, main, need_root, run, scratch, share,
-                    started_sampling, wait_for)
+from libe2e import (SYSPROF, Background, Fixture, alone, as_user, comm_of, firefox_threads, fixture, folded,
+                    fuse_device, has_chain, main, need_root, place_of, read, run, scratch, share, started_sampling,
+                    wait_for, write)
 
 ATTACKER = 23456
 CHAIN = "outer", "middle", "inner", "leaf"
@@ -29,23 +29,6 @@ open("/proc/self/comm", "w").write("mapped")
 while True:
     pass
 """
-
-
-def as_user(uid):
-    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-
-
-def place_of(uid):
-    """A directory that a user may write to, which is seen from everywhere."""
-    path = f"/dev/shm/sysprof-test-{os.getpid()}-{uid}"
-    os.makedirs(path, exist_ok=True)
-    os.chown(path, uid, uid)
-    return path
-
-
-def comm_of(pid):
-    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-        return f.read().strip()
 
 
 def record_beside(seconds, *outputs):
@@ -69,15 +52,6 @@ def victim_is_whole(path):
     whole = share(rows, lambda f: has_chain(f, *CHAIN))
     print(f"  {whole:.4f} of the victim's {sum(n for _, n in rows)} samples are whole")
     assert whole >= 0.9, [row for row in rows if not has_chain(row[0], *CHAIN)][:5]
-
-
-def fuse_device():
-    """As everybody may open it on most machines."""
-    path = scratch("fuse")
-    if not os.path.exists(path):
-        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
-        os.chmod(path, 0o666)
-    return path
 
 
 def silent_file(operation):
@@ -106,10 +80,8 @@ def test_another_one_with_this_build_id():
     need_root()
     place, path = place_of(ATTACKER), scratch("forged.json.gz")
     forged = os.path.join(place, "chain")
-    with open(fixture("chain"), "rb") as f:
-        program = f.read()
-    with open(forged, "wb") as f:
-        f.write(with_other_names(program))
+    program = read(fixture("chain"), "rb")
+    write(forged, with_other_names(program))
     os.chmod(forged, 0o755)
     os.chown(forged, ATTACKER, ATTACKER)
     try:

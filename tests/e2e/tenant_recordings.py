@@ -13,13 +13,10 @@ import os
 import resource
 import struct
 import subprocess
-import sys
 
-from libe2e import SYSPROF, main, scratch
+from libe2e import GOLDEN, SYSPROF, main, scratch
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(TOP, "tests", "golden"))
-import recordings as r  # noqa: E402
+import recordings as r
 
 MB = 1 << 20
 SECONDS = 8  # of CPU, for a file of some megabytes
@@ -313,7 +310,7 @@ def test_cpu_time_of_all_the_time():
 def test_what_is_real_is_whole():
     """The recordings that are checked in meet no limit: nothing is said, and their outputs are tested elsewhere."""
     for name in "containers", "jit-reuse", "processes-over-time":
-        source = os.path.join(TOP, "tests", "golden", "recordings", f"{name}.sysprof")
+        source = os.path.join(GOLDEN, f"{name}.sysprof")
         path = scratch(f"{name}.sysprof")
         with open(source, "rb") as f, open(path, "wb") as copy:
             copy.write(f.read())

@@ -13,13 +13,13 @@ import gzip
 import os
 import re
 import shutil
-import stat
 import struct
 import subprocess
 import threading
 
-from libe2e import (EVENT_SAMPLE, SYSPROF, Background, FirefoxThread, Fixture, HostDelay, fixture, load_json, long,
-                    main, natively, need_root, new_scratch, recording_events, run, scratch, started_sampling, stolen_ns)
+from libe2e import (EVENT_SAMPLE, SYSPROF, Background, FirefoxThread, Fixture, HostDelay, as_user, fixture, fuse_device,
+                    load_json, long, main, natively, need_root, new_scratch, read, recording_events, run, scratch,
+                    started_sampling, stolen_ns, write)
 from tenant_files import TENANT, endless_notes, linked_modules, many_frames, need_x86
 from tenant_jit import IN_NAMESPACE, MOUNT, SECRET, filler, secret_file
 from tenant_places import EVENT_END, EVENT_META, RECORD_FIRST, TOP, has_all_ticks, stack_ends
@@ -43,10 +43,6 @@ time.sleep(100)
 ESCAPES = "esc\x1b[31m;\n"
 
 
-def as_user(uid):
-    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-
-
 def politely(uid):
     return ["nice", "-n", "19", *as_user(uid)]
 
@@ -55,15 +51,6 @@ def place_of(uid):
     path = f"{PLACE}/{uid}"
     os.makedirs(path, exist_ok=True)
     os.chown(path, uid, uid)
-    return path
-
-
-def fuse_device():
-    """As everybody may open it on most machines."""
-    path = scratch("fuse")
-    if not os.path.exists(path):
-        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
-        os.chmod(path, 0o666)
     return path
 
 
@@ -166,13 +153,11 @@ class Attack:
     def another_with_this_build_id(self):
         """Copies of the victims' programs with other names, which are seen first."""
         for name in "chain-no-fp", "chain":
-            with open(fixture(name), "rb") as f:
-                program = f.read()
+            program = read(fixture(name), "rb")
             for word in CHAIN[1:]:
                 program = program.replace(word.encode() + b"\0", word.upper().encode() + b"\0")
             forged = os.path.join(self.place, name)
-            with open(forged, "wb") as f:
-                f.write(program)
+            write(forged, program)
             os.chmod(forged, 0o755)
             self.start(forged, 100)
 
@@ -204,8 +189,7 @@ class Attack:
     def link_outputs(self, pid):
         """The name of a profile whose siblings' names are links to root's file, made by the tenant. Returns that name."""
         self.kept, place = scratch("kept-by-root"), f"{self.place}/outputs"
-        with open(self.kept, "w", encoding="ascii") as f:
-            f.write("kept")
+        write(self.kept, "kept")
         os.makedirs(place, exist_ok=True)
         os.chown(place, TENANT, TENANT)
         link = f"{place}/out.{pid}-{pid}.cpuprofile"
@@ -273,8 +257,7 @@ def names_in(program):
     rows = (line.split() for line in run("nm", program, check=0).out.splitlines())
     names = {row[2] for row in rows if len(row) == 3}
     for source in os.path.basename(program).removesuffix("-no-fp") + ".c", "fixture.h":
-        with open(f"{TOP}/tests/fixtures/{source}", encoding="utf-8") as f:
-            names |= set(re.findall(r"\w+", f.read()))
+        names |= set(re.findall(r"\w+", read(f"{TOP}/tests/fixtures/{source}")))
     return names
 
 

@@ -11,11 +11,10 @@ import glob
 import os
 import time
 
-from libe2e import (Background, alone, firefox_threads, fixture, folded, kernel_part, long, main, need_root, record, run,
-                    scratch, share, total)
+from libe2e import (TOP, Background, alone, firefox_threads, fixture, folded, kernel_part, long, main, need_root,
+                    record, run, scratch, share, total, without_kernel)
 from librecorded import recorded
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/fixtures/unwind")
 COLD = 1500000000  # ns: on a slow machine the tables of a compiler take a while
 ROOTS = {"_start", "clone3", "__clone3", "__clone", "clone"}
@@ -41,14 +40,6 @@ def warm_samples(path, pid=None):
                 yield when, frames
 
 
-def user_part(frames):
-    """Without the kernel's."""
-    for i, name in enumerate(frames):
-        if name.startswith(("entry_SYSCALL", "asm_")):
-            return frames[:i]
-    return frames
-
-
 def is_rooted(frames):
     """In a stripped program _start has no name."""
     return bool(frames) and (frames[0] in ROOTS
@@ -56,7 +47,7 @@ def is_rooted(frames):
 
 
 def rooted(path):
-    rows = [user_part(frames) for _, frames in warm_samples(path)]
+    rows = [without_kernel(frames) for _, frames in warm_samples(path)]
     return len(rows), sum(map(is_rooted, rows)) / max(1, len(rows))
 
 
@@ -88,7 +79,7 @@ def check_recorded(name, *keys):
     recording = recorded(name)
     path = recording.output(".json.gz")
     for key in keys:
-        rows = [user_part(frames) for _, frames in warm_samples(path, recording.pid(key))]
+        rows = [without_kernel(frames) for _, frames in warm_samples(path, recording.pid(key))]
         good = sum(map(is_rooted, rows))
         print(f"  {name}, {key}: {good} of {len(rows)} stacks reach the root")
         # several of them share two CPUs, and a host takes what it wants
@@ -142,7 +133,7 @@ def test_shadow_stack():
             at += 1
         if at == len(calls) or when < calls[at][0] + 5000 or when > calls[at][1] - 5000:
             continue
-        mine = user_part(frames)
+        mine = without_kernel(frames)
         if "spin" not in mine:
             continue
         compared += 1
@@ -168,7 +159,7 @@ def test_first_samples():
     record("-o", path, "--", compiled("shadow", "-finstrument-functions", "-DLARGE=200"), "1")
     # of an execve that took its time there may be a sample as well
     thread = max((t for t in firefox_threads(path) if t.name == "shadow"), key=lambda t: t.count)
-    rows = [(when, user_part([name for name, _ in located])) for when, located in thread.samples()]
+    rows = [(when, without_kernel([name for name, _ in located])) for when, located in thread.samples()]
     assert begin < rows[0][0] < rows[-1][0]
     # of more than these no copies are taken in a second; the linker's at the start are not all named
     cold = [frames for _, frames in rows[:100] if "go_on" in frames or "spin" in frames]
@@ -203,7 +194,7 @@ def test_libraries_that_take_turns():
         record("-o", path, "--", f"{directory}/dl", turn, "3")
         for thread in firefox_threads(path):
             for _, located in thread.samples():
-                frames = user_part([name for name, _ in located])
+                frames = without_kernel([name for name, _ in located])
                 kinds = {kind for kind in ("one", "two") for f in frames
                          if f.startswith((f"libdl_{kind}", f"{kind}_inner"))}
                 assert len(kinds) < 2, frames

@@ -13,10 +13,9 @@ import re
 import shutil
 import subprocess
 
-from libe2e import (BUILD, SANITIZED, Background, alone, firefox_extra, folded, long, main, need_root, record, run, scratch,
-                    share, total, user_part)
+from libe2e import (BUILD, SANITIZED, TOP, Background, alone, firefox_extra, folded, long, main, need_root, read,
+                    record, run, scratch, share, total, user_part, write)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/fixtures/unwind")
 FLAGS = ["-O2", "-g", "-fomit-frame-pointer"]
 STOPS = 25 if SANITIZED else 70
@@ -104,14 +103,11 @@ def native(name, change=lambda asm: asm, before=""):
     """Code as GraalVM makes it: no CFI, no frame pointers. `before` is assembly in front of it."""
     base = scratch(name)
     for suffix, text in ((".c", NATIVE), ("-start.c", START), ("-before.s", f".text\n{before}\n.section .note.GNU-stack,\"\"\n")):
-        with open(base + suffix, "w") as f:
-            f.write(text)
+        write(base + suffix, text)
     run("gcc", "-O2", "-fomit-frame-pointer", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fcf-protection=none",
         "-S", base + ".c", "-o", base + ".s", check=0)
-    with open(base + ".s") as f:
-        asm = change(f.read())
-    with open(base + ".s", "w") as f:
-        f.write(asm)
+    asm = change(read(base + ".s"))
+    write(base + ".s", asm)
     run("gcc", "-O2", "-o", base, base + "-start.c", base + "-before.s", base + ".s", check=0)
     return base
 

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 
-from libe2e import SYSPROF, long, main, need_root, run, scratch
+from libe2e import SYSPROF, common_functions, folded, long, main, need_root, run, scratch
 
 CACHE = "sysprof/unwind-tables"
 WHAT = "unwind tables: .*; (\\d+) built and (\\d+) read from the cache"
@@ -41,8 +41,7 @@ def recorded(home, *options, mount='mount --bind "$HOME" /var/cache', after=""):
     result = run("unshare", "-m", "sh", "-c", f'{mount} && "$@" && {after or ":"}', "sh",
                  SYSPROF, "record", "-F", 499, *options, "-o", out, "--", *WORK, check=0,
                  env={**os.environ, "HOME": home})
-    with open(out, encoding="utf-8") as f:
-        return Reported(result.err), result.out, f.read()
+    return Reported(result.err), result.out, folded(out)
 
 
 def fresh(name):
@@ -56,17 +55,6 @@ def kept(home):
     return sorted(os.path.join(directory, name) for name in os.listdir(directory))
 
 
-def functions(stacks):
-    """Those that are on every fiftieth stack."""
-    counts, total = {}, 0
-    for line in stacks.splitlines():
-        stack, count = line.rsplit(" ", 1)
-        total += int(count)
-        for frame in set(stack.split(";")):
-            counts[frame] = counts.get(frame, 0) + int(count)
-    return {frame for frame, count in counts.items() if count > total / 50}
-
-
 def test_second_recording_reads():
     home = fresh("second")
     first, _, stacks = recorded(home)
@@ -76,8 +64,8 @@ def test_second_recording_reads():
     second, _, again = recorded(home)
     print(f"first {first}, second {second}")
     assert second.cached >= len(files), f"{len(files)} kept, {second}"
-    common = functions(stacks) & functions(again)
-    assert len(common) > 2 and len(common) >= len(functions(stacks)) / 2, f"{functions(stacks)} {functions(again)}"
+    first_names, names = (common_functions(rows, 1 / 50) for rows in (stacks, again))
+    assert len(first_names & names) > 2 and len(first_names & names) >= len(first_names) / 2, f"{first_names} {names}"
 
 
 def test_not_wanted():

@@ -8,10 +8,10 @@ import os
 import re
 import shutil
 
-from libe2e import (Background, Skip, firefox_extra, firefox_threads, fixture, long, main, need_root, record, run,
-                    scratch)
+from libe2e import (Background, Skip, firefox_extra, firefox_threads, fixture, long, main, need_root, read, record, run,
+                    scratch, without_kernel, write)
 from librecorded import clang_command
-from unwind import SOURCES, compiled, is_rooted, user_part
+from unwind import SOURCES, compiled, is_rooted
 
 CHAIN = ["main", "outer", "middle", "inner", "leaf"]
 
@@ -19,7 +19,7 @@ CHAIN = ["main", "outer", "middle", "inner", "leaf"]
 def all_stacks(path):
     for thread in firefox_threads(path):
         for when, located in thread.samples():
-            yield thread, when, user_part([name for name, _ in located])
+            yield thread, when, without_kernel([name for name, _ in located])
 
 
 def assert_in_order(frames, chain):
@@ -71,13 +71,11 @@ def test_short_processes_and_little_room():
         raise Skip("there is no node")
     clang = " ".join(clang_command())
     path, short = scratch("storm.json.gz"), fixture("chain-no-fp")
-    with open(scratch("storm.sh"), "w", encoding="utf-8") as f:
-        f.write(f"while :; do {short} 0.001 > /dev/null; done\n")
-    with open(scratch("turns.sh"), "w", encoding="utf-8") as f:
-        f.write(f"timeout 2 {clang}\n"
-                "timeout 6 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
-                f"timeout 5 {clang}\n"
-                "exec sleep 60\n")
+    write(scratch("storm.sh"), f"while :; do {short} 0.001 > /dev/null; done\n")
+    write(scratch("turns.sh"), f"timeout 2 {clang}\n"
+            "timeout 6 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
+            f"timeout 5 {clang}\n"
+            "exec sleep 60\n")
     # and of nothing else: other programs of this machine need tables as well
     with Background("sh", scratch("storm.sh")) as storm, Background("sh", scratch("turns.sh")) as turns:
         reported = record("-p", f"{storm.pid},{turns.pid}", "-F", "499", "-d", "13", "--unwind-mem", "4", "-o", path,
@@ -112,14 +110,12 @@ def test_nothing_waits_for_programs():
     if not shutil.which("strace") or not shutil.which("node"):
         raise Skip("there is no strace, or no node")
     log, path = scratch("strace"), scratch("refused.json.gz")
-    with open(scratch("two.sh"), "w", encoding="utf-8") as f:
-        f.write("timeout 1 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
-                "i=0; while [ $i -lt 300 ]; do /bin/sleep 0.01; i=$((i + 1)); done; sleep 0.3\n")
+    write(scratch("two.sh"), "timeout 1 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
+            "i=0; while [ $i -lt 300 ]; do /bin/sleep 0.01; i=$((i + 1)); done; sleep 0.3\n")
     # the collector's own thread alone; and LeakSanitizer does not work beside it
     run("strace", "-qq", "-o", log, "-e", "trace=membarrier,bpf", "-e", "inject=membarrier:error=EINVAL",
         "-E", f"ASAN_OPTIONS={os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0", os.environ["SYSPROF"], "record", "-F", "4999", "-o", path, "--", "sh", scratch("two.sh"), check=0, timeout=120)
-    with open(log, encoding="utf-8") as f:
-        lines = f.read().splitlines()
+    lines = read(log).splitlines()
     refused = [i for i, line in enumerate(lines) if "membarrier(" in line]
     # three when all waited so
     assert len(refused) <= 1, refused
@@ -135,8 +131,7 @@ def test_exec_in_a_loop():
     path = scratch("exec.json.gz")
     script = 'n=$1; [ "$n" -gt 0 ] || exit 0; i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; ' \
              'exec "$3" "$2" $((n - 1)) "$2" "$3"'
-    with open(scratch("again.sh"), "w", encoding="utf-8") as f:
-        f.write(script)
+    write(scratch("again.sh"), script)
     record("-o", path, "--", "sh", scratch("again.sh"), "100", scratch("again.sh"), "/bin/sh", timeout=120)
     for _, _, frames in all_stacks(path):
         roots = [i for i, name in enumerate(frames) if name == "_start" or name.startswith("__libc_start_main")]

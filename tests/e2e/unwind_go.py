@@ -8,20 +8,12 @@ import collections
 import os
 import re
 
-from libe2e import firefox_threads, folded, long, main, need_root, record, run, scratch
+from libe2e import firefox_threads, folded, long, main, need_root, record, run, scratch, without_kernel
 from libgo import SOURCES, go_build, pprof
 
 COLD = 1000000000  # ns: until a busy machine has made the tables
 ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall", "runtime.morestack", "_start", "clone3",
          "__clone3", "__clone", "clone"}
-
-
-def user_part(frames):
-    """Without the kernel's."""
-    for i, name in enumerate(frames):
-        if name.startswith(("entry_SYSCALL", "asm_")):
-            return frames[:i]
-    return frames
 
 
 def warm_samples(path):
@@ -32,7 +24,7 @@ def warm_samples(path):
         for when, located in thread.samples():
             if when - start > COLD:
                 # some symbols of the runtime's assembly have a suffix
-                yield thread, when, user_part([name.removesuffix(".abi0") for name, _ in located])
+                yield thread, when, without_kernel([name.removesuffix(".abi0") for name, _ in located])
 
 
 def check_roots(what, path, names=True):

@@ -13,9 +13,9 @@ import os
 import shutil
 import zipfile
 
-from libe2e import Skip, firefox_threads, load_json, long, main, need_root, record, run, scratch, soak
+from libe2e import (TOP, Skip, firefox_threads, load_json, long, main, need_root, read, record, run, scratch, soak,
+                    without_kernel)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/fixtures/unwind")
 PAGE = 4096
 COLD = 300000000  # ns after the first sample, until tables and mappings are known
@@ -69,14 +69,6 @@ def c_start(frames):
     return 0 < len(frames) <= 2 and all("libc_start" in frame for frame in frames)
 
 
-def user_part(frames):
-    """Without the kernel's."""
-    for i, name in enumerate(frames):
-        if name.startswith(("entry_SYSCALL", "asm_")):
-            return frames[:i]
-    return frames
-
-
 def stacks(path, cold):
     """The user frames of all samples, `cold` ns after the first."""
     for thread in firefox_threads(path):
@@ -84,7 +76,7 @@ def stacks(path, cold):
         for when, located in thread.samples():
             start = start or when
             if when - start >= cold:
-                yield user_part([name for name, _ in located])
+                yield without_kernel([name for name, _ in located])
 
 
 def check(name, *command, chain=None, before=c_start, cold=COLD):
@@ -278,8 +270,7 @@ def store(archive, libraries):
             # as zipalign does: a field that is nothing but room
             room = -(at + 4) % PAGE
             info.extra = b"\x35\xd9" + room.to_bytes(2, "little") + bytes(room)
-            with open(path, "rb") as f:
-                z.writestr(info, f.read())
+            z.writestr(info, read(path, "rb"))
             places[name] = at + 4 + room
     return places
 

@@ -9,16 +9,16 @@ import struct
 import sys
 
 from libe2e import (Background, Skip, alone, firefox_extra, firefox_threads, folded, has_chain, long, main, need_root,
-                    record, run, scratch, share, wait_for)
+                    record, run, scratch, share, wait_for, without_kernel, write)
 from librecorded import recorded
-from unwind import SOURCES, is_rooted, user_part, warm_samples
+from unwind import SOURCES, is_rooted, warm_samples
 
 
 @alone
 @long
 def test_java_with_frame_pointers():
     recording = recorded("java")
-    rows = [user_part(frames) for _, frames in warm_samples(recording.output(".json.gz"), recording.pid("java"))]
+    rows = [without_kernel(frames) for _, frames in warm_samples(recording.output(".json.gz"), recording.pid("java"))]
     rooted = sum(map(is_rooted, rows))
     print(f"  {rooted} of {len(rows)} stacks reach the root")
     assert len(rows) > 300 and rooted >= 0.99 * len(rows), (rooted, len(rows))
@@ -29,7 +29,7 @@ def test_java_without():
     """Without its flag the frame pointer is used for something else; the code heap says how large each frame is."""
     recording = recorded("java")
     path, pid = recording.output(".json.gz"), recording.pid("launcher")
-    rows = [user_part(frames) for _, frames in warm_samples(path, pid)]
+    rows = [without_kernel(frames) for _, frames in warm_samples(path, pid)]
     rooted = sum(map(is_rooted, rows))
     print(f"  {rooted} of {len(rows)} stacks reach the root")
     assert len(rows) > 300 and rooted >= 0.99 * len(rows), (rooted, len(rows))
@@ -43,8 +43,7 @@ def forge_32_bit_program():
     header += struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + 84, 52, 0, 0, 52, 32, 1, 0, 0, 0)
     segment = struct.pack("<IIIIIIII", 1, 0, base, base, size, size, 5, 0x1000)
     path = scratch("spin32")
-    with open(path, "wb") as f:
-        f.write(header + segment + code)
+    write(path, header + segment + code)
     os.chmod(path, 0o755)
     return path
 

@@ -14,10 +14,9 @@ import statistics
 import struct
 import time
 
-from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SAMPLE_FRAMES, Background, Skip, alone, fixture, long, main, need_root, record, recording_events, run,
-                    scratch, started_sampling, stack_ends, sysprof)
+from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SAMPLE_FRAMES, TOP, Background, Skip, alone, fixture, long, main,
+                    need_root, record, recording_events, run, scratch, stack_ends, started_sampling, sysprof)
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EVENT_MMAP, EVENT_COMM, EVENT_JIT_BYTES, FROM_PROC, EXEC, ROOT = 8, 9, 41, 1, 2, 0
 FRAME_TABLE, FRAME_AFTER_SIGNAL = 3, 5
 NO_MEMORY, NO_USER = "no-memory", "no-user"

@@ -7,7 +7,7 @@ pointer and return address (cfi_oracle.c evaluates both with random registers an
 import os
 import random
 
-from libe2e import BUILD, SANITIZED, long, main, run, scratch
+from libe2e import BUILD, SANITIZED, long, main, run, scratch, write
 
 ADDRESSES = 600  # of each file
 FILES_DUE, ROWS_DUE = 1000, 1000000
@@ -36,8 +36,7 @@ def elf_files():
 
 def check_tables(files, files_due, rows_due):
     seed = random.getrandbits(63)
-    with open(scratch("files"), "w", encoding="utf-8", errors="surrogateescape") as f:
-        f.writelines(path + "\n" for path in files)
+    write(scratch("files"), "".join((path + "\n" for path in files)))
     result = run(os.path.join(BUILD, "tests/e2e/cfi_oracle"), ADDRESSES, seed, scratch("files"),
                  timeout=550)
     lines = [line.split(" ") for line in result.out.splitlines()]

@@ -13,10 +13,9 @@ import os
 import random
 import shutil
 
-from libe2e import BUILD, SANITIZED, Background, Skip, long, main, need_root, run, schedstat, scratch, wait_for
+from libe2e import BUILD, SANITIZED, TOP, Background, Skip, long, main, need_root, run, schedstat, scratch, wait_for
 from librecorded import clang_command
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STOPS = 100 if SANITIZED else 400
 FIBONACCI = "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\n"
 

@@ -7,11 +7,9 @@ import os
 import re
 
 from libbrowser import Browser
-from libe2e import SYSPROF, main, run, scratch
+from libe2e import GOLDEN, SYSPROF, main, run, scratch
 from libviewers import devtools, devtools_tracks, shown_text, speedscope
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-GOLDEN = os.path.join(TOP, "tests/golden/recordings")
 THREADS = [("app", 13688), ("unshare", 13689), ("app", 13696), ("app", 13697)]
 
 

@@ -12,7 +12,6 @@ import os
 import re
 import resource
 import signal
-import stat
 import struct
 import subprocess
 import time
@@ -296,8 +295,7 @@ def test_folded_stacks_of_a_recording():
 
 
 def events_of(path):
-    with open(path, encoding="utf-8") as f:
-        return [event for event in json.load(f)["traceEvents"] if event["cat"] == "sysprof.wait"]
+    return [event for event in e.load_json(path)["traceEvents"] if event["cat"] == "sysprof.wait"]
 
 
 def check_long_waits(path, truths):
@@ -358,8 +356,7 @@ def test_firefox_has_waits_as_samples():
     waits, period = sum(blocked_and_runnable(recording().path).values()), period_of(recording().path)
     assert abs(sum(t["waits"] for t in seen["threads"]) - waits / period) <= len(seen["threads"]), (seen["threads"], waits)
     e.run(os.path.join(CONSUMERS, "check_firefox.sh"), CACHE, path, check=0, timeout=120)
-    with open(path, encoding="utf-8") as f:
-        document = json.load(f)
+    document = e.load_json(path)
     markers = [(thread["tid"], data) for thread in document["threads"] for data in thread["markers"]["data"] if data["type"] == "Wait"]
     truth = {row["name"]: row for row in recording().truth}
     held = [data for tid, data in markers if tid == str(truth["wants"]["tid"]) and data["state"] == "lock"]
@@ -403,14 +400,12 @@ def test_without_it_there_is_nothing_of_it():
     assert "no waits" in e.sysprof("report", path, "--wall", check=1).err
     assert "no waits" in e.sysprof("convert", path, "--wall", "-o", e.scratch("no.folded"), check=1).err
     assert not os.path.exists(e.scratch("no.folded"))
-    with open(firefox, encoding="utf-8") as f:
-        assert not re.search("waiting", f.read(), re.I)
+    assert not re.search("waiting", e.read(firefox), re.I)
     assert not [kind for kind, *_ in e.recording_events(path) if kind in (6, 31)]
 
 
 def thread_count(path):
-    with open(path, encoding="utf-8") as f:
-        return len(json.load(f)["threads"])
+    return len(e.load_json(path)["threads"])
 
 
 def test_it_is_the_default_of_targets():
@@ -429,8 +424,7 @@ def test_it_is_the_default_of_targets():
         rows = report(path, "state")["rows"]
         assert sum(row["ns"] for row in rows if row["state"] not in ("running", "runnable")) > 500 * MS, rows
         for file in firefox, trace, stacks:
-            with open(file, encoding="utf-8") as f:
-                assert "[waiting: " not in f.read(), file
+            assert "[waiting: " not in e.read(file), file
     path = e.scratch("all.sysprof")
     e.record("-o", path, "-a", "-d", 1)
     assert "no waits" in e.sysprof("report", path, "--wall", check=1).err
@@ -514,8 +508,7 @@ def test_functions_of_python():
     """They are read while the thread waits, as samples have them."""
     need_visits()
     path, script = e.scratch("python.sysprof"), e.scratch("waits.py")
-    with open(script, "w", encoding="utf-8") as f:
-        f.write(PYTHON)
+    e.write(script, PYTHON)
     e.record("--wall", "--wall-cpu", "10%", "-o", path, "--", "python3", script)
     ns = {}
     for row in report(path, "function")["rows"]:
@@ -543,24 +536,17 @@ def test_threads_that_were_there():
 
 def silent_files(*program):
     """The program, where /tmp/perf-1 is a file of FUSE that is never read."""
-    place, device = e.scratch("place"), e.scratch("fuse")
+    place = e.scratch("place")
     os.makedirs(place, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
-    return e.Background(e.fixture("silentfs"), "-w", "read", device, place, *program)
+    return e.Background(e.fixture("silentfs"), "-w", "read", e.fuse_device(), place, *program)
 
 
 @contextlib.contextmanager
 def silent_stack():
     """A thread whose stack is a file of FUSE that is never read, and a program whose waits are known; yields both."""
     with silent_files(e.fixture("foreignstack"), "/tmp/perf-1.map") as target, e.Background(e.fixture("waits"), 12) as other:
-        e.wait_for(lambda: target.p.poll() is None and comm_of(target.pid) == "foreign", what="the target")
+        e.wait_for(lambda: target.p.poll() is None and e.comm_of(target.pid) == "foreign", what="the target")
         yield target, other
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-        return f.read().split()
 
 
 def test_waits_for_completions():
@@ -571,8 +557,8 @@ def test_waits_for_completions():
         lines = iter(target.p.stdout.readline, "")
         assert "ready\n" in lines, target.finish()
         e.record("--wall", "-d", 2, "-p", target.pid, "-o", path)
-        for child in children_of(target.pid):
-            os.kill(int(child), signal.SIGKILL)  # or the reads, and thus the target, would not end
+        for child in e.children_of(target.pid):
+            os.kill(child, signal.SIGKILL)  # or the reads, and thus the target, would not end
     rows = {row["thread"]: row for row in report(path, "thread", "--min", 0)["rows"]}
     waits = {name: "parked" if row.get("parked") else max(row["states"], key=row["states"].get) for name, row in rows.items()}
     expected = {"aio reads": "disk", "aio events": "parked"}
@@ -623,28 +609,21 @@ def limit_that_leaves(pid, count):
 
 
 def visitor_of(pid):
-    return next((child for child in children_of(pid) if comm_of(child) == "sysprof-visitor"), None)
+    return next((child for child in e.children_of(pid) if e.comm_of(child) == "sysprof-visitor"), None)
 
 
 def hangs(pid):
     """In a page of a file system that does not answer."""
     if not pid:
         return False
-    with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
-        return f.read() == "request_wait_answer"
-
-
-def comm_of(pid):
-    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-        return f.read().strip()
+    return e.read(f"/proc/{pid}/wchan") == "request_wait_answer"
 
 
 def is_left_visitor(pid):
     """Of a recording that has ended."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-            parent = f.read().rsplit(") ", 1)[1].split()[1]
-        return comm_of(pid) == "sysprof-visitor" and parent == "1"
+        parent = e.read(f"/proc/{pid}/stat").rsplit(") ", 1)[1].split()[1]
+        return e.comm_of(pid) == "sysprof-visitor" and parent == "1"
     except OSError:
         return False
 

@@ -5,7 +5,6 @@
 """record --wall and programs that make it hard: very many threads, brief ones, stopped ones, memory that does not come."""
 import contextlib
 import ctypes
-import json
 import os
 import signal
 import subprocess
@@ -36,11 +35,6 @@ def recorded(*args, timeout=60):
     path = e.scratch("attack.sysprof")
     result = e.record("--wall", "-o", path, *args, timeout=timeout)
     return path, result
-
-
-def comm_of(pid):
-    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-        return f.read().strip()
 
 
 def room_for_threads():
@@ -83,7 +77,7 @@ def test_pages_of_a_userfaultfd():
         time.sleep(0.3)
         if target.p.poll() is not None:
             raise e.Skip("no userfaultfd")
-        e.wait_for(lambda: comm_of(target.pid) == "foreign", what="the target")
+        e.wait_for(lambda: e.comm_of(target.pid) == "foreign", what="the target")
         path, result = recorded("--wall-cpu", "10%", "-d", 2, "-p", target.pid)
     v, rows = check_books(path)
     assert result.seconds < 10 and not v["left"], (result, v)
@@ -106,8 +100,7 @@ def quota_group(microseconds, period=100000):
             if not all(os.path.exists(os.path.join(path, file)) for file in files):
                 continue
             for file, text in files.items():
-                with open(os.path.join(path, file), "w", encoding="utf-8") as f:
-                    f.write(text)
+                e.write(os.path.join(path, file), text)
             yield path
             return
         finally:
@@ -136,7 +129,7 @@ def test_a_throttled_group():
     with quota_group(10000) as group:
         command = f'echo $$ > {group}/cgroup.procs && exec {e.fixture("chain")} 20'
         with e.Background("/bin/sh", "-c", command) as target:
-            e.wait_for(lambda: comm_of(target.pid) == "chain", what="the target")
+            e.wait_for(lambda: e.comm_of(target.pid) == "chain", what="the target")
             time.sleep(0.5)
             before, began = stat_of(group), time.monotonic_ns()
             path, _ = recorded("--wall-cpu", "10%", "-d", 4, "-p", target.pid)
@@ -160,14 +153,12 @@ def test_throttled_for_seconds():
     need_visits()
     with quota_group(1000, 1000000) as group:
         with e.Background("/bin/sh", "-c", f'exec {e.fixture("chain")} 60') as target:
-            e.wait_for(lambda: comm_of(target.pid) == "chain", what="the target")
-            with open(os.path.join(group, "cgroup.procs"), "w", encoding="utf-8") as f:
-                f.write(str(target.pid))
+            e.wait_for(lambda: e.comm_of(target.pid) == "chain", what="the target")
+            e.write(os.path.join(group, "cgroup.procs"), str(target.pid))
             e.wait_for(lambda: stat_of(group) > 0, 20, "the first throttled time")
             path, result = recorded("--wall-cpu", "10%", "-d", 4, "-p", target.pid)
             target.p.kill()
-            with open(os.path.join(os.path.dirname(group), "cgroup.procs"), "w", encoding="utf-8") as f:
-                f.write(str(target.pid))  # else it ends when it may run again
+            e.write(os.path.join(os.path.dirname(group), "cgroup.procs"), str(target.pid))  # else it ends when it may run again
             target.p.wait()
     v, (row,) = check_books(path)
     assert row["ns"] > 3.8 * NS and row["states"].get("throttled", 0) > 0.8 * row["ns"], row
@@ -186,8 +177,7 @@ def test_a_control_group():
         os.mkdir(path)
 
     def move(pid, path):
-        with open(os.path.join(path, "cgroup.procs"), "w", encoding="utf-8") as f:
-            f.write(str(pid))
+        e.write(os.path.join(path, "cgroup.procs"), str(pid))
 
     try:
         with contextlib.ExitStack() as programs:
@@ -227,8 +217,7 @@ def test_stopped_by_a_signal():
         e.wait_for(lambda: len(os.listdir(f"/proc/{target.pid}/task")) >= 9, what="the threads")
         target.p.send_signal(signal.SIGSTOP)
         path, _ = recorded("--wall-cpu", "10%", "--no-inherit", "-d", 2, "-p", target.pid)
-        with open(f"/proc/{target.pid}/stat", encoding="utf-8") as f:
-            assert f.read().rsplit(") ", 1)[1][0] == "T"
+        assert e.read(f"/proc/{target.pid}/stat").rsplit(") ", 1)[1][0] == "T"
     _, rows = check_books(path)
     stopped = [row for row in rows if row["process"] == "waits" and row["states"].get("stopped", 0) > 1.8 * NS]
     assert len(stopped) >= 8, rows
@@ -290,8 +279,7 @@ def test_a_thread_of_a_tid_that_executes():
 
 
 def write(path, text):
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(str(text))
+    e.write(path, str(text))
 
 
 @contextlib.contextmanager

@@ -13,8 +13,7 @@ from librecorded import RUNTIMES
 from libwall import need_visits, report
 
 SECONDS = 4
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TURNS = os.path.join(TOP, "tests/fixtures/cpython/turns.py")
+TURNS = os.path.join(e.TOP, "tests/fixtures/cpython/turns.py")
 VISIT, FUTEX, KERNEL_LOCK = 6, 202, 0x40
 
 
@@ -75,7 +74,7 @@ def test_mutexes_of_musl():
     if not shutil.which("musl-gcc"):
         raise e.Skip("there is no musl-gcc")
     program = e.scratch("turns-musl")
-    e.run("musl-gcc", "-O1", "-g", "-static", "-D_GNU_SOURCE", "-o", program, os.path.join(TOP, "tests/fixtures/turns.c"), check=0)
+    e.run("musl-gcc", "-O1", "-g", "-static", "-D_GNU_SOURCE", "-o", program, os.path.join(e.TOP, "tests/fixtures/turns.c"), check=0)
     check_all({"musl-" + kind: (program, SECONDS, kind) for kind in ("recursive", "pi")})
     _, visits = recorded("musl-mutex", program, SECONDS, "mutex")
     assert not [visit for visit in visits if visit[1]], visits

@@ -28,12 +28,6 @@ def need(program):
     return found
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def answers(port):
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
@@ -65,18 +59,17 @@ def check_idle(rows, others, least):
 
 
 def test_redis():
-    redis, port = need("redis-server"), free_port()
+    redis, port = need("redis-server"), e.free_port()
     check_idle(*idle((redis, "--port", str(port), "--save", "", "--dir", e.SCRATCH), port, 4))
 
 
 @e.long
 def test_nginx():
     """The master waits for signals, the workers for connections."""
-    nginx, port, conf = need("nginx"), free_port(), e.scratch("nginx.conf")
+    nginx, port, conf = need("nginx"), e.free_port(), e.scratch("nginx.conf")
     temporary = "".join(f"{kind}_temp_path {e.scratch(kind)}; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-    with open(conf, "w", encoding="utf-8") as f:
-        f.write(f"daemon off; user root; worker_processes 2; pid {e.scratch('nginx.pid')}; error_log {e.scratch('nginx.log')};\n"
-                f"events {{}} http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port}; }} }}\n")
+    e.write(conf, f"daemon off; user root; worker_processes 2; pid {e.scratch('nginx.pid')}; error_log {e.scratch('nginx.log')};\n"
+            f"events {{}} http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port}; }} }}\n")
     rows, others, _ = idle((nginx, "-c", conf, "-p", e.SCRATCH), port, 3)
     # sigsuspend is no state of its own
     assert len(rows) >= 3 and len(others) <= 1, (rows, others)
@@ -85,16 +78,15 @@ def test_nginx():
 @e.long
 def test_node():
     """Its loop, and the threads of its pools."""
-    node, port = need("node"), free_port()
+    node, port = need("node"), e.free_port()
     check_idle(*idle((node, "-e", f"require('http').createServer((q, r) => r.end('x')).listen({port}, '127.0.0.1')"), port, 4))
 
 
 @e.long
 def test_gunicorn():
     """The workers of sync look around once in a while, the arbiter as well."""
-    gunicorn, port, app = need("gunicorn"), free_port(), e.scratch("app.py")
-    with open(app, "w", encoding="utf-8") as f:
-        f.write("def app(environ, start):\n    start('200 OK', [])\n    return [b'x']\n")
+    gunicorn, port, app = need("gunicorn"), e.free_port(), e.scratch("app.py")
+    e.write(app, "def app(environ, start):\n    start('200 OK', [])\n    return [b'x']\n")
     check_idle(*idle((gunicorn, "-w", "2", "-b", f"127.0.0.1:{port}", "--chdir", e.SCRATCH, "app:app"), port, 3))
 
 
@@ -114,8 +106,7 @@ public class Pool {
 def test_java():
     """A pool without work, and all the threads of the JVM itself."""
     java, source = need("java"), e.scratch("Pool.java")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(JAVA)
+    e.write(source, JAVA)
     with e.Background(java, "-XX:TieredStopAtLevel=1", source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as jvm:
         time.sleep(8)
         rows = threads_of(jvm.pid)
@@ -132,7 +123,7 @@ def test_postgres():
     if not bin_ or not shutil.which("runuser") or "postgres" not in [user.pw_name for user in pwd.getpwall()]:
         raise e.Skip("no postgres")
     need("runuser")
-    port, base = free_port(), tempfile.mkdtemp(prefix="sysprof-pg")
+    port, base = e.free_port(), tempfile.mkdtemp(prefix="sysprof-pg")
     shutil.chown(base, "postgres")
     user = ("runuser", "-u", "postgres", "--")
     try:
