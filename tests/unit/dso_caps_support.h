@@ -76,7 +76,6 @@ static inline enum file_state see_program(struct dso_opener *o, uint32_t number,
 		make_program(path, number);
 	make_perf_event(m, getpid(), path, path);
 	m->event.header.time = time;
-	free(path);
 	return see(o, m);
 }
 
@@ -90,7 +89,6 @@ static inline enum file_state see_text(struct dso_opener *o, uint32_t number, ui
 		write_text(path, path);
 	make_inode_event(m, getpid(), path, 0);
 	m->event.header.time = time;
-	free(path);
 	return see(o, m);
 }
 

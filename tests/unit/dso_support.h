@@ -19,11 +19,14 @@
 
 static char directory[] = "/tmp/sysprof-test-XXXXXX";
 
+static VEC(char *) paths; /* in it, freed with it */
+
 static inline char *in_directory(const char *name)
 {
 	char *path;
 
 	assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
+	assert_int_equal(vec_push(&paths, path), 0);
 	return path;
 }
 
@@ -82,6 +85,9 @@ static inline int remove_directory(void **state)
 	char command[300];
 
 	(void)state;
+	for (size_t i = 0; i < paths.count; i++)
+		free(paths.data[i]);
+	vec_free(&paths);
 	snprintf(command, sizeof(command), "rm -r %s", directory);
 	return system(command);
 }
@@ -260,6 +266,28 @@ static inline pid_t start_program(const char *path)
 	}
 	close(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 0); /* execve closes it */
+	close(ready[0]);
+	return pid;
+}
+
+/* A process in that root. */
+static inline pid_t start_in(const char *root)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (chroot(root) || write(ready[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
 	return pid;
 }

@@ -486,7 +486,6 @@ static enum table_refusal request_table(struct table_builder *b, int fd)
 	return built.refusal;
 }
 
-/* A user whose files hang builders gets tables of the system's files alone. */
 TEST(a_banned_user_still_gets_tables_of_system_files)
 {
 	_cleanup_close_ int library = open_c_library(), bad = trick_file(SLEEP),

@@ -219,7 +219,6 @@ TEST(text_claimed_beyond_the_file_refuses_no_table)
 	elf_file__free(file);
 }
 
-/* Everything that was taken is given back. */
 TEST(rows_give_back_all_the_memory_they_took)
 {
 	static const struct unwind_rule RULES[] = {{.cfa = UNWIND_CFA_ROOT}, {}};

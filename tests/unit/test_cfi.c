@@ -161,7 +161,6 @@ static void assert_row(const struct reported *reported, size_t row, uint64_t add
 		.cfa = UNWIND_CFA_UNKNOWN                                                          \
 	}
 
-/* What a CIE says about rbx holds for its functions, and comes back with DW_CFA_restore. */
 TEST(a_restored_rbx_has_the_rule_of_its_cie)
 {
 	static const uint8_t INITIAL[] = {DW_CFA_offset | 3, 2}, OTHER[] = {DW_CFA_undefined, 3},
@@ -192,7 +191,6 @@ TEST(a_restored_rbx_has_the_rule_of_its_cie)
 	forge_free(&f);
 }
 
-/* Whatever a program's entry says, it has no caller. A library has no entry. */
 TEST(the_entry_of_a_program_has_no_caller)
 {
 	static const uint8_t DEEP[] = {DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 32};

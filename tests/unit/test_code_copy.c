@@ -82,7 +82,6 @@ TEST(a_copied_function_is_reported_with_name_and_rows)
 	}
 }
 
-/* What the copy lacks is not made up. */
 TEST(a_truncated_copy_reports_no_function)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {

@@ -202,7 +202,6 @@ static void write_functions(unsigned char *code, size_t count, const char *paddi
 	}
 }
 
-/* Code of many pieces: each function has its rules, wherever a piece ends. */
 TEST(functions_have_the_same_rules_wherever_a_piece_ends)
 {
 	unsigned char code[16 * 64];

@@ -81,7 +81,6 @@ TEST(functions_that_are_no_longer_sampled_are_evicted)
 	code_functions__free(f);
 }
 
-/* Where there is room nothing is forgotten, and nothing at all within so many windows. */
 TEST(a_life_with_room_loses_no_functions)
 {
 	struct code_functions *f = code_functions__new();

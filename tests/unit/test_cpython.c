@@ -167,7 +167,6 @@ TEST(versions_without_a_table_are_found_by_symbols)
 	assert_int_equal(cpython__find(&image, &m, &py), CPYTHON_UNREADABLE);
 }
 
-/* An unknown minor version is accepted if its stacks make sense. */
 TEST(an_unknown_version_is_accepted_if_stacks_make_sense)
 {
 	_cleanup_free_ struct forged *f = new_program(0x030f02f0);

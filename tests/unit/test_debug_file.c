@@ -422,7 +422,6 @@ TEST_WITH(dwz_files_are_found_by_path_or_build_id, empty_root, NULL)
 	assert_alternate("");
 }
 
-/* A module that has its own debug information but for dwz's part. */
 TEST_WITH(a_module_with_debug_information_gets_its_dwz_file, empty_root, NULL)
 {
 	struct answer a;

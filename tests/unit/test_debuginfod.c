@@ -291,7 +291,6 @@ TEST_WITH(a_cancelled_download_ends_without_a_file, empty_root, NULL)
 		assert_int_equal(a.counts.debuginfod_error, -ETIME);
 }
 
-/* A server that takes longer than a helper may be silent is waited for. */
 TEST_WITH(a_server_may_be_slower_than_the_silence_limit, empty_root, NULL)
 {
 	const struct finder_limits limits = {
@@ -324,7 +323,6 @@ TEST_WITH(a_server_may_be_slower_than_the_silence_limit, empty_root, NULL)
 	close(request.root_fd);
 }
 
-/* A server that is not there is given up. */
 TEST_WITH(servers_are_not_used_after_repeated_failures, empty_root, NULL)
 {
 	struct answer a = {};

@@ -103,7 +103,6 @@ TEST(libraries_in_an_archive_are_named_by_their_entry)
 	dso_opener__free(o);
 	unlink(path);
 	free(name);
-	free(path);
 }
 
 /* An archive with a program, with its build-id or without; where it begins in there. */
@@ -161,8 +160,6 @@ TEST(a_library_is_found_in_its_archive_alone)
 		unlink(first);
 		unlink(second);
 	}
-	free(first);
-	free(second);
 }
 
 static void assert_left(struct outside_books *books, enum outside_thing thing, uint64_t count)
@@ -218,8 +215,6 @@ TEST(archives_and_build_ids_beyond_the_limits_are_counted)
 	outside_books__free(books);
 	unlink(path);
 	unlink(file);
-	free(path);
-	free(file);
 }
 
 ALL_TESTS_WITH(make_directory, remove_directory);

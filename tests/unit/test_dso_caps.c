@@ -45,7 +45,6 @@ TEST(the_least_recently_used_descriptor_is_closed)
 	assert_int_equal(count_fds(), fds - 1);
 }
 
-/* Files in use are not closed: the rest is recognized, and opened on request. */
 TEST(files_in_use_are_not_closed_for_others)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = FEW});
@@ -99,8 +98,6 @@ TEST(a_closed_file_is_never_answered_by_its_replacement)
 	assert_int_equal(request(o, &text).fd, -ESTALE);
 	unlink(other);
 	close_opener(o);
-	free(path);
-	free(other);
 }
 
 /* ---- the limit of the process ---------------------------------------------------------------- */
@@ -155,7 +152,6 @@ static void see_many_files(void **state)
 			assert_int_equal(read.fd, -ESTALE);
 		else
 			found += !strcmp(read.text, path);
-		free(path);
 	}
 	assert_int_equal(found, FILES - 1); /* the others are opened on request */
 	assert_true(stats_of(o).fds <= FEW_FDS / 2);
@@ -203,7 +199,6 @@ TEST(only_the_most_recent_images_are_kept)
 	close_opener(o);
 }
 
-/* All of them in use: the newcomer has its build-id, and is not known. */
 TEST(newcomers_are_not_kept_if_all_images_are_used)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = FEW});
@@ -237,7 +232,6 @@ static enum file_state see_program_of(struct dso_opener *o, pid_t pid, uint32_t 
 	assert_int_equal(chown(path, 65534, 65534), 0);
 	make_perf_event(&m, pid, path, path);
 	m.event.header.time = time;
-	free(path);
 	return see(o, &m);
 }
 
@@ -303,7 +297,6 @@ TEST(the_latest_image_of_an_overwritten_file_is_found)
 	assert_true(stats_of(o).forgotten > 30);
 	close_opener(o);
 	unlink(path);
-	free(path);
 }
 
 /* What the file was is forgotten; what it is stays, and is found under another name. */
@@ -332,8 +325,6 @@ TEST(the_older_image_of_an_inode_is_forgotten_first)
 	close_opener(o);
 	unlink(path);
 	unlink(other);
-	free(path);
-	free(other);
 }
 
 /* What is no ELF file is not looked at each time, but again after a while: its inode may be another's. */
@@ -357,7 +348,6 @@ TEST(files_without_elf_header_are_not_opened_each_time)
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
 	close_opener(o);
 	unlink(path);
-	free(path);
 }
 
 /* ---- sightings ------------------------------------------------------------------------------- */
@@ -375,7 +365,6 @@ TEST(sightings_are_evicted_by_cap_and_with_their_image)
 	for (uint32_t i = 0; i < MANY; i++) { /* at first: a link is a change of the file */
 		link_path = numbered("link", i);
 		assert_int_equal(link(path, link_path), 0);
-		free(link_path);
 	}
 	for (int round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < MANY; i++) {
@@ -386,7 +375,6 @@ TEST(sightings_are_evicted_by_cap_and_with_their_image)
 			opens = opens_of(o);
 			assert_int_equal(see(o, &m[i]), FILE_STATE_RIGHT);
 			assert_int_equal(opens_of(o), opens);
-			free(link_path);
 		}
 		assert_int_equal(stats_of(o).files, 1);
 		for (uint32_t i = 0; i < MANY; i++)
@@ -407,7 +395,6 @@ TEST(sightings_are_evicted_by_cap_and_with_their_image)
 	     i++) /* all at one time: the first have the room, but for the last text's */
 		assert_int_equal(is_sighted(o, &m[i]), i < FEW - 1);
 	close_opener(o);
-	free(path);
 }
 
 /* Of several sightings of one identity (here of two generations, distinguished by that) each finds its own. */
@@ -436,7 +423,6 @@ TEST(sightings_of_two_generations_are_evicted_separately)
 	assert_true(is_sighted(o, &b) && is_sighted(o, &c));
 	assert_true(find(o, &a) >= 0); /* the file is still there */
 	close_opener(o);
-	free(path);
 }
 
 /* It is mapped, then deleted: the kernel adds what its name ends with already. */
@@ -456,7 +442,6 @@ TEST(a_file_whose_name_ends_like_a_deleted_one_is_sighted)
 	}
 	close_opener(o);
 	unlink(path);
-	free(path);
 }
 
 /* ---- archives -------------------------------------------------------------------------------- */
@@ -485,7 +470,6 @@ static void make_archive(const char *path, uint32_t first, struct forged_zip *z)
 	close(fd);
 	close(z->fd);
 	free(data);
-	free(library);
 }
 
 static void see_library(struct dso_opener *o, const char *archive, const struct forged_zip *z,
@@ -535,7 +519,6 @@ TEST(only_the_last_libraries_of_an_archive_are_kept)
 	assert_true(find(o, &m[0]) >= 0);
 	close_opener(o);
 	unlink(path);
-	free(path);
 }
 
 /* A library is needed again after its archive was closed; before a reader has opened it, others are mapped. */
@@ -547,7 +530,7 @@ TEST(a_library_is_not_evicted_while_its_archive_is_reopened)
 						    .class = HELPER_READER,
 						    .keeper = HELPER_READER_KEEPER};
 	struct dso_opener *o = open_capped((struct dso_opener_options){.members_max = 2});
-	char *paths[] = {in_directory("wanted.apk"), in_directory("other.apk")};
+	char *apks[] = {in_directory("wanted.apk"), in_directory("other.apk")};
 	struct file_answer answer = {.fd = -EINVAL};
 	const struct file_request request = {keep_file, &answer, 0};
 	uint64_t time = monotonic_ns() + MINUTE;
@@ -556,8 +539,8 @@ TEST(a_library_is_not_evicted_while_its_archive_is_reopened)
 	struct mapping m[2];
 
 	for (uint32_t i = 0; i < 2; i++) {
-		make_archive(paths[i], 600 + i * LIBRARIES, &z[i]);
-		see_library(o, paths[i], &z[i], 0, time += 2 * MINUTE, &m[i]);
+		make_archive(apks[i], 600 + i * LIBRARIES, &z[i]);
+		see_library(o, apks[i], &z[i], 0, time += 2 * MINUTE, &m[i]);
 	}
 	assert_int_equal(helper_pool__new(&readers, &pool), 0);
 	o->waits.readers = pool;
@@ -566,20 +549,18 @@ TEST(a_library_is_not_evicted_while_its_archive_is_reopened)
 	assert_int_equal(dso_opener__request(o, m[0].event.file, &request), 0);
 	assert_int_equal(answer.fd, -EINVAL);
 	for (uint32_t i = 1; i < LIBRARIES; i++)
-		see_library(o, paths[1], &z[1], i, time += 2 * MINUTE, &m[1]);
+		see_library(o, apks[1], &z[1], i, time += 2 * MINUTE, &m[1]);
 	assert_int_equal(dso_opener__settle(o, MINUTE), 0);
 	assert_true(answer.fd >= 0);
 	assert_int_equal(answer.base, z[0].entries[0].data);
 	/* afterwards it is */
 	for (uint32_t i = 0; i < 2; i++)
-		see_library(o, paths[1], &z[1], i, time += 2 * MINUTE, &m[1]);
+		see_library(o, apks[1], &z[1], i, time += 2 * MINUTE, &m[1]);
 	assert_int_equal(find(o, &m[0]), -ENOENT);
 	close_opener(o);
 	helper_pool__free(pool);
-	for (uint32_t i = 0; i < 2; i++) {
-		unlink(paths[i]);
-		free(paths[i]);
-	}
+	for (uint32_t i = 0; i < 2; i++)
+		unlink(apks[i]);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -680,8 +661,6 @@ TEST(thousands_of_files_do_not_exceed_the_caps)
 		assert_int_equal(see_text(o, 10000 + i, time, &text), FILE_STATE_RIGHT);
 		unlink(program);
 		unlink(path);
-		free(program);
-		free(path);
 		assert_true(request_is_right(o, &m)); /* deleted, but open */
 		if (i % 500 == 0 || i == LOTS - 1)
 			assert_true(count_fds() < fds + LOTS_KEPT);

@@ -85,7 +85,6 @@ TEST(copies_are_limited_by_user_and_in_total)
 	close_all(o);
 }
 
-/* Repeated requests give one file. */
 TEST(a_file_left_out_is_counted_once)
 {
 	struct dso_opener *o = open_with_limits();

@@ -126,7 +126,6 @@ TEST(only_user_files_are_checked_at_each_mapping)
 		dso_opener__stats(o, &after);
 		assert_int_equal(after.opens - before.opens, 1);
 		unlink(own);
-		free(own);
 	}
 	dso_opener__free(o);
 }
@@ -170,8 +169,6 @@ TEST(the_build_id_of_user_files_is_unshared)
 	dso_opener__free(o);
 	unlink(own);
 	unlink(forged);
-	free(own);
-	free(forged);
 }
 
 TEST(deleted_and_replaced_programs_are_still_found)
@@ -204,9 +201,6 @@ TEST(deleted_and_replaced_programs_are_still_found)
 	stop_program(pid);
 	vec_free(&seen.mappings);
 	dso_opener__free(seen.opener);
-	free(gone);
-	free(replaced);
-	free(new);
 }
 
 TEST(files_of_ended_processes_are_found_if_they_match)
@@ -241,7 +235,6 @@ TEST(files_of_ended_processes_are_found_if_they_match)
 	m.event.inode++;
 	assert_int_equal(see(o, &m), FILE_STATE_REPLACED);
 	dso_opener__free(o);
-	free(replaced);
 }
 
 TEST(files_are_found_in_the_root_of_ended_processes)
@@ -249,10 +242,8 @@ TEST(files_are_found_in_the_root_of_ended_processes)
 	struct dso_opener *o = open_opener();
 	char *root = in_directory("root"), *program = in_directory("root/program");
 	struct file_answer answer;
-	int ready[2], status;
 	struct stat st, found;
 	struct mapping m;
-	char byte;
 	pid_t pid;
 
 	if (geteuid() != 0) {
@@ -261,20 +252,10 @@ TEST(files_are_found_in_the_root_of_ended_processes)
 	}
 	assert_int_equal(mkdir(root, 0755), 0);
 	copy_file(PROGRAM, program);
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (chroot(root) || write(ready[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
+	pid = start_in(root);
 	make_perf_event(&m, pid, "/program", PROGRAM);
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	stop_program(pid);
 	answer = request(o, &m);
 	assert_true(answer.fd >= 0 && answer.root_fd >= 0);
 	assert_int_equal(fstat(answer.fd, &found), 0);
@@ -289,11 +270,7 @@ TEST(files_are_found_in_the_root_of_ended_processes)
 	make_inode_event(&m, pid, program, 0);
 	snprintf(m.event.path, sizeof(m.path), "/program");
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
-	close(ready[0]);
-	close(ready[1]);
 	dso_opener__free(o);
-	free(root);
-	free(program);
 }
 
 /* ---- kinds of files -------------------------------------------------------------------------- */
@@ -356,10 +333,6 @@ TEST(a_rejected_file_has_the_reason_as_state)
 	make_perf_event(&m, getpid(), loop, PROGRAM);
 	assert_int_equal(see(o, &m), FILE_STATE_MISSING);
 	dso_opener__free(o);
-	free(fifo);
-	free(huge);
-	free(loop);
-	free(folder);
 }
 
 /* Map a memfd and look at our own mappings. */
@@ -440,9 +413,6 @@ TEST(a_file_mapped_since_the_mappings_were_read_is_rejected)
 	assert_int_equal(see_as_on_overlayfs(deleted, page), FILE_STATE_REPLACED);
 	assert_int_equal(see_as_on_overlayfs(read, page), FILE_STATE_REPLACED);
 	munmap(page, 4096);
-	free(read);
-	free(deleted);
-	free(later);
 }
 
 TEST(a_memfd_is_opened_only_if_it_is_elf)
@@ -493,7 +463,6 @@ TEST(perf_and_proc_events_of_an_inode_share_identity)
 	assert_int_equal(m.event.inode_generation, 0);
 	assert_int_equal(opens_of(o), 1);
 	dso_opener__free(o);
-	free(path);
 }
 
 TEST(an_overwritten_file_is_not_found_for_old_mappings)
@@ -532,7 +501,6 @@ TEST(an_overwritten_file_is_not_found_for_old_mappings)
 	assert_true(find_recorded(o, &m).fd >= 0);
 	assert_true(find(o, &program) >= 0);
 	free(data);
-	free(path);
 	dso_opener__free(o);
 }
 
@@ -578,7 +546,6 @@ TEST(files_are_found_by_identity_without_a_process)
 	m.event.inode = 0;
 	assert_int_equal(find_recorded(o, &m).fd, -ENOENT);
 	dso_opener__free(o);
-	free(text);
 }
 
 ALL_TESTS_WITH(make_directory, remove_directory);

@@ -7,26 +7,13 @@
 /* A process in a root of its own, where /program has this number. */
 static pid_t start_in_root(uint32_t root_number, uint32_t program_number)
 {
-	char *root = numbered("root", root_number), *program, byte;
-	int ready[2];
+	char *root = numbered("root", root_number), *program;
 	pid_t pid;
 
 	mkdir(root, 0755);
 	assert_true(asprintf(&program, "%s/program", root) > 0);
 	make_program(program, program_number);
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (chroot(root) || write(ready[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	free(root);
+	pid = start_in(root);
 	free(program);
 	return pid;
 }
@@ -42,7 +29,6 @@ static void see_in_root(struct dso_opener *o, uint32_t root_number, uint32_t pro
 	m->event.header.time = time;
 	assert_int_equal(see(o, m), FILE_STATE_RIGHT);
 	stop_program(pid);
-	free(root);
 	free(program);
 }
 
@@ -51,13 +37,10 @@ static bool has_root(struct dso_opener *o, const struct mapping *m, uint32_t roo
 	char *root = numbered("root", root_number);
 	struct file_answer file = request(o, m);
 	struct stat st, expected;
-	bool same;
 
 	assert_true(file.fd >= 0);
 	assert_int_equal(stat(root, &expected), 0);
-	same = file.root_fd >= 0 && !fstat(file.root_fd, &st) && st.st_ino == expected.st_ino;
-	free(root);
-	return same;
+	return file.root_fd >= 0 && !fstat(file.root_fd, &st) && st.st_ino == expected.st_ino;
 }
 
 static bool may_chroot(void)

@@ -154,7 +154,6 @@ TEST(without_usable_dwarf_there_is_no_reader)
 
 enum header_fault { VERSION, ADDRESS_SIZE, ABBREVIATIONS, NO_DIE, FAULTS };
 
-/* A unit whose header is wrong, between two that are right. */
 TEST(a_unit_with_a_bad_header_is_skipped)
 {
 	for (enum header_fault fault = 0; fault < FAULTS; fault++) {
@@ -217,7 +216,6 @@ TEST(the_first_function_that_claims_code_names_it)
 	assert_named(BASE + 0x108, "around");
 }
 
-/* A unit without ranges of its own is found by its functions. */
 TEST(units_without_ranges_are_found_by_functions)
 {
 	forge_begin(&d);

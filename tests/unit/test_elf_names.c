@@ -170,7 +170,6 @@ TEST(all_without_a_choice)
 	close(fd);
 }
 
-/* Given back, they are read again. */
 TEST(dynamic_names_are_given_back)
 {
 	struct walk w = {.step = 1};

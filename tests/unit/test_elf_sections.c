@@ -116,7 +116,6 @@ TEST(debug_links_have_names_with_crc_or_build_id)
 	close_elf(&o);
 }
 
-/* The CRC is in the file's own byte order. */
 TEST(the_crc_of_a_big_endian_link_is_converted)
 {
 	static const unsigned char names[] = "\0.gnu_debuglink\0.shstrtab";

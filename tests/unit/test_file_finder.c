@@ -262,7 +262,6 @@ TEST(files_of_a_user_stay_closed_after_a_hang)
 	file_finder__free(f);
 }
 
-/* A copy in memory is of the user whose file it is a copy of. */
 TEST(a_hang_with_a_copy_counts_against_its_user)
 {
 	struct file_finder *f = finder(HASTY);
@@ -311,7 +310,6 @@ static int give_up(void *context, const char *what, uint64_t done, uint64_t tota
 	return ++*calls > 2;
 }
 
-/* While it hangs the user cancels. */
 TEST(a_request_can_be_cancelled_during_a_hang)
 {
 	struct file_finder *f = finder(PATIENT);

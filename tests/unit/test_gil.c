@@ -77,7 +77,6 @@ TEST(a_gil_is_described_by_shares_holder_and_waits)
 	gil_table__fini(&table);
 }
 
-/* What a list leaves out is counted. */
 TEST(threads_beyond_the_limit_are_counted_in_json)
 {
 	static struct profile_gil many[4200];

@@ -5,7 +5,7 @@
  */
 #include <elf.h>
 
-#include "unit.h"
+#include "text_cases.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "elf/elf_symbols.h"
@@ -17,18 +17,16 @@
 
 #define FIXTURE "tests/fixtures/go/table.S"
 
-static int setup(void **state)
+static void build_fixtures(void)
 {
 	_cleanup_free_ char *fixture = realpath(FIXTURE, NULL);
 
-	(void)state;
-	if (!fixture || make_scratch())
-		return -1;
+	assert_non_null(fixture);
+	assert_int_equal(make_scratch(), 0);
 	run("cc='%s'; as() { ${CC:-cc} -nostdlib \"$@\" $cc; }; "
 	    "as -static -no-pie -o go120 && as -static -no-pie -DGO118 -o go118 && "
 	    "as -shared -DSHARED -o shared && as -shared -DSHARED -DGO118 -o shared118",
 	    fixture);
-	return 0;
 }
 
 /* ---- a changed copy -------------------------------------------------------------------------- */
@@ -59,6 +57,8 @@ static int free_copy(void **state)
 
 static void given_copy(const char *name)
 {
+	if (!*scratch)
+		build_fixtures();
 	free_copy(NULL);
 	c.data = read_scratch(name, &c.size);
 	write_scratch("copy", c.data, c.size);
@@ -119,131 +119,6 @@ static int open_copy(void)
 	return gopclntab__open(c.file, &c.table);
 }
 
-/* ---- as it is -------------------------------------------------------------------------------- */
-
-#define MAIN  0
-#define MCALL 1
-#define COUNT 2
-
-static int add_depth(void *context, uint64_t start, uint64_t end, int32_t depth)
-{
-	char *text = context;
-	size_t length = strlen(text);
-
-	snprintf(text + length, 256 - length, "%llu-%llu:%d ", (unsigned long long)start % 0x1000,
-		 (unsigned long long)end % 0x1000, depth);
-	return 0;
-}
-
-static void assert_depths(size_t number, int expected, const char *depths)
-{
-	char text[256] = "";
-
-	assert_int_equal(gopclntab__each_depth(c.table, number, add_depth, text), expected);
-	assert_string_equal(text, depths);
-}
-
-/* "name file:line (start) < …", innermost first. */
-static void assert_frames(uint64_t offset, const char *expected)
-{
-	struct symbol_frame frames[GO_MAX_FRAMES];
-	struct go_function function;
-	uint64_t until = UINT64_MAX;
-	char text[512] = "";
-	int count;
-
-	assert_int_equal(gopclntab__function(c.table, MAIN, &function), 0);
-	count = gopclntab__frames(c.table, MAIN, function.start + offset, frames, &until);
-	assert_true(count > 0 && count <= GO_MAX_FRAMES);
-	for (int i = 0; i < count && i < 4; i++) {
-		size_t length = strlen(text);
-
-		snprintf(text + length, sizeof(text) - length, "%s%s %s:%u (%u)", i ? " < " : "",
-			 frames[i].function, frames[i].file ? frames[i].file : "?", frames[i].line,
-			 frames[i].definition_line);
-	}
-	assert_string_equal(text, expected);
-}
-
-static void assert_functions(void)
-{
-	struct go_function function;
-	uint64_t text = address_of("text");
-	size_t number;
-
-	assert_int_equal(gopclntab__count(c.table), COUNT);
-	assert_int_equal(gopclntab__function(c.table, MAIN, &function), 0);
-	assert_true(function.start == text && function.end == text + 32);
-	assert_string_equal(function.name, "main.main");
-	assert_true(!function.id && !function.writes_sp && !function.is_top);
-	assert_int_equal(gopclntab__function(c.table, MCALL, &function), 0);
-	assert_true(function.start == text + 32 && function.end == text + 48);
-	assert_string_equal(function.name, "runtime.mcall");
-	assert_true(function.id == 12 && function.writes_sp && !function.is_top);
-	assert_int_equal(gopclntab__find(c.table, text + 31, &number), 0);
-	assert_int_equal(number, MAIN);
-	assert_int_equal(gopclntab__find(c.table, text + 32, &number), 0);
-	assert_int_equal(number, MCALL);
-	assert_int_equal(gopclntab__find(c.table, text + 48, &number), -ENOENT);
-	assert_int_equal(gopclntab__find(c.table, text - 1, &number), -ENOENT);
-	assert_depths(MAIN, 0, "0-4:0 4-28:24 28-32:0 ");
-	assert_depths(MCALL, 0, "");
-}
-
-TEST(a_go_120_table_gives_frames_with_start_lines)
-{
-	static const char *const forms[] = {"go120", "shared"};
-
-	for (size_t i = 0; i < 2; i++) {
-		struct symbol_frame frames[GO_MAX_FRAMES];
-		uint64_t until = UINT64_MAX;
-		struct go_function function;
-
-		given_copy(forms[i]);
-		assert_int_equal(open_copy(), 0);
-		assert_functions();
-		assert_frames(0, "main.main /src/a.go:10 (10)");
-		assert_frames(7, "main.main /src/a.go:10 (10)");
-		assert_frames(8, "main.inner /src/b.go:100 (99) < main.outer /src/b.go:100 (50) < "
-				 "main.main /src/a.go:10 (10)");
-		assert_frames(15, "main.outer /src/b.go:100 (50) < main.main /src/a.go:10 (10)");
-		assert_frames(31, "main.main /src/a.go:20 (10)");
-		assert_string_equal(gopclntab__file(c.table, MAIN), "/src/a.go");
-		assert_null(gopclntab__file(c.table, MCALL));
-		assert_null(gopclntab__file(c.table, COUNT));
-		assert_int_equal(gopclntab__function(c.table, MCALL, &function), 0);
-		assert_int_equal(gopclntab__frames(c.table, MAIN, function.start, frames, &until),
-				 -EBADMSG);
-		assert_int_equal(gopclntab__frames(c.table, MCALL, function.start, frames, &until),
-				 1);
-		assert_true(!frames[0].file && !frames[0].line && frames[0].definition_line == 30);
-	}
-}
-
-TEST(start_lines_are_missing_in_go_118_tables)
-{
-	static const char *const forms[] = {"go118", "shared118"};
-
-	for (size_t i = 0; i < 2; i++) {
-		given_copy(forms[i]);
-		assert_int_equal(open_copy(), 0);
-		assert_functions();
-		assert_frames(8, "main.inner /src/b.go:100 (0) < main.outer /src/b.go:100 (0) < "
-				 "main.main /src/a.go:10 (0)");
-		assert_frames(31, "main.main /src/a.go:20 (0)");
-	}
-}
-
-/* ---- finding it ------------------------------------------------------------------------------ */
-
-#define WORD_TEXT     3
-#define WORD_NAMES    4
-#define WORD_RECORDS  8
-#define MODULE_NAMES  1
-#define MODULE_FIRST  20
-#define MODULE_TEXT   22
-#define MODULE_GOFUNC 40
-
 static void drop_sections(void)
 {
 	Elf64_Ehdr *header = (Elf64_Ehdr *)c.data;
@@ -251,29 +126,190 @@ static void drop_sections(void)
 	header->e_shoff = header->e_shnum = header->e_shstrndx = 0;
 }
 
-TEST(a_table_is_found_without_sections)
-{
-	static const char *const forms[] = {"go120", "go118", "shared", "shared118"};
+/* ---- testdata/gopclntab_forged.txt ----------------------------------------------------------- */
 
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		given_copy(forms[i]);
-		drop_sections();
-		assert_int_equal(open_copy(), 0);
-		assert_functions();
-	}
+#define MAIN  0
+#define MCALL 1
+
+static int add_depth(void *context, uint64_t start, uint64_t end, int32_t depth)
+{
+	char *text = context;
+	size_t length = strlen(text);
+
+	snprintf(text + length, 256 - length, "%s%llu-%llu:%d", length ? " " : "",
+		 (unsigned long long)start % 0x1000, (unsigned long long)end % 0x1000, depth);
+	return 0;
 }
 
-/* What begins like a table and is none does not keep the real one from being found. */
-TEST(a_decoy_does_not_hide_the_table)
+static void put_depths(FILE *out)
+{
+	char text[256] = "";
+	int err = gopclntab__each_depth(c.table, MAIN, add_depth, text);
+
+	fprintf(out, "%s%s", text, *text && err ? " " : "");
+	if (err)
+		text_put_error(out, err);
+}
+
+/* "NAME START-END ID", as offsets in the text. */
+static void put_function(FILE *out, size_t number)
+{
+	const uint64_t text = address_of("text");
+	struct go_function f;
+	int err = gopclntab__function(c.table, number, &f);
+
+	if (err)
+		text_put_error(out, err);
+	else
+		fprintf(out, "%s %d-%d%s%s%s", *f.name ? f.name : "no name", (int)(f.start - text),
+			(int)(f.end - text),
+			f.id == 12 ? " mcall"
+			: f.id	   ? " special"
+				   : "",
+			f.writes_sp ? " writes sp" : "", f.is_top ? " top" : "");
+}
+
+/* Which function an offset in the text is of. */
+static void put_found(FILE *out, int64_t offset)
+{
+	size_t number;
+	int err = gopclntab__find(c.table, address_of("text") + (uint64_t)offset, &number);
+
+	if (err)
+		text_put_error(out, err);
+	else
+		fprintf(out, "%zu", number);
+}
+
+/* "NAME FILE:LINE (START LINE) < …", innermost first, at an offset in the text. */
+static void put_frames(FILE *out, size_t function, uint64_t offset)
+{
+	struct symbol_frame frames[GO_MAX_FRAMES];
+	uint64_t until = UINT64_MAX;
+	int count = gopclntab__frames(c.table, function, address_of("text") + offset, frames,
+				      &until);
+
+	assert_true(count <= GO_MAX_FRAMES);
+	if (count < 0)
+		text_put_error(out, count);
+	for (int i = 0; i < count && i < 4; i++)
+		fprintf(out, "%s%s %s:%u (%u)", i ? " < " : "", frames[i].function,
+			frames[i].file ? frames[i].file : "?", frames[i].line,
+			frames[i].definition_line);
+	if (gopclntab__left(c.table))
+		fputs(" (left)", out);
+}
+
+static void put_bytes(unsigned char *to, const char *hex)
+{
+	for (unsigned int byte; sscanf(hex, "%2x", &byte) == 1; hex += 2)
+		*to++ = (unsigned char)byte;
+}
+
+/* A change of the copy. */
+static bool take_change(const char *name, char *words)
+{
+	const char *symbol = text_word(&words), *word = text_word(&words);
+	const size_t number = strtoul(word, NULL, 0);
+	const uint64_t value = strtoull(words, NULL, 0);
+
+	if (!strcmp(name, "copy"))
+		given_copy(symbol);
+	else if (!strcmp(name, "put32"))
+		put32(symbol, number, (uint32_t)value);
+	else if (!strcmp(name, "put64"))
+		put64(symbol, number, value);
+	else if (!strcmp(name, "bytes"))
+		put_bytes(at(symbol), word);
+	else if (!strcmp(name, "fill"))
+		memset(at(symbol), 'x', (size_t)(at(word) - at(symbol)));
+	else if (!strcmp(name, "endless-depths"))
+		put32("main_record", 4, at("records") - at("values") - 1), at("records")[-1] = 2;
+	else if (!strcmp(name, "decoy"))
+		memcpy(at("gofunc") - 8, at("table"), 8);
+	else if (!strcmp(name, "drop-sections"))
+		drop_sections();
+	else if (!strcmp(name, "move-entry"))
+		((Elf64_Ehdr *)c.data)->e_entry += 1;
+	else if (!strcmp(name, "machine"))
+		((Elf64_Ehdr *)c.data)->e_machine = (Elf64_Half)strtoul(symbol, NULL, 10);
+	else
+		return false;
+	return true;
+}
+
+static bool take_step(FILE *out, const char *name, char *words)
+{
+	char *rest = words;
+
+	if (!strcmp(name, "open"))
+		text_put_error(out, open_copy());
+	else if (!strcmp(name, "functions"))
+		fprintf(out, "%zu", gopclntab__count(c.table));
+	else if (!strcmp(name, "function"))
+		put_function(out, strtoul(words, NULL, 10));
+	else if (!strcmp(name, "find"))
+		put_found(out, strtoll(words, NULL, 10));
+	else if (!strcmp(name, "depths"))
+		put_depths(out);
+	else if (!strcmp(name, "file"))
+		fputs(gopclntab__file(c.table, strtoul(words, NULL, 10)) ?: "no file", out);
+	else if (!strcmp(name, "frames"))
+		put_frames(out, MAIN, strtoul(words, NULL, 10));
+	else if (!strcmp(name, "mcall-frames"))
+		put_frames(out, MCALL, strtoul(words, NULL, 10));
+	else
+		return take_change(name, rest);
+	return true;
+}
+
+/* Changes of the table of Go 1.20, and what is read of it then. */
+static void run_steps(FILE *out, char *input)
 {
 	given_copy("go120");
-	memcpy(at("gofunc") - 8, at("table"), 8);
-	drop_sections();
-	assert_int_equal(open_copy(), 0);
-	assert_functions();
+	text_run_steps(out, input, take_step);
 }
 
-/* A file without a table that claims to be endless is not read to its end. */
+/* "WORD VALUE" in the table's header, with sections, and without. */
+static void run_header(FILE *out, char *input)
+{
+	const size_t word = strtoul(text_word(&input), NULL, 0);
+
+	given_copy("go120");
+	put64("table", word, strtoull(input, NULL, 0));
+	text_put_error(out, open_copy());
+	given_copy("go120");
+	put64("table", word, strtoull(input, NULL, 0));
+	drop_sections();
+	fputs(", ", out);
+	text_put_error(out, open_copy());
+}
+
+/* All that a table says that is as it should be. */
+static void run_whole(FILE *out, char *input)
+{
+	char all[] =
+		"open; functions; function 0; function 1; find -1; find 31; find 32; find 48; depths";
+	char frames[] = "frames 0; frames 7; frames 8; frames 15; frames 31";
+
+	text_run_steps(out, input, take_step);
+	text_run_steps(out, all, take_step);
+	fputc('\n', out);
+	text_run_steps(out, frames, take_step);
+}
+
+static const struct text_verb verbs[] = {
+	{"steps", run_steps}, {"header", run_header}, {"whole", run_whole}, {}};
+
+static void end(void)
+{
+	free_copy(NULL);
+}
+
+TEXT_TABLE("gopclntab_forged", verbs, NULL, end);
+
+/* ---- files of any size ----------------------------------------------------------------------- */
+
 TEST(an_endless_file_is_too_big_to_search)
 {
 	Elf64_Phdr *segments;
@@ -293,101 +329,6 @@ TEST(an_endless_file_is_too_big_to_search)
 	assert_int_equal(ftruncate(c.fd, 1ll << 33), 0);
 	assert_int_equal(elf_file__open(c.fd, &c.file), 0);
 	assert_int_equal(gopclntab__open(c.file, &c.table), -EFBIG);
-}
-
-TEST(the_text_is_located_without_moduledata)
-{
-	given_copy("go118");
-	/* by the table's own pointer */
-	put64("moduledata", 0, 0);
-	assert_int_equal(open_copy(), 0);
-	assert_functions();
-	assert_frames(0, "main.main /src/a.go:10 (0)");
-	assert_frames(8, "main.main ?:0 (0)"); /* the tree is not to be had */
-	/* by .text, at whose start there is a function where the program starts */
-	given_copy("go120");
-	put64("moduledata", 0, 0);
-	assert_int_equal(open_copy(), 0);
-	assert_functions();
-	/* or not */
-	given_copy("go120");
-	put64("moduledata", 0, 0);
-	((Elf64_Ehdr *)c.data)->e_entry += 1;
-	assert_int_equal(open_copy(), -EBADMSG);
-}
-
-TEST(a_table_with_only_false_moduledata_is_refused)
-{
-	static const struct {
-		size_t word;
-		uint64_t value;
-	} lies[] = {
-		{MODULE_NAMES, 0},
-		{MODULE_NAMES + 1, 1},
-		{MODULE_NAMES + 1, 1ull << 40},
-		{MODULE_TEXT, 0x1000},
-		{MODULE_TEXT, ~0ull},
-		{MODULE_FIRST, 0},
-		{MODULE_FIRST, ~0ull},
-		{MODULE_FIRST + 1, 0},
-		{MODULE_FIRST + 1, ~0ull},
-		{MODULE_TEXT + 1, 1},
-		{17, 2},
-		{17, ~0ull},
-		{13, 0},
-		{MODULE_TEXT, 0},
-	};
-
-	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
-		given_copy("go120");
-		put64("moduledata", lies[i].word, lies[i].value);
-		((Elf64_Ehdr *)c.data)->e_entry += 1; /* nor does .text help */
-		assert_int_equal(open_copy(), -EBADMSG);
-	}
-}
-
-TEST(a_false_inline_base_costs_only_inlined_calls)
-{
-	static const uint64_t lies[] = {0, ~0ull, 1ull << 63, 0x400000};
-
-	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
-		given_copy("go120");
-		put64("moduledata", MODULE_GOFUNC, lies[i]);
-		assert_int_equal(open_copy(), 0);
-		assert_frames(0, "main.main /src/a.go:10 (10)");
-		if (lies[i] != 0x400000) /* there, something could look like a tree */
-			assert_frames(8, "main.main ?:0 (10)");
-	}
-}
-
-/* ---- the header ------------------------------------------------------------------------------ */
-
-static void assert_not_opened(size_t word, uint64_t value, int error)
-{
-	given_copy("go120");
-	put64("table", word, value);
-	assert_int_equal(open_copy(), error);
-	/* found or not, it is not taken */
-	given_copy("go120");
-	put64("table", word, value);
-	drop_sections();
-	assert_int_equal(open_copy(), -ENOENT);
-}
-
-TEST(a_table_with_an_invalid_header_is_not_opened)
-{
-	assert_not_opened(0, 0x08010000fffffffb, -ENOTSUP); /* Go 1.2 */
-	assert_not_opened(0, 0x08010000fffffffa, -ENOTSUP); /* Go 1.16 */
-	assert_not_opened(0, 0x04010000fffffff1, -ENOTSUP); /* pointers of 4 bytes */
-	assert_not_opened(0, 0x08040000fffffff1, -ENOTSUP); /* instructions of 4 */
-	assert_not_opened(1, 0, -EBADMSG);
-	assert_not_opened(1, 1000, -EBADMSG);
-	assert_not_opened(1, 16u << 20, -EBADMSG);
-	for (size_t word = WORD_NAMES; word <= WORD_RECORDS; word++) {
-		assert_not_opened(word, 0, -EBADMSG);
-		assert_not_opened(word, 1ull << 32, -EBADMSG);
-		assert_not_opened(word, UINT64_MAX - 8, -EBADMSG);
-	}
 }
 
 static int drop_result(void *context, size_t index, const struct symbol_result *result)
@@ -421,19 +362,6 @@ TEST(a_table_of_too_many_functions_is_left_out)
 	}
 }
 
-TEST(functions_out_of_order_are_an_error)
-{
-	given_copy("go120");
-	put32("records", 2, 64); /* behind the end */
-	assert_int_equal(open_copy(), -EBADMSG);
-	given_copy("go120");
-	put32("records", 4, UINT32_MAX); /* the end, behind that of the text */
-	assert_int_equal(open_copy(), -EBADMSG);
-	given_copy("go120");
-	put32("records", 0, 8); /* not as moduledata has it, and not as the record has it */
-	assert_int_equal(open_copy(), -EBADMSG);
-}
-
 TEST(a_table_cut_by_the_file_end_is_refused)
 {
 	size_t from, to, whole;
@@ -449,157 +377,5 @@ TEST(a_table_cut_by_the_file_end_is_refused)
 	}
 }
 
-/* ---- records --------------------------------------------------------------------------------- */
-
-enum { RECORD_NAME = 1, RECORD_DEPTHS = 4, RECORD_VALUE_TABLES = 7, RECORD_UNIT = 8 };
-
-TEST(an_invalid_record_spoils_only_its_function)
-{
-	static const uint32_t offsets[] = {UINT32_MAX, UINT32_MAX - 40, 0x7fffffff, 8, 4096};
-	struct symbol_frame frames[GO_MAX_FRAMES];
-	uint64_t until = UINT64_MAX;
-	struct go_function function;
-
-	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
-		given_copy("go120");
-		put32("records", 1, offsets[i]);
-		assert_int_equal(open_copy(), 0);
-		assert_int_equal(gopclntab__function(c.table, MAIN, &function), -EBADMSG);
-		assert_depths(MAIN, -EBADMSG, "");
-		assert_int_equal(
-			gopclntab__frames(c.table, MAIN, address_of("text"), frames, &until),
-			-EBADMSG);
-		assert_int_equal(gopclntab__function(c.table, MCALL, &function), 0);
-	}
-}
-
-TEST(names_outside_their_part_are_empty)
-{
-	struct go_function function;
-
-	given_copy("go120");
-	put32("main_record", RECORD_NAME, UINT32_MAX);
-	assert_int_equal(open_copy(), 0);
-	assert_int_equal(gopclntab__function(c.table, MAIN, &function), 0);
-	assert_string_equal(function.name, "");
-	/* no NUL up to the next part, which has some */
-	given_copy("go120");
-	memset(at("names"), 'x', at("units") - at("names"));
-	assert_int_equal(open_copy(), 0);
-	assert_int_equal(gopclntab__function(c.table, MAIN, &function), 0);
-	assert_string_equal(function.name, "");
-}
-
-TEST(a_record_with_too_many_tables_is_an_error)
-{
-	struct go_function function;
-	static const uint32_t counts[] = {UINT32_MAX, 1u << 30, 100};
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
-		given_copy("go120");
-		put32("main_record", RECORD_VALUE_TABLES, counts[i]);
-		assert_int_equal(open_copy(), 0);
-		assert_int_equal(gopclntab__function(c.table, MAIN, &function), -EBADMSG);
-	}
-}
-
-/* ---- values ---------------------------------------------------------------------------------- */
-
-static void assert_changed_depths(const char *bytes, size_t size, int result, const char *depths)
-{
-	given_copy("go120");
-	memcpy(at("main_depths"), bytes, size);
-	assert_int_equal(open_copy(), 0);
-	assert_depths(MAIN, result, depths);
-}
-
-TEST(depths_are_given_up_to_the_first_bad_value)
-{
-	/* a number of more than five bytes */
-	assert_changed_depths("\2\4\377\377\377\377\377\1", 8, -EBADMSG, "0-4:0 ");
-	/* the largest there is: up to the function's end, and no further */
-	assert_changed_depths("\2\4\60\377\377\377\377\17\60\1", 10, 0, "0-4:0 4-32:24 ");
-	/* values that wrap around: 24 steps back from the smallest, and twice the largest */
-	assert_changed_depths("\376\377\377\377\17\4\376\377\377\377\17\4\0", 13, 0,
-			      "0-4:2147483646 4-8:-3 ");
-	/* steps that lead nowhere */
-	assert_changed_depths("\2\0\2\0\2\0", 6, -EBADMSG, "");
-	assert_changed_depths("\2\4\2\0\2\0", 6, -EBADMSG, "0-4:0 ");
-	/* nothing at all */
-	assert_changed_depths("\0\0", 2, -EBADMSG, "");
-	/* outside of the part */
-	given_copy("go120");
-	put32("main_record", RECORD_DEPTHS, UINT32_MAX);
-	assert_int_equal(open_copy(), 0);
-	assert_depths(MAIN, 0, "");
-	/* without an end: the next part is not taken for values */
-	given_copy("go120");
-	put32("main_record", RECORD_DEPTHS, at("records") - at("values") - 1);
-	memset(at("records") - 1, 2, 1);
-	assert_int_equal(open_copy(), 0);
-	assert_depths(MAIN, -EBADMSG, "");
-}
-
-TEST(frames_with_a_bad_unit_have_no_file)
-{
-	static const uint32_t units[] = {UINT32_MAX, 1u << 30, 2};
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		given_copy("go120");
-		put32("main_record", RECORD_UNIT, units[i]);
-		assert_int_equal(open_copy(), 0);
-		assert_frames(31, "main.main ?:0 (10)");
-	}
-	given_copy("go120");
-	put32("units", 0, UINT32_MAX);
-	assert_int_equal(open_copy(), 0);
-	assert_frames(31, "main.main ?:0 (10)");
-	assert_frames(15, "main.outer /src/b.go:100 (50) < main.main ?:0 (10)");
-	given_copy("go120");
-	memcpy(at("main_lines"), "\1\40\0", 3); /* line -2 */
-	assert_int_equal(open_copy(), 0);
-	assert_frames(0, "main.main /src/a.go:0 (10)");
-}
-
-/* ---- inlined calls --------------------------------------------------------------------------- */
-
-#define NODE_WORDS 4
-
-static void assert_changed_tree(size_t node, size_t word, uint32_t value, uint64_t offset,
-				const char *frames, bool is_endless)
-{
-	given_copy("go120");
-	put32("tree", node * NODE_WORDS + word, value);
-	assert_int_equal(open_copy(), 0);
-	assert_frames(offset, frames);
-	assert_int_equal(gopclntab__left(c.table), is_endless);
-}
-
-TEST(invalid_tree_nodes_are_not_followed)
-{
-	/* called by itself, by what it calls, and from outside of the function */
-	assert_changed_tree(0, 2, 8, 8, "main.main ?:0 (10)", true);
-	assert_changed_tree(1, 2, 8, 8, "main.main ?:0 (10)", true);
-	assert_changed_tree(0, 2, 32, 8, "main.main ?:0 (10)", false);
-	assert_changed_tree(0, 2, UINT32_MAX, 8, "main.main ?:0 (10)", false);
-	/* names and lines that are none */
-	assert_changed_tree(1, 1, UINT32_MAX, 12,
-			    " /src/b.go:100 (50) < main.main /src/a.go:10 (10)", false);
-	assert_changed_tree(1, 3, UINT32_MAX, 12,
-			    "main.outer /src/b.go:100 (0) < main.main /src/a.go:10 (10)", false);
-	/* a node far away: 1,073,741,823 */
-	given_copy("go120");
-	memcpy(at("main_inlines"), "\0\10\376\377\377\377\7\4\0", 9);
-	assert_int_equal(open_copy(), 0);
-	assert_frames(8, "main.main ?:0 (10)");
-}
-
-TEST(tables_of_other_machines_are_not_supported)
-{
-	given_copy("go120");
-	((Elf64_Ehdr *)c.data)->e_machine = EM_AARCH64;
-	assert_int_equal(open_copy(), -ENOTSUP);
-}
-
 EACH_TEST_WITH(NULL, free_copy);
-ALL_TESTS_WITH(setup, tear_down_scratch);
+ALL_TESTS_WITH(NULL, tear_down_scratch);

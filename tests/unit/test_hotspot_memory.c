@@ -167,7 +167,6 @@ TEST(an_unreadable_flag_is_unknown_and_unwinding_remains)
 	}
 }
 
-/* Values of an exported variable that make no sense. */
 TEST(implausible_exported_values_are_an_error)
 {
 	static const struct {
@@ -313,7 +312,6 @@ TEST(a_refresh_reports_added_and_gone_blobs)
 	assert_non_null(hotspot_blobs__find(&blobs, image_code_of(IMAGE_STUBS)));
 }
 
-/* When the budget is used up all is as it was. */
 TEST(an_exhausted_read_budget_changes_nothing)
 {
 	given_jvm(true);
@@ -350,32 +348,6 @@ static int describe(uint64_t method, struct managed_function *f)
 	return hotspot_method__describe(&layout, &memory, &m, f);
 }
 
-TEST(methods_have_signatures_files_and_lines)
-{
-	for (int is_moved = 0; is_moved < 2; is_moved++) {
-		struct managed_function f;
-		struct hotspot_method m;
-
-		given_jvm(is_moved);
-		assert_int_equal(hotspot_method__read(&layout, &memory, image.method, &m), 0);
-		assert_int_equal(m.code_size, 20);
-		assert_int_equal(describe(image.method, &f), 0);
-		assert_string_equal(f.name, "void a.b.Outer.run(int, java.lang.String[][])");
-		assert_string_equal(f.file, "a/b/Outer.java");
-		assert_int_equal(f.line, 10);
-		assert_int_equal(f.rows.count, 3);
-		assert_int_equal(managed_function__row(&f, 7)->line, 10);
-		assert_int_equal(managed_function__row(&f, 8)->line, 13);
-		assert_int_equal(managed_function__row(&f, 19)->line, 300);
-		managed_function__fini(&f);
-		assert_int_equal(describe(image.inlined, &f), 0);
-		assert_string_equal(f.name, "long a.W$$Lambda.call()");
-		assert_string_equal(f.file, "");
-		managed_function__fini(&f);
-	}
-}
-
-/* What is no signature is left out. */
 TEST(a_malformed_signature_is_left_out_of_the_name)
 {
 	static const struct {
@@ -755,56 +727,18 @@ TEST(a_bad_scope_record_cuts_the_chain)
 	assert_true(chain.is_cut);
 }
 
-/* The answer about a piece of compiled code: the state of its chain. */
-static enum code_state ask_code(struct hotspot_found *found)
+TEST(replaced_methods_are_stale)
 {
-	struct code_answers answers = {.pid = 10, .limit = 1u << 20};
-	const struct code_question q = {.kind = FRAME_NOTE_HOTSPOT_CODE,
-					.function = COMPILED - IMAGE_HEADER,
-					.check = (uint64_t)compiled.compile_id << 32 |
-						 (uint32_t)compiled.method,
-					.address = COMPILED + 0x3f};
-	const struct code_chain_event *event;
-	enum code_state state;
-	size_t last = 0;
-
-	found->memory = &memory;
-	assert_int_equal(hotspot_answers__code(&answers, found, &q), 0);
-	assert_true(answers.bytes.count > 0);
-	for (size_t at = 0; at < answers.bytes.count;
-	     at += ((const struct event_header *)(answers.bytes.data + at))->size)
-		last = at;
-	event = (const void *)(answers.bytes.data + last);
-	assert_int_equal(event->header.type, EVENT_CODE_CHAIN);
-	state = event->state;
-	code_answers__fini(&answers);
-	return state;
-}
-
-TEST(replaced_code_and_methods_are_stale)
-{
-	struct hotspot_found *found = calloc(1, sizeof(*found));
 	struct hotspot_method m;
 
 	given_jvm(false);
-	assert_non_null(found);
-	found->is_read = true;
-	found->layout = layout;
-	found->code = code;
 	assert_int_equal(hotspot_method__read(&layout, &memory, image.method, &m), 0);
-	assert_int_equal(ask_code(found), CODE_STATE_CONFIRMED);
+	assert_int_equal(m.code_size, 20);
 	assert_int_equal(hotspot_method__check(&layout, &memory, &m), CODE_STATE_CONFIRMED);
-	put(COMPILED_AT + 72, 5, 4);
-	assert_int_equal(ask_code(found), CODE_STATE_STALE);
-	put(COMPILED_AT + 72, compiled.compile_id, 4);
-	image.bytes[IMAGE_MAP + IMAGE_COMPILED] = 0xff;
-	assert_int_equal(ask_code(found), CODE_STATE_STALE);
 	put(image.method - IMAGE_BASE + 8, image.inlined + 0xa0, 8);
 	assert_int_equal(hotspot_method__check(&layout, &memory, &m), CODE_STATE_STALE);
 	memory.reads_left = 0;
 	assert_int_equal(hotspot_method__check(&layout, &memory, &m), CODE_STATE_UNKNOWN);
-	hotspot_known__fini(&found->known);
-	free(found);
 }
 
 TEST(an_unreadable_method_or_name_is_an_error)
@@ -831,21 +765,20 @@ TEST(an_unreadable_method_or_name_is_an_error)
 TEST(an_unsigned5_number_has_at_most_five_bytes)
 {
 	static const unsigned char NUMBERS[] = {0, 191, 192, 0, 255, 255, 255, 255, 255, 7};
+	static const struct {
+		uint32_t excluded, number;
+		size_t end;
+	} READ[] = {{0, 0, 1}, {0, 191, 2}, {0, 192, 4}, {1, 0, 9}, {1, 6, 10}};
 	uint32_t number;
 	size_t at = 0;
 
-	assert_true(hotspot_unsigned5(NUMBERS, sizeof(NUMBERS), &at, 0, &number));
-	assert_int_equal(number, 0);
-	assert_true(hotspot_unsigned5(NUMBERS, sizeof(NUMBERS), &at, 0, &number));
-	assert_int_equal(number, 191);
-	assert_true(hotspot_unsigned5(NUMBERS, sizeof(NUMBERS), &at, 0, &number));
-	assert_int_equal(number, 192);
-	assert_int_equal(at, 4);
-	/* five bytes, and no more */
-	assert_true(hotspot_unsigned5(NUMBERS, sizeof(NUMBERS), &at, 1, &number));
-	assert_int_equal(at, 9);
-	assert_true(hotspot_unsigned5(NUMBERS, sizeof(NUMBERS), &at, 1, &number));
-	assert_int_equal(number, 6);
+	for (size_t i = 0; i < COUNT(READ); i++) {
+		assert_true(hotspot_unsigned5(NUMBERS, sizeof(NUMBERS), &at, READ[i].excluded,
+					      &number));
+		assert_int_equal(at, READ[i].end);
+		if (READ[i].end != 9)
+			assert_int_equal(number, READ[i].number);
+	}
 	assert_false(hotspot_unsigned5(NUMBERS, sizeof(NUMBERS), &at, 1, &number));
 	at = 0;
 	assert_false(hotspot_unsigned5(NUMBERS, sizeof(NUMBERS), &at, 1, &number));

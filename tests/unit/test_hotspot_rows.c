@@ -333,7 +333,6 @@ TEST(codelets_have_own_rules_while_frames_are_incomplete)
 	hotspot_rows__fini(&rows);
 }
 
-/* Any bytes give rows, and not more than there are instructions. */
 TEST(random_bytes_give_sorted_rows_within_the_code)
 {
 	uint32_t seed = 12345;

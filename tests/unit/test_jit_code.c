@@ -368,7 +368,6 @@ static void put_frames(struct dump *d)
 	end_record(d, at);
 }
 
-/* Code that is moved has no CFI any more, and code in its new place neither. */
 TEST(moved_code_has_no_cfi_in_either_place)
 {
 	struct jit_unwinding *list;

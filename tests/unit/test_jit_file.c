@@ -47,7 +47,6 @@ TEST(a_path_of_any_length_is_reported_whole)
 	}
 }
 
-/* A file that may not be read is reported once. */
 TEST(a_file_that_is_not_followed_is_reported_once)
 {
 	const struct jit_owner owner = {.pid = 4711};
@@ -207,7 +206,6 @@ TEST(torn_lines_are_joined_across_readings)
 	end_map(&f);
 }
 
-/* A line that is the last write is as old as the file. */
 TEST(a_single_line_is_as_old_as_the_file)
 {
 	unsigned int close = 0;
@@ -291,7 +289,6 @@ TEST(a_line_is_not_dated_by_the_next_write)
 	}
 }
 
-/* It is reported at once when the next one has a time of its own. */
 TEST(a_held_line_is_reported_with_the_next_one)
 {
 	struct followed f;
@@ -317,7 +314,6 @@ TEST(a_held_line_is_reported_with_the_next_one)
 	end_map(&f);
 }
 
-/* Set by hand, the file's time is reported as it is. */
 TEST(a_plausible_modification_time_is_reported_exactly)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
@@ -362,7 +358,6 @@ TEST(a_plausible_modification_time_is_reported_exactly)
 	end_map(&f);
 }
 
-/* Somebody only looks at it. */
 TEST(a_file_that_is_only_opened_reports_nothing_new)
 {
 	static const struct jit_signs LOOKED_AT = {.opened = true};

@@ -319,7 +319,6 @@ TEST(an_error_of_the_sink_is_returned)
 	end_map(&f);
 }
 
-/* From the last reading on everything is in doubt. */
 TEST(a_given_up_map_is_doubtful_since_last_read)
 {
 	struct followed f;

@@ -342,7 +342,6 @@ TEST(foreign_or_world_writable_maps_are_refused)
 	expect_refusal(&owner, JIT_FILE_STATE_FOREIGN);
 }
 
-/* What the process may not read, we do not read for it, whoever we are. */
 TEST(maps_that_their_process_may_not_read_are_refused)
 {
 	struct jit_owner owner = me;
@@ -441,7 +440,6 @@ static bool enter_two_namespaces(void)
 	       enter_namespace(geteuid(), getegid()) && enter_namespace(0, 0);
 }
 
-/* Whoever makes a user namespace answers for it, and for those in it. */
 TEST(the_creator_of_a_user_namespace_owns_its_processes)
 {
 	struct jit_owner owner;
@@ -497,7 +495,6 @@ TEST(a_map_older_than_its_process_is_outdated)
 	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
 }
 
-/* The number that it has for itself comes first. */
 TEST(a_map_of_the_inner_pid_comes_first)
 {
 	struct jit_owner owner = me;

@@ -207,7 +207,6 @@ TEST(dump_times_are_corrected_by_the_process_clock)
 	assert_begins(0x1000, M0 + S, "f");
 }
 
-/* Read at the end of a window, fed and read again: late records are put where they belong. */
 TEST(late_records_are_put_at_their_times)
 {
 	size_t size;
@@ -233,7 +232,6 @@ TEST(late_records_are_put_at_their_times)
 	assert_null(name_at(1, 0x1010, 4 * S + 1));
 }
 
-/* A perf map goes on in the next window. */
 TEST(lines_of_a_perf_map_can_span_two_windows)
 {
 	static const char one[] = "1000 100 one\n2000 10 tw", two[] = "o\n";
@@ -266,7 +264,6 @@ TEST(links_and_invalid_dumps_have_their_states)
 	settle();
 }
 
-/* Processes come and go. */
 TEST(files_that_are_not_kept_are_forgotten)
 {
 	for (uint32_t file = 1; file < 200000; file++) {
@@ -335,7 +332,6 @@ static unsigned int named(uint32_t file, unsigned int from, unsigned int to)
 	return count;
 }
 
-/* Many files of one user are limited as one is, and the other user has his own limit. */
 TEST(files_of_a_user_share_one_limit_on_memory)
 {
 	uint64_t sum;
@@ -407,7 +403,6 @@ TEST(left_out_names_are_counted_once_for_their_user)
 	profile_builder__free(b);
 }
 
-/* A record that is too large is skipped, and in the books once, also if a second window is named. */
 TEST(an_oversized_record_is_in_the_books_once)
 {
 	struct jit_process process = {};

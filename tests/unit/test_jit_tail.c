@@ -51,7 +51,6 @@ TEST(a_channel_delivers_all_events_in_order)
 	jit_channels__free(channels);
 }
 
-/* The other side is not believed. */
 TEST(invalid_sizes_in_a_channel_are_protocol_errors)
 {
 	struct jit_channels *channels = jit_channels__new();
@@ -135,7 +134,6 @@ static void refuse_touch(void *context, const struct jit_owner *owner)
 	assert_null(owner);
 }
 
-/* No file of a user whose files hung a watcher is opened. */
 TEST(files_of_a_denied_user_are_reported_as_hung)
 {
 	static struct quota bytes, hangs;
@@ -375,7 +373,6 @@ static void follow_ourselves(void *tail)
 		abort();
 }
 
-/* The kernel has no memory to start a watcher with: it is started later. */
 TEST(a_watcher_starts_later_after_a_lack_of_memory)
 {
 	struct jit_tail *t = NULL;
@@ -439,7 +436,6 @@ static pid_t other_user(char *map, size_t size, uid_t uid)
 	return child;
 }
 
-/* What happens to one user's watcher is nothing to the other one's. */
 TEST(a_killed_watcher_does_not_affect_other_users)
 {
 	struct jit_tail *t = NULL;
@@ -563,7 +559,6 @@ static void fill_long(char *path, size_t size, unsigned int number)
 	snprintf(path + size - 32, 32, "/jit-%u.dump", number);
 }
 
-/* A process maps its dump again and again: one request, whose memory does not grow. */
 TEST(repeated_mappings_of_a_dump_are_one_request)
 {
 	enum { TIMES = 20000, LONG = 1000 };
@@ -587,7 +582,6 @@ TEST(repeated_mappings_of_a_dump_are_one_request)
 	jit_tail__free(t);
 }
 
-/* Programs that end before their map is reported: nothing is kept of them. */
 TEST(ended_programs_leave_almost_no_memory_in_use)
 {
 	enum { PROGRAMS = 1000 };

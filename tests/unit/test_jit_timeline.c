@@ -68,7 +68,6 @@ static void assert_answers(uint64_t address, const char *expected)
 	assert_string_equal(found.text, expected);
 }
 
-/* The classic case: an address that was one function and became another. */
 TEST(a_reused_address_is_ambiguous_between_two_readings)
 {
 	assert_answers(0x955b, "5 -");
@@ -355,7 +354,6 @@ static uint32_t name_of(struct jit_timeline *t, struct jit_answer answer)
 	return answer.entry == JIT_NO_ENTRY ? JIT_NO_ENTRY : jit_timeline__name(t, answer.entry);
 }
 
-/* From the horizon on every answer is what it is where nothing was forgotten. */
 TEST(forgetting_changes_no_answer_from_the_horizon_on)
 {
 	size_t forgotten = 0;
@@ -389,7 +387,6 @@ TEST(forgetting_changes_no_answer_from_the_horizon_on)
 	assert_true(forgotten > 1000);
 }
 
-/* A process that makes code for ever, at the same addresses: what is kept is what is there. */
 TEST(steadily_replaced_code_takes_limited_memory)
 {
 	size_t most = 0;

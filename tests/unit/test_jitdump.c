@@ -187,7 +187,6 @@ TEST(a_dump_reads_alike_in_pieces_of_any_size)
 	}
 }
 
-/* Torn anywhere, it reports whole records, and continues when the rest comes. */
 TEST(a_torn_dump_reports_whole_records_and_continues)
 {
 	struct dump d = sound_dump;

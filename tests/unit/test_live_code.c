@@ -575,7 +575,6 @@ static void use_up_the_limit(struct frame_note *other)
 	} while (live.functions > before);
 }
 
-/* A process at its limit: a method that may be another one by now loses its old name from then on. */
 TEST(at_the_limit_a_replaced_method_becomes_stale)
 {
 	struct frame_note other = interpreted;

@@ -90,7 +90,6 @@ TEST(ranges_exclude_their_end_and_empty_ones_match_nothing)
 	range_map__fini(&map);
 }
 
-/* All over each other: nothing that grows with the square of their number. */
 TEST(the_innermost_of_many_nested_ranges_is_found)
 {
 	uint64_t until = UINT64_MAX;

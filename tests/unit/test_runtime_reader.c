@@ -134,7 +134,6 @@ TEST(a_callback_may_send_the_next_request)
 	helper_pool__free(a.pool);
 }
 
-/* Requests that make no sense are not sent, and not served. */
 TEST(invalid_requests_are_neither_sent_nor_served)
 {
 	static char answer[MESSAGE_SIZE_MAX];
@@ -195,7 +194,6 @@ static int count_event(void *context, struct event_header *event)
 	return 0;
 }
 
-/* The rest of an answer behind an event of another process is not taken, and that is reported. */
 TEST(events_of_another_process_are_not_taken)
 {
 	struct code_chain_event events[2] = {};

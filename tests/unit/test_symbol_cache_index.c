@@ -43,7 +43,6 @@ static struct symbol_cache *open_keeping(size_t bytes)
 	return c;
 }
 
-/* An index that is whole takes the place of answers, in memory and on disk. */
 TEST(a_whole_index_replaces_the_answers)
 {
 	uint64_t addresses[ADDRESSES];
@@ -66,7 +65,6 @@ TEST(a_whole_index_replaces_the_answers)
 	assert_int_equal(list_directory(NULL, 0), 0);
 }
 
-/* One that is not leaves the answers, and others can be added. */
 TEST(partial_indexes_leave_answers_in_place)
 {
 	uint64_t addresses[ADDRESSES];
@@ -91,7 +89,6 @@ static bool wants_index(struct symbol_cache *c, uint64_t cost, uint64_t index_co
 	return symbol_cache__wants_index(c, &KEY);
 }
 
-/* When a module has as many as it may have, the one that was not used for longest gives way. */
 TEST(the_least_recently_used_index_is_evicted)
 {
 	struct symbol_index *first, *second, *third;

@@ -163,7 +163,6 @@ TEST(names_reach_the_next_symbol_in_a_whole_table)
 	assert_names("fedora", NULL, of_all);
 }
 
-/* The exported functions end where CFI or their code does. */
 TEST(exported_functions_end_where_cfi_or_code_ends)
 {
 	static const struct expectation expected[] = {

@@ -20,7 +20,6 @@
 #define ROWS	  1000
 #define ADDRESSES 4000
 
-/* Equal keys keep their order. */
 TEST(radix_sort_keeps_the_order_of_equal_keys)
 {
 	static struct radix_item items[5000];
@@ -252,7 +251,6 @@ TEST(packed_names_unpack_to_what_they_were)
 		}
 }
 
-/* Every limit below what it needs is kept. */
 TEST(an_index_beyond_the_limit_is_too_big)
 {
 	size_t size, whole;
@@ -307,7 +305,6 @@ static bool opens(const void *bytes, size_t size)
 	return true;
 }
 
-/* With any byte changed it is refused, or it can be read. */
 TEST(an_index_with_changed_bytes_is_refused_or_readable)
 {
 	static const unsigned char changes[] = {1, 0x10, 0x80, 0xff};
@@ -574,7 +571,6 @@ static int forge_file(unsigned int seed)
 	return fd;
 }
 
-/* The index has the answers of the other code that finds symbols, at all addresses. */
 TEST(overlapping_symbols_are_resolved_as_by_the_module)
 {
 	static uint64_t offsets[CODE];
@@ -587,7 +583,6 @@ TEST(overlapping_symbols_are_resolved_as_by_the_module)
 	assert_true(frames > 300 * CODE / 4); /* two empty answers are equal as well */
 }
 
-/* What is no ELF file has no index, and a module answers as before. */
 TEST(a_file_that_is_no_elf_has_no_index)
 {
 	struct module_files files = {.kind = DSO_FILE,

@@ -83,7 +83,6 @@ static size_t spread(int fd, uint64_t *addresses, size_t count)
 	return made;
 }
 
-/* The spans in memory agree with the file for addresses without a request. */
 TEST(memory_says_what_the_file_says)
 {
 	const struct symbol_key key = {.identity = 1};

@@ -164,7 +164,6 @@ TEST(unsized_symbols_end_at_the_next_symbol_or_section)
 	assert_answers_any_order(symbols, COUNT(symbols), expected, COUNT(expected));
 }
 
-/* Segments whose addresses go down while their offsets go up: answers still come in order. */
 TEST(answers_are_in_order_although_segments_are_not)
 {
 	static const struct test_symbol symbols[] = {
@@ -201,7 +200,6 @@ TEST(answers_are_in_order_although_segments_are_not)
 	symbolizer__free(s);
 }
 
-/* One symbolizer, file after file: names of the one never come with the other. */
 TEST(names_of_one_file_never_appear_in_another)
 {
 	static const struct test_symbol one = {"name_one", 0x401000, 0x100, STB_GLOBAL, STT_FUNC};
@@ -376,7 +374,6 @@ static void assert_kernel_names(struct symbolizer *s, const char *image, const c
 	assert_string_equal(answers[2].name, program);
 }
 
-/* Modules and programs come and go: the newest name is right, and no old name stays. */
 TEST(the_newest_kernel_names_replace_the_old_ones)
 {
 	static const char text[] = "ffffffff81000000 T _stext\n"

@@ -148,7 +148,6 @@ static long highest_memory(void)
 	return highest;
 }
 
-/* Memory goes with the addresses, not with the symbols. */
 TEST(memory_does_not_grow_with_the_symbols)
 {
 	static const uint64_t offsets[] = {0x1000, 0x1008, 0x1ff0};

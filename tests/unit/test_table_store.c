@@ -156,7 +156,6 @@ static bool is_there(uint32_t number)
 	return table_store__get(store, number, &segment);
 }
 
-/* Room is made by those that were not used for longest, and never by those that were used just now. */
 TEST(the_least_recently_used_tables_are_evicted)
 {
 	uint32_t room;
@@ -216,7 +215,6 @@ TEST(old_tables_are_evicted_before_a_segment_is_added)
 	assert_int_equal(stats.segment_bytes, 2 * SEGMENT_SIZE);
 }
 
-/* More files than numbers: those that no process has mapped lose theirs, and their holders get a notice. */
 TEST(only_unmapped_files_lose_their_numbers)
 {
 	static const struct unwind_table_image NOTHING = {};
@@ -346,7 +344,6 @@ static int publish(uint32_t tgid, uint32_t count, uint64_t as_of)
 	return place_store__publish(places(), tgid, p, count, as_of);
 }
 
-/* Many processes that change often: none disturbs another, and what they leave is used again. */
 TEST(places_of_a_process_survive_changes_of_others)
 {
 	given_store(1);
@@ -378,7 +375,6 @@ TEST(places_of_a_process_survive_changes_of_others)
 	assert_int_equal(noted(3, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF), 1);
 }
 
-/* More processes than words: those that there is no room for are counted. */
 TEST(processes_without_room_are_counted_as_refused)
 {
 	uint64_t failed = 0;
@@ -416,7 +412,6 @@ static uint32_t count_published(uint32_t first, uint32_t count)
 	return found;
 }
 
-/* The last user gets as much as the first, but no more. */
 TEST(each_user_gets_a_fair_share_of_the_places)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
@@ -460,7 +455,6 @@ TEST(each_user_gets_a_fair_share_of_the_places)
 	assert_int_equal(stats.places.idle_evicted, 0);
 }
 
-/* A process without samples for a while makes room for others. */
 TEST(a_process_without_samples_makes_room_for_others)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
@@ -522,7 +516,6 @@ TEST(a_user_with_all_numbers_gives_one_up)
 	assert_int_equal(count_published(2000, UNWIND_TABLES / EACH), UNWIND_TABLES / EACH - 1);
 }
 
-/* Tables in use are evicted only if their user has more than the user that needs room. */
 TEST(tables_in_use_are_taken_from_users_with_more)
 {
 	struct table_number number;

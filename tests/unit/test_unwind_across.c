@@ -270,7 +270,6 @@ TEST(saved_registers_are_used_for_one_switch_only)
 	assert_int_equal(w.count, 3);
 }
 
-/* Where a signal came, the instruction itself is looked up, not the one before it. */
 TEST(an_interrupted_instruction_is_looked_up_itself)
 {
 	struct world w;
@@ -370,7 +369,6 @@ TEST(cfi_rules_lead_to_a_stack_below)
 	assert_int_equal(walk(&w), STACK_END_NO_CALLER);
 }
 
-/* A stack that leads to itself is left so many times. */
 TEST(cfi_that_leads_to_itself_ends_the_walk)
 {
 	struct world w;

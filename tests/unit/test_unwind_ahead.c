@@ -413,7 +413,6 @@ TEST_WITH(unreadable_code_ends_the_walk_with_a_fault, forge, NULL)
 	assert_int_equal(count, 1);
 }
 
-/* Any bytes are followed to an end. */
 TEST_WITH(random_code_is_followed_within_bounded_reads, forge, NULL)
 {
 	struct walked w;

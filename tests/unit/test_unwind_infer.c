@@ -350,7 +350,6 @@ TEST(a_crafted_stack_takes_limited_reads_per_frame)
 	}
 }
 
-/* Pages that are not there, addresses that wrap around. */
 TEST(an_unreadable_stack_has_no_caller)
 {
 	static const uint64_t STACKS[] = {

@@ -163,7 +163,6 @@ TEST(rows_out_of_order_or_range_are_refused)
 	WRONG(t.small.slack[sizeof(t.small.slack) - 1] = 1);
 }
 
-/* What no builder writes, whatever the walk would make of it. */
 TEST(rules_that_no_builder_writes_are_refused)
 {
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_NONE);
@@ -197,7 +196,6 @@ TEST(rules_that_no_builder_writes_are_refused)
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_PLT; t.small.rules[0].cfa_offset = -1);
 }
 
-/* A kind that has no fields has none. */
 TEST(fields_in_rules_of_kinds_without_any_are_refused)
 {
 	static const enum unwind_cfa BARE[] = {UNWIND_CFA_SIGNAL, UNWIND_CFA_ROOT,

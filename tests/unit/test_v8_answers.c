@@ -201,7 +201,6 @@ TEST(a_recompiled_function_keeps_its_name)
 	}
 }
 
-/* A repeated question is answered only if the answer has changed, or was incomplete. */
 TEST(a_complete_unchanged_answer_is_not_repeated)
 {
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {

@@ -58,28 +58,25 @@ static void put_entry(struct table *t, int64_t code, uint64_t word, bool is_stat
 
 TEST(positions_decode_to_the_entries_written)
 {
+	static const struct {
+		int64_t code;
+		uint32_t inlining, source;
+	} ENTRIES[] = {{-1, 0, 3}, {0, 0, 70}, {300, 5, 4}, {100000, 65535, 0x3ffffffd}};
+
 	for (enum v8_position_encoding e = V8_POSITIONS_ZIGZAG; e <= V8_POSITIONS_BREAKABLE; e++) {
 		struct table t = table_of(e);
 		struct v8_positions p;
 
-		put_entry(&t, -1, position(0, 3), true);
-		put_entry(&t, 0, position(0, 70), false);
-		put_entry(&t, 300, position(5, 4), true);
-		put_entry(&t, 100000, position(65535, 0x3ffffffd), false);
+		for (size_t i = 0; i < 4; i++)
+			put_entry(&t, ENTRIES[i].code,
+				  position(ENTRIES[i].inlining, ENTRIES[i].source), !(i % 2));
 		v8_positions__init(&p, e, t.bytes, t.size);
-		assert_true(v8_positions__next(&p));
-		assert_int_equal(p.code, -1);
-		assert_int_equal(v8_position__source(p.word), 3);
-		assert_true(v8_positions__next(&p));
-		assert_int_equal(p.code, 0);
-		assert_int_equal(v8_position__source(p.word), 70);
-		assert_true(v8_positions__next(&p));
-		assert_int_equal(p.code, 300);
-		assert_int_equal(v8_position__inlining(p.word), 5);
-		assert_true(v8_positions__next(&p));
-		assert_int_equal(p.code, 100000);
-		assert_int_equal(v8_position__inlining(p.word), 65535);
-		assert_int_equal(v8_position__source(p.word), 0x3ffffffd);
+		for (size_t i = 0; i < 4; i++) {
+			assert_true(v8_positions__next(&p));
+			assert_int_equal(p.code, ENTRIES[i].code);
+			assert_int_equal(v8_position__inlining(p.word), ENTRIES[i].inlining);
+			assert_int_equal(v8_position__source(p.word), ENTRIES[i].source);
+		}
 		assert_false(v8_positions__next(&p));
 		/* cut short anywhere, it ends */
 		for (size_t size = 0; size < t.size; size++) {
@@ -176,6 +173,12 @@ TEST(bytecode_offsets_have_lines_and_columns)
 	}
 }
 
+static void assert_rows(struct v8_heap *h, uint64_t sfi, size_t count)
+{
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
+	assert_int_equal(function.rows.count, count);
+}
+
 TEST(functions_without_readable_positions_have_no_rows)
 {
 	struct v8_heap *h = v8_heap_fresh(V8_NODE_20);
@@ -183,37 +186,28 @@ TEST(functions_without_readable_positions_have_no_rows)
 	uint64_t array = bytecode_array(h, &t), script = some_script(h), found;
 	uint64_t sfi = some_sfi(h, array, script, "f"), ring;
 
-	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
-	assert_int_equal(function.rows.count, 4);
+	assert_rows(h, sfi, 4);
 	/* not made without a request; not even that */
 	v8_heap_word(h, array, h->layout.bytecode_positions, v8_heap_object(h, ODDBALL, 48));
-	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
-	assert_int_equal(function.rows.count, 0);
+	assert_rows(h, sfi, 0);
 	v8_heap_word(h, array, h->layout.bytecode_positions, SMI(0));
-	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
-	assert_int_equal(function.rows.count, 0);
+	assert_rows(h, sfi, 0);
 	/* a length of 2 GB, and one that is more than there is */
 	ring = v8_heap_bytes(h, t.bytes, t.size);
 	v8_heap_word(h, array, h->layout.bytecode_positions, ring);
 	v8_heap_word(h, ring, 8, SMI(INT32_MAX));
-	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
-	assert_int_equal(function.rows.count, 0);
+	assert_rows(h, sfi, 0);
 	v8_heap_word(h, ring, 8, SMI(1 << 20));
-	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
-	assert_int_equal(function.rows.count, 0);
+	assert_rows(h, sfi, 0);
 	/* a ring of links, and bytecodes that are gone */
 	ring = v8_heap_object(h, h->layout.type_interpreter_data, 32);
 	v8_heap_word(h, ring, 8, ring);
-	sfi = some_sfi(h, ring, script, "f");
-	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
-	assert_int_equal(function.rows.count, 0);
-	assert_int_equal(v8_lines__bytecode_array(&h->reader, sfi, &found), 0);
-	assert_int_equal(found, 0);
-	sfi = some_sfi(h, SMI(1), script, "f");
-	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
-	assert_int_equal(function.rows.count, 0);
-	assert_int_equal(v8_lines__bytecode_array(&h->reader, sfi, &found), 0);
-	assert_int_equal(found, 0);
+	for (int i = 0; i < 2; i++) {
+		sfi = some_sfi(h, i ? SMI(1) : ring, script, "f");
+		assert_rows(h, sfi, 0);
+		assert_int_equal(v8_lines__bytecode_array(&h->reader, sfi, &found), 0);
+		assert_int_equal(found, 0);
+	}
 	h->layout.encoding = V8_POSITIONS_UNKNOWN;
 	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), -ENOTSUP);
 }
@@ -314,6 +308,29 @@ static struct made make_optimized(struct v8_heap *h, unsigned int above_baseline
 	return m;
 }
 
+static struct v8_chain chain;
+
+/* "POSITION@FUNCTION …", innermost first, as 0: outer, 1: middle, 2: inner; what is known of it. */
+static const char *chain_text(int err, const uint64_t *functions)
+{
+	static char text[128];
+	size_t size = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; !err && i < chain.count; i++) {
+		size_t n = 0;
+
+		while (n < 3 && functions[n] != chain.at[i].sfi)
+			n++;
+		size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%d@%zu", i ? " " : "",
+					 (int)chain.at[i].position, n);
+	}
+	snprintf(text + size, sizeof(text) - size, "%s%s%s%s", err ? strerrorname_np(-err) : "",
+		 !err && chain.is_blind ? " blind" : "", !err && chain.is_cut ? " cut" : "",
+		 !err && chain.is_deoptimized ? " deoptimized" : "");
+	return text;
+}
+
 TEST(an_address_within_code_finds_it_and_its_owner)
 {
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
@@ -369,90 +386,76 @@ TEST(code_is_searched_only_up_to_its_largest_size)
 	assert_in_range(h->reads, 0, 200);
 }
 
+#define CHAIN(at, expected)                                                                        \
+	assert_string_equal(                                                                       \
+		chain_text(v8_code__chain(&h->reader, &code, m.start + (at), &chain), functions),  \
+		expected)
+
 TEST(inlined_functions_are_a_chain_from_inner_to_outer)
 {
+	/* 1 in 2, in itself, in one that is not there; a literal that is none */
+	static const struct {
+		uint64_t in;
+		int32_t literal;
+	} BAD[] = {{2, 0}, {1, 0}, {9, 0}, {0, 2}, {0, INT32_MIN}};
+
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = v8_heap_fresh(v);
-		uint64_t middle, inner;
-		struct made m = make_optimized(h, 2, &middle, &inner);
-		struct v8_chain chain;
+		uint64_t functions[3];
+		struct made m = make_optimized(h, 2, &functions[1], &functions[2]);
 		struct v8_code code;
 
+		functions[0] = m.sfi;
 		assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
 		assert_int_equal(code.kind, V8_CODE_TURBOFAN);
 		assert_true(code.sfi == m.sfi);
 		assert_int_equal(code.inlined, 2);
 		assert_int_equal(v8_code__owner(&h->reader, &code, m.sfi), V8_OWNER_SAME);
-		assert_int_equal(v8_code__owner(&h->reader, &code, middle), V8_OWNER_OTHER);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 10, &chain), 0);
-		assert_int_equal(chain.count, 1);
-		assert_true(chain.at[0].sfi == m.sfi && chain.at[0].position == 1);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
-		assert_int_equal(chain.count, 3);
-		assert_true(chain.at[0].sfi == inner && chain.at[0].position == 4);
-		assert_true(chain.at[1].sfi == middle && chain.at[1].position == 14);
-		assert_true(chain.at[2].sfi == m.sfi && chain.at[2].position == 8);
-		assert_false(chain.is_blind || chain.is_cut);
+		assert_int_equal(v8_code__owner(&h->reader, &code, functions[1]), V8_OWNER_OTHER);
+		CHAIN(10, "1@0");
+		CHAIN(17, "4@2 14@1 8@0");
 		/* V8 has given it up: the address is one of its exits */
 		v8_heap_put(h, m.start + 18, 0, "\x41\xff\x55\xd0", 4);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
-		assert_true(chain.is_deoptimized && chain.is_blind);
-		assert_int_equal(chain.count, 1);
-		assert_int_equal(chain.at[0].position, -1);
+		CHAIN(17, "-1@0 blind deoptimized");
 		v8_heap_put(h, m.start + 18, 0, "\x90\x90\x90\x90", 4);
 		/* before the first entry, nothing is known */
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 8, &chain), 0);
-		assert_int_equal(chain.count, 1);
-		assert_true(chain.is_blind);
-		assert_int_equal(chain.at[0].position, -1);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start, &chain), -ENODATA);
+		CHAIN(8, "-1@0 blind");
+		CHAIN(0, "ENODATA");
 		/* itself */
 		put_inlining(h, m.inlining, 2, position(1, 14), -1);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
-		assert_true(chain.at[0].sfi == m.sfi);
-		/* in a ring, from its own number, from one that is not there; a literal that is none */
-		put_inlining(h, m.inlining, 1, position(2, 8), 0);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
-		put_inlining(h, m.inlining, 1, position(1, 8), 0);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
-		put_inlining(h, m.inlining, 1, position(9, 8), 0);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
-		put_inlining(h, m.inlining, 1, position(0, 8), 2);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
-		put_inlining(h, m.inlining, 1, position(0, 8), INT32_MIN);
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
+		CHAIN(17, "4@0 14@1 8@0");
+		for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+			put_inlining(h, m.inlining, 1, position(BAD[i].in, 8), BAD[i].literal);
+			CHAIN(17, "EAGAIN");
+		}
 		v8_heap_word(h, m.inlining, 8, SMI(16));
-		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
+		CHAIN(17, "EAGAIN");
 	}
 }
 
 TEST(the_chain_of_maglev_code_is_blind_without_positions)
 {
 	struct v8_heap *h = v8_heap_fresh(V8_NODE_26);
-	uint64_t middle, inner;
-	struct made m = make_optimized(h, 1, &middle, &inner);
-	struct v8_chain chain;
+	uint64_t functions[3];
+	struct made m = make_optimized(h, 1, &functions[1], &functions[2]);
 	struct v8_code code;
 
+	functions[0] = m.sfi;
 	assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
 	assert_int_equal(code.kind, V8_CODE_MAGLEV);
-	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
-	assert_int_equal(chain.count, 3);
+	CHAIN(17, "4@2 14@1 8@0");
 	/* without any positions */
 	v8_heap_word(h, m.code, h->layout.code_positions, v8_heap_bytes(h, "", 0));
 	assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
-	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
-	assert_int_equal(chain.count, 1);
-	assert_true(chain.is_blind);
+	CHAIN(17, "-1@0 blind");
 	/* deoptimization data that is none */
 	v8_heap_word(h, m.code, h->layout.code_deopt, h->meta_map);
 	assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
 	assert_int_equal(code.sfi, 0);
 	assert_int_equal(v8_code__owner(&h->reader, &code, m.sfi), V8_OWNER_UNKNOWN);
-	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -ENODATA);
+	CHAIN(17, "ENODATA");
 }
 
-/* Functions that are inlined at several addresses are sent once in an answer. */
 TEST(an_inlined_function_is_sent_once_in_an_answer)
 {
 	struct v8_heap *h = v8_heap_fresh(V8_NODE_24);
@@ -487,7 +490,6 @@ TEST(a_cut_chain_keeps_its_outermost_function)
 	struct table t = table_of(h->layout.encoding);
 	uint64_t middle, inner, array;
 	struct made m = make_optimized(h, 2, &middle, &inner);
-	struct v8_chain chain;
 	struct v8_code code;
 
 	put_entry(&t, 8, position(100, 1), false);
@@ -516,7 +518,6 @@ TEST(reading_a_damaged_heap_stays_within_limits)
 		for (size_t at = 64; at < h->used; at += 8) {
 			for (size_t i = 0; i < 7; i++) {
 				uint64_t before, put = i < 6 ? words[i] : m.code;
-				struct v8_chain chain;
 				struct v8_code code;
 
 				memcpy(&before, h->bytes + at, 8);
@@ -622,7 +623,6 @@ TEST(baseline_addresses_have_positions_of_their_bytecodes)
 	assert_true(v8_bytecodes__find(bytes, sizeof(bytes), &table));
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = v8_heap_fresh(v);
-		struct v8_chain chain;
 		uint64_t sfi;
 		struct made m = make_baseline(h, &sfi);
 
@@ -652,35 +652,32 @@ TEST(baseline_addresses_have_positions_of_their_bytecodes)
 
 TEST(the_chain_of_a_leaf_address_is_blind)
 {
+	static const struct {
+		bool is_caller, is_leaf; /* the frame is the caller's */
+		unsigned int at;
+		const char *expected;
+	} CASES[] = {
+		{false, true, 16, "-1@0 blind"},
+		{true, true, 2, "-1@0 -1@3 blind"}, /* or it has the memory of other code since */
+		{true, false, 16, "-1@3 blind"},
+		{false, false, 16, "4@2 14@1 8@0"},
+	};
 	const struct v8_bytecodes none = {};
 
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct v8_heap *h = v8_heap_fresh(v);
-		uint64_t middle, inner, other;
-		struct made m = make_optimized(h, 2, &middle, &inner);
-		struct v8_chain chain;
+		uint64_t functions[3], other;
+		struct made m = make_optimized(h, 2, &functions[1], &functions[2]);
 
+		functions[0] = m.sfi;
 		other = some_sfi(h, 0, m.script, "caller");
-		assert_int_equal(
-			v8_place__chain(&h->reader, &none, m.sfi, m.start + 16, true, &chain), 0);
-		assert_int_equal(chain.count, 1);
-		assert_true(chain.at[0].sfi == m.sfi && chain.is_blind);
-		assert_int_equal(chain.at[0].position, -1);
-		/* the frame is the caller's */
-		assert_int_equal(
-			v8_place__chain(&h->reader, &none, other, m.start + 2, true, &chain), 0);
-		assert_int_equal(chain.count, 2);
-		assert_true(chain.at[0].sfi == m.sfi && chain.at[1].sfi == other);
-		assert_true(
-			chain.is_blind); /* or it has the memory of the other one's code since */
-		assert_int_equal(
-			v8_place__chain(&h->reader, &none, other, m.start + 16, false, &chain), 0);
-		assert_int_equal(chain.count, 1);
-		assert_true(chain.at[0].sfi == other && chain.is_blind);
-		/* a return address has all three */
-		assert_int_equal(
-			v8_place__chain(&h->reader, &none, m.sfi, m.start + 16, false, &chain), 0);
-		assert_int_equal(chain.count, 3);
+		for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+			int err = v8_place__chain(&h->reader, &none,
+						  CASES[i].is_caller ? other : m.sfi,
+						  m.start + CASES[i].at, CASES[i].is_leaf, &chain);
+
+			assert_string_equal(chain_text(err, functions), CASES[i].expected);
+		}
 	}
 }
 

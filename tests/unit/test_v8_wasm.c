@@ -65,7 +65,6 @@ TEST(wasm_functions_are_found_by_their_address)
 	}
 }
 
-/* Code that is not in the tree yet: in the very first request, and when there is more of it. */
 TEST(code_is_found_before_it_joins_the_tree)
 {
 	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
@@ -81,7 +80,6 @@ TEST(code_is_found_before_it_joins_the_tree)
 	}
 }
 
-/* The tree has nothing yet. */
 TEST(an_empty_tree_leaves_only_fresh_code)
 {
 	fresh(V8_NODE_24);
@@ -168,7 +166,6 @@ TEST(nothing_is_reported_of_contradicting_objects)
 	assert_string_equal(at(INSIDE(WASM_CODE_2)), "-");
 }
 
-/* A tree that leads in a circle, and vectors of any length. */
 TEST(circular_trees_and_bad_vectors_give_no_function)
 {
 	fresh(V8_NODE_24);
@@ -202,7 +199,6 @@ TEST(a_changed_module_is_seen_at_the_next_request)
 	assert_string_equal(anew(INSIDE(WASM_CODE_2)), "2 zwo wasm://wasm/mod-1234");
 }
 
-/* More modules than are remembered. */
 TEST(modules_beyond_those_remembered_are_read_again)
 {
 	struct forged_wasm all[20];

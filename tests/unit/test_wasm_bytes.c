@@ -91,7 +91,6 @@ TEST(a_module_cut_within_a_section_is_an_error)
 	assert_int_equal(open_module(&w), -EINVAL);
 }
 
-/* Whatever one byte of it is, reading ends. */
 TEST(reading_a_module_with_a_changed_byte_ends)
 {
 	struct wasm_bytes w;
