@@ -40,10 +40,7 @@ static uint64_t random_state;
 
 static double uniform(void)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return ((double)(random_state >> 11) + 0.5) / 9007199254740992.0;
+	return ((double)(next_random(&random_state) >> 11) + 0.5) / 9007199254740992.0;
 }
 
 static double normal(void)

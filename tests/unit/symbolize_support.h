@@ -202,12 +202,4 @@ static inline int memory_file(const void *data, size_t size)
 	return fd;
 }
 
-static inline uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
 #endif

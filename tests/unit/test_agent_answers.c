@@ -37,7 +37,35 @@ static void judge_input(FILE *out, char *input)
 	fputs(sink_verdict_text(judge(format, &answer)), out);
 }
 
-static const struct text_verb verbs[] = {{"judge", judge_input}, {}};
+/* "RETRY-AFTER; DATE": in seconds, at 784111777 by our clock, or as in "at 5; ...". */
+static void wait_for_it(FILE *out, char *input)
+{
+	uint64_t now = 784111777, ns;
+	char *date;
+
+	if (!strncmp(input, "at ", 3))
+		now = strtoull(strsep(&input, ";") + 3, NULL, 10), input++;
+	date = strstr(input, "; ");
+	if (date)
+		*date = '\0';
+	ns = retry_after(input, date ? date + 2 : NULL, now * 1000000000);
+	if (ns == RETRY_AFTER_MAX)
+		fputs("the most", out);
+	else
+		fprintf(out, "%" PRIu64, ns / 1000000000);
+}
+
+static void read_date(FILE *out, char *input)
+{
+	int64_t seconds = -1;
+	int err = parse_http_date(input, &seconds);
+
+	err ? text_put_error(out, err) : (void)fprintf(out, "%" PRId64, seconds);
+	assert_true(!err || seconds == -1);
+}
+
+static const struct text_verb verbs[] = {
+	{"judge", judge_input}, {"retry after", wait_for_it}, {"date", read_date}, {}};
 
 TEXT_TABLE("agent_answers", verbs, NULL, NULL);
 

@@ -67,16 +67,24 @@ static enum budget_change take(const struct budget_usage *usage, enum budget_ste
 	return change;
 }
 
+/* CPU time by parts, and memory. */
+static enum budget_change take_parts(const double *cpu_by, uint64_t memory)
+{
+	struct budget_usage usage = {.time = run.now, .memory = memory};
+	enum budget_step step;
+
+	for (int part = 0; part < BUDGET_PART_COUNT; part++) {
+		usage.cpu_by[part] = cpu_by[part];
+		usage.cpu += cpu_by[part];
+	}
+	return take(&usage, &step);
+}
+#define TAKE(...) take_parts((const double[BUDGET_PART_COUNT]){__VA_ARGS__}, 0)
+
 /* All of it is of the programs in the kernel. */
 static enum budget_change measure(double cpu, uint64_t memory)
 {
-	const struct budget_usage usage = {.time = run.now,
-					   .cpu = cpu,
-					   .cpu_by = {[BUDGET_PART_TICKS] = cpu},
-					   .memory = memory};
-	enum budget_step step;
-
-	return take(&usage, &step);
+	return take_parts((const double[BUDGET_PART_COUNT]){[BUDGET_PART_TICKS] = cpu}, memory);
 }
 
 static struct budget_usage cost(const struct load *load)
@@ -146,7 +154,6 @@ TEST(only_steps_of_the_costliest_part_are_taken)
 	EXPECT_STEPS(&runtimes, BUDGET_STEP_JIT_HISTORIES);
 }
 
-/* Visits become fewer before the rate does, and only where there are any. */
 TEST(visits_are_reduced_to_one_before_the_rate)
 {
 	for (unsigned int visits = 0; visits <= 20; visits += 10) {
@@ -155,16 +162,8 @@ TEST(visits_are_reduced_to_one_before_the_rate)
 
 		start_with(&options);
 		for (int i = 0; i < 50 && current().hz == 97; i++) {
-			const double part = 0.0004 * current().visits;
-			const struct budget_usage usage = {
-				.time = run.now,
-				.cpu = 0.006 + part,
-				.cpu_by = {
-					[BUDGET_PART_TICKS] = 0.006, [BUDGET_PART_VISITS] = part}};
-			enum budget_step step;
-
 			least = current().visits;
-			take(&usage, &step);
+			TAKE([BUDGET_PART_TICKS] = 0.006, [BUDGET_PART_VISITS] = 0.0004 * least);
 		}
 		assert_true(current().hz < 97);
 		assert_int_equal(least, visits ? 1 : 0);
@@ -172,20 +171,11 @@ TEST(visits_are_reduced_to_one_before_the_rate)
 	}
 }
 
-/* Over the budget for what no step can save: the rate is lowered to 19 Hz, and not further. */
 TEST(collector_cost_lowers_the_rate_only_to_19_hz)
 {
-	enum budget_step step;
-
 	start(0.005, 0, 97);
-	for (int i = 0; i < 200; i++) {
-		const struct budget_usage usage = {
-			.time = run.now,
-			.cpu = 0.02,
-			.cpu_by = {[BUDGET_PART_COLLECTOR] = 0.019, [BUDGET_PART_TICKS] = 0.001}};
-
-		take(&usage, &step);
-	}
+	for (int i = 0; i < 200; i++)
+		TAKE([BUDGET_PART_COLLECTOR] = 0.019, [BUDGET_PART_TICKS] = 0.001);
 	assert_int_equal(current().hz, 19);
 	assert_false(current().allowed[BUDGET_STEP_EARLY_TICKS]);
 	/* these would have saved nothing */
@@ -214,7 +204,6 @@ TEST(the_rate_never_falls_below_the_floor)
 	}
 }
 
-/* Less than 7 was requested: that is kept. */
 TEST(a_requested_rate_below_the_floor_is_kept)
 {
 	start(0.005, 0, 5);
@@ -227,11 +216,7 @@ TEST(a_requested_rate_below_the_floor_is_kept)
 /* All of it is names and lines. */
 static enum budget_change measure_symbols(double cpu)
 {
-	const struct budget_usage usage = {
-		.time = run.now, .cpu = cpu, .cpu_by = {[BUDGET_PART_SYMBOLS] = cpu}};
-	enum budget_step step;
-
-	return take(&usage, &step);
+	return TAKE([BUDGET_PART_SYMBOLS] = cpu);
 }
 
 TEST(a_single_peak_counts_only_above_twice_the_budget)
@@ -256,24 +241,16 @@ TEST(peaks_of_symbol_cost_do_not_lower_the_rate)
 	assert_int_equal(run.least_hz, 97);
 }
 
-/* The first minute costs ten times what follows, in all parts: the rate is what it was. */
 TEST(a_costly_first_minute_leaves_the_rate)
 {
-	enum budget_step step;
-
 	start(0.005, 0, 97);
 	for (int i = 0; i < 100; i++) {
 		const double times = i < 6 ? 10 : 1;
-		const struct budget_usage usage = {
-			.time = run.now,
-			.cpu = 0.0044 * times,
-			.cpu_by = {[BUDGET_PART_SYMBOLS] = 0.0012 * times,
-				   [BUDGET_PART_RUNTIMES] = 0.0008 * times,
-				   [BUDGET_PART_COLLECTOR] = 0.0012 * times,
-				   [BUDGET_PART_TICKS] = 0.0012 * times},
-		};
 
-		take(&usage, &step);
+		TAKE([BUDGET_PART_SYMBOLS] = 0.0012 * times,
+		     [BUDGET_PART_RUNTIMES] = 0.0008 * times,
+		     [BUDGET_PART_COLLECTOR] = 0.0012 * times,
+		     [BUDGET_PART_TICKS] = 0.0012 * times);
 	}
 	assert_int_equal(run.least_hz, 97);
 }
@@ -308,29 +285,17 @@ TEST(steps_are_undone_singly_once_the_load_is_light)
 /* Most of the collector's cost is of processes that come and go: the rate comes back if the rest of it fits. */
 TEST(the_rate_is_raised_only_as_the_budget_permits)
 {
-	enum budget_step step;
-
 	start(0.005, 0, 97);
 	for (int i = 0; i < 12; i++)
-		take(&(struct budget_usage){.time = run.now,
-					    .cpu = 0.009,
-					    .cpu_by = {[BUDGET_PART_TICKS] = 0.002,
-						       [BUDGET_PART_COLLECTOR] = 0.007}},
-		     &step);
+		TAKE([BUDGET_PART_TICKS] = 0.002, [BUDGET_PART_COLLECTOR] = 0.007);
 	assert_int_equal(current().hz, 19);
 	for (int i = 0; i < 360; i++) {
 		double rate = current().hz / 19.0;
-		struct budget_usage usage = {
-			.time = run.now,
-			.cpu_by = {[BUDGET_PART_TICKS] = 0.0003 * rate,
-				   [BUDGET_PART_COLLECTOR] = 0.0016 + 0.0004 * rate,
-				   [BUDGET_PART_SYMBOLS] = 0.0005},
-		};
 
-		for (int part = 0; part < BUDGET_PART_COUNT; part++)
-			usage.cpu += usage.cpu_by[part];
-		assert_true(usage.cpu < 0.005);
-		take(&usage, &step);
+		assert_true(0.0007 * rate + 0.0021 < 0.005);
+		TAKE([BUDGET_PART_TICKS] = 0.0003 * rate,
+		     [BUDGET_PART_COLLECTOR] = 0.0016 + 0.0004 * rate,
+		     [BUDGET_PART_SYMBOLS] = 0.0005);
 		/* at 47 Hz it takes 76 % of the budget, at 97 it would be 113 % */
 		assert_int_equal(current().hz, i < 30 ? current().hz : 47);
 	}
@@ -342,19 +307,12 @@ TEST(the_rate_is_raised_while_names_stay_deferred)
 	start(0.005, 0, 97);
 	for (int i = 0; i < 200; i++) {
 		struct budget_state state = current();
-		struct budget_usage usage = {.time = run.now};
-		enum budget_step step;
+		double names = state.allowed[BUDGET_STEP_NEW_FILES] ? 0.005 : 0.0009;
 
-		usage.cpu_by[BUDGET_PART_TICKS] = 0.004 * state.hz / 97;
 		/* from the tenth minute on there are names, too */
-		if (i >= 60)
-			usage.cpu_by[BUDGET_PART_SYMBOLS] = state.allowed[BUDGET_STEP_NEW_FILES]
-								    ? 0.005
-								    : 0.0009;
-		usage.cpu_by[BUDGET_PART_COLLECTOR] = i < 60 ? 0.0041 : 0;
-		for (int part = 0; part < BUDGET_PART_COUNT; part++)
-			usage.cpu += usage.cpu_by[part];
-		take(&usage, &step);
+		TAKE([BUDGET_PART_TICKS] = 0.004 * state.hz / 97,
+		     [BUDGET_PART_SYMBOLS] = i >= 60 ? names : 0,
+		     [BUDGET_PART_COLLECTOR] = i < 60 ? 0.0041 : 0);
 		if (i == 59)
 			assert_int_equal(current().hz, 19);
 	}
@@ -446,7 +404,6 @@ TEST(memory_over_its_limit_takes_a_step)
 	assert_int_equal(current().level, 0);
 }
 
-/* What saves no memory has nothing to do with it. */
 TEST(memory_use_neither_lowers_nor_holds_back_the_rate)
 {
 	struct load load = {.by_hz = 0.008, .memory = 85u << 20};
@@ -475,7 +432,6 @@ TEST(memory_use_neither_lowers_nor_holds_back_the_rate)
 	assert_int_equal(current().level, 5);
 }
 
-/* Steps for memory are taken where none is left for the CPU, too, and do not hold back the others. */
 TEST(steps_for_memory_and_cpu_are_independent)
 {
 	struct load load = {
@@ -495,7 +451,6 @@ TEST(steps_for_memory_and_cpu_are_independent)
 	assert_int_equal(current().level, 0);
 }
 
-/* A rate that has to wait holds no step for memory back, and no step is missing meanwhile. */
 TEST(memory_steps_are_taken_while_the_rate_waits)
 {
 	struct budget_stats stats;

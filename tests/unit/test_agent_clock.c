@@ -62,7 +62,6 @@ TEST(windows_end_at_equal_intervals_without_drift)
 	assert_in_range(wait_for_end(&c, &m), 30 * SECOND - SECOND / 5, 30 * SECOND + SECOND / 5);
 }
 
-/* A fleet that was started in one moment spreads its windows' ends over their length. */
 TEST(window_ends_of_a_fleet_spread_over_the_length)
 {
 	unsigned int parts[10] = {};

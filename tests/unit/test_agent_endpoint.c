@@ -160,7 +160,6 @@ static void count_error(const char *text)
 	errors_said += strstr(text, "cannot serve 127.0.0.1:") != NULL;
 }
 
-/* The server's poll() fails for a while: that is logged once, and then the endpoint goes on. */
 TEST(a_poll_error_is_logged_once_and_serving_continues)
 {
 	struct rlimit before, few;
@@ -280,7 +279,6 @@ TEST(an_invalid_profile_query_is_a_bad_request)
 	assert_false(endpoint__take_request(e, &request));
 }
 
-/* A client that closes frees the place for the next one; its answer is dropped. */
 TEST(a_client_that_disconnects_frees_the_profile_slot)
 {
 	struct endpoint_request request;
@@ -356,7 +354,6 @@ TEST(malformed_and_foreign_requests_get_no_metrics)
 	}
 }
 
-/* A client that does not finish its request is dropped, and delays no other one. */
 TEST(an_unfinished_request_is_dropped_and_delays_no_other)
 {
 	int empty = connect_to_it(), half = connect_to_it();
@@ -369,7 +366,6 @@ TEST(an_unfinished_request_is_dropped_and_delays_no_other)
 	assert_int_not_equal(receive(half), 200);
 }
 
-/* Ten thousand clients come, each silent or slow; requests are answered all the same. */
 TEST(requests_are_answered_among_a_crowd_of_silent_clients)
 {
 	enum { CROWD = 10000, HELD = 300 };

@@ -4,6 +4,38 @@
 
 #define TWO_MIB (2u << 20)
 
+/* Of the running test: a window, what it was sealed as last, and the first request of that, unpacked. */
+static struct fixture f;
+static struct made_window m;
+static struct sealed_window sealed;
+static uint8_t *plain;
+static size_t size;
+
+static int forget_window(void **state)
+{
+	free(plain);
+	sealed_window__fini(&sealed);
+	made_window__fini(&m);
+	profile_builder__free(f.b);
+	plain = NULL;
+	sealed = (struct sealed_window){};
+	m = (struct made_window){};
+	f = (struct fixture){};
+	return 0;
+}
+
+static void seal_as(const char *format, bool name_all)
+{
+	sealed_window__fini(&sealed);
+	sealed = seal(format, &m.window, name_all);
+}
+
+static void unzip_request(void)
+{
+	free(plain);
+	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+}
+
 struct totals {
 	uint64_t samples, cpu, rows;
 	size_t series, requests, parts_of_first;
@@ -107,8 +139,6 @@ static void check_sums(const struct profile *p, size_t services)
 /* All ticks and all CPU time, [not sampled] and last moments included, however bad the names are. */
 TEST(requests_add_up_to_the_profile)
 {
-	_cleanup_fixture_ struct fixture f;
-
 	for (size_t i = 0; i < NAMED_PROFILES; i++) {
 		const struct profile *p = build_profile(&f, named_profiles[i].name);
 
@@ -122,8 +152,6 @@ TEST(requests_add_up_to_the_profile)
 TEST(one_window_gives_the_same_bytes_twice)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp", "dir"};
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
 
 	made_window__init(&m, build_random(&f, 5, 12, 900), 4);
 	for (size_t i = 0; i < 4; i++) {
@@ -145,8 +173,6 @@ TEST(one_window_gives_the_same_bytes_twice)
 TEST(an_empty_window_is_not_pushed)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
 
 	made_window__init(&m, build_profile(&f, "empty"), 1);
 	for (size_t i = 0; i < 3; i++) {
@@ -290,13 +316,10 @@ TEST(a_stack_that_is_too_deep_keeps_its_leaf)
 
 TEST(many_services_share_one_request)
 {
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_sealed_ struct sealed_window sealed;
 	struct totals t;
 
 	made_window__init(&m, build_random(&f, 9, 200, 2000), 50);
-	sealed = seal("pyroscope", &m.window, true);
+	seal_as("pyroscope", true);
 	assert_int_equal(sealed.request_count, 1);
 	t = totals_of_push(&sealed);
 	assert_int_equal(t.series, 50);
@@ -321,11 +344,9 @@ static uint8_t *profile_of_series(const struct sink_request *request, size_t num
 	return copy;
 }
 
-/* What is sent of a service does not depend on the others; processes of none are not sent. */
 TEST(profiles_of_services_do_not_depend_on_others)
 {
 	struct made_window m, alone;
-	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 9, 40, 800);
 	struct sealed_window all, one;
 
@@ -354,12 +375,8 @@ TEST(profiles_of_services_do_not_depend_on_others)
 	made_window__fini(&m);
 }
 
-/* Addresses of one line are one frame; another line is another. */
 TEST(addresses_of_one_line_are_one_frame)
 {
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_made_ struct made_window m;
-	_cleanup_sealed_ struct sealed_window sealed;
 	struct thread_id thread;
 	struct location_id first, second, other;
 	struct totals t;
@@ -379,7 +396,7 @@ TEST(addresses_of_one_line_are_one_frame)
 	NAME(&f, second, {"work", "work.c", 10, 5, 1, 0, 0, NULL});
 	NAME(&f, other, {"work", "work.c", 11, 5, 1, 0, 0, NULL});
 	made_window__init(&m, finish(&f), 1);
-	sealed = seal("pyroscope", &m.window, true);
+	seal_as("pyroscope", true);
 	t = totals_of_push(&sealed);
 	assert_int_equal(t.rows, 3); /* line 10 calling line 11, line 10, line 11 */
 	assert_int_equal(t.samples, 5);
@@ -396,16 +413,13 @@ static uint64_t number_in(const struct wire *message, uint32_t field)
 /* Rows of one file stand together, and so do the names of functions: that is what makes the request small. */
 TEST(rows_of_one_file_and_function_names_stand_together)
 {
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_sealed_ struct sealed_window sealed;
 	uint64_t last_mapping = 0, names = 0, last_name = 0, first_file = UINT64_MAX;
 	struct wire row;
 	uint8_t *profile;
 	size_t size;
 
 	made_window__init(&m, build_random(&f, 5, 12, 900), 1);
-	sealed = seal("pyroscope", &m.window, true);
+	seal_as("pyroscope", true);
 	profile = profile_of_series(&sealed.requests[0], 0, &size);
 	row = fields(profile, size);
 	while (wire_next(&row) > 0) {
@@ -432,15 +446,12 @@ TEST(rows_of_one_file_and_function_names_stand_together)
 /* Of the same labels and the same time one of two would be dropped. */
 TEST(services_with_the_same_labels_have_different_times)
 {
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_sealed_ struct sealed_window sealed;
 	struct totals t;
 
 	made_window__init(&m, build_random(&f, 9, 20, 200), 4);
 	for (size_t i = 1; i < 4; i++)
 		m.labels[i][1].value = "service-0";
-	sealed = seal("pyroscope", &m.window, true);
+	seal_as("pyroscope", true);
 	t = totals_of_push(&sealed);
 	assert_int_equal(t.parts_of_first, 4);
 	check_times(&t);
@@ -454,7 +465,6 @@ TEST(only_services_with_a_bad_label_are_left_out)
 						   {"name", "\xff"},   {"service_name", "twice"}};
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
 	struct made_window m;
-	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_random(&f, 9, 20, 200);
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -497,41 +507,28 @@ static const struct profile *build_half_named(struct fixture *f)
 
 TEST(unnamed_frames_get_synthetic_names_only_on_request)
 {
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_sealed_ struct sealed_window sealed;
-	uint8_t *plain;
-	size_t size;
-
 	made_window__init(&m, build_half_named(&f), 1);
-	sealed = seal("pyroscope", &m.window, true);
+	seal_as("pyroscope", true);
 	assert_int_equal(totals_of_push(&sealed).cpu, 2 * MS);
-	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+	unzip_request();
 	assert_true(contains(plain, size, "fixture+0x401234"));
-	free(plain);
-	sealed_window__fini(&sealed);
-
 	/* the validator wants each mapping named or not, and finds two of the file */
-	sealed = seal("pyroscope", &m.window, false);
+	seal_as("pyroscope", false);
 	assert_int_equal(totals_of_push(&sealed).cpu, 2 * MS);
-	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+	unzip_request();
 	assert_false(contains(plain, size, "+0x"));
 	assert_true(contains(plain, size, "main"));
-	free(plain);
 }
 
 /* ---- the other formats ----------------------------------------------------------------------- */
 
 TEST(a_parca_request_is_json_with_gzipped_profiles)
 {
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_sealed_ struct sealed_window sealed;
 	const cJSON *series, *labels;
 	_cleanup_cjson_ cJSON *json;
 
 	made_window__init(&m, build_profile(&f, "processes"), 2);
-	sealed = seal("parca", &m.window, true);
+	seal_as("parca", true);
 	assert_int_equal(sealed.request_count, 1);
 	assert_string_equal(sealed.requests[0].path, "/api/profiles/writeraw");
 	assert_string_equal(sealed.requests[0].content_encoding, "");
@@ -555,20 +552,15 @@ TEST(a_parca_request_is_json_with_gzipped_profiles)
 /* Element 0 of each table is there and is the zero value; an empty link, or Parca refuses it. */
 TEST(otlp_tables_begin_with_the_zero_value)
 {
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_sealed_ struct sealed_window sealed;
 	struct wire dictionary, row;
-	uint8_t *plain;
-	size_t size;
 
 	made_window__init(&m, build_profile(&f, "recursion"), 1);
-	sealed = seal("otlp", &m.window, true);
+	seal_as("otlp", true);
 	assert_int_equal(sealed.request_count, 1);
 	assert_string_equal(sealed.requests[0].path, "/v1development/profiles");
 	assert_string_equal(sealed.requests[0].content_type, "application/x-protobuf");
 	assert_int_equal(sealed.requests[0].cpu_ns, 9 * MS);
-	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+	unzip_request();
 	assert_int_equal(count_fields(plain, size, 1), 1);
 	assert_true(find_field(plain, size, 2, &dictionary));
 	for (uint32_t table = 1; table <= 7; table++) {
@@ -579,7 +571,6 @@ TEST(otlp_tables_begin_with_the_zero_value)
 	assert_true(contains(plain, size, "service.name"));
 	assert_true(contains(plain, size, "host.name"));
 	assert_true(contains(plain, size, "process.executable.build_id.gnu"));
-	free(plain);
 }
 
 /*
@@ -588,18 +579,13 @@ TEST(otlp_tables_begin_with_the_zero_value)
  */
 TEST(otlp_and_files_give_the_interrupt_context_of_samples)
 {
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_sealed_ struct sealed_window sealed;
 	struct wire dictionary, resource, scope, profile, sample;
 	unsigned int samples = 0, with = 0;
-	uint8_t *plain;
-	size_t size;
 
 	interrupted_profile(&f);
 	made_window__init(&m, finish(&f), 1);
-	sealed = seal("otlp", &m.window, true);
-	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+	seal_as("otlp", true);
+	unzip_request();
 	assert_true(find_field(plain, size, 2, &dictionary));
 	/* none, two contexts and the program's build-id */
 	assert_int_equal(count_fields(dictionary.bytes, dictionary.size, 6), 4);
@@ -618,37 +604,26 @@ TEST(otlp_and_files_give_the_interrupt_context_of_samples)
 	}
 	assert_int_equal(samples, 3);
 	assert_int_equal(with, 2);
-	free(plain);
-	sealed_window__fini(&sealed);
-	sealed = seal("dir", &m.window, true);
-	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+	seal_as("dir", true);
+	unzip_request();
 	assert_true(contains(plain, size, "context") && contains(plain, size, "hardirq"));
-	free(plain);
-	sealed_window__fini(&sealed);
-	sealed = seal("pyroscope", &m.window, true);
+	seal_as("pyroscope", true);
 	assert_int_equal(sealed.series_invalid, 0);
 	assert_int_equal(totals_of_push(&sealed).samples, 4);
 }
 
-/* Names are made of times alone, whatever services are called. */
 TEST(names_of_files_are_made_of_times_alone)
 {
-	_cleanup_made_ struct made_window m;
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_sealed_ struct sealed_window sealed;
-	uint8_t *plain;
 	_cleanup_cjson_ cJSON *json;
-	size_t size;
 
 	made_window__init(&m, build_profile(&f, "processes"), 2);
 	m.labels[0][1].value = "../../etc/passwd";
-	sealed = seal("dir", &m.window, true);
+	seal_as("dir", true);
 	assert_int_equal(sealed.request_count, 2);
 	assert_string_equal(sealed.requests[0].path, "20231114T221320.123456789Z.pb.gz");
 	assert_string_equal(sealed.requests[1].path, "20231114T221320.123456789Z.json");
-	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+	unzip_request();
 	assert_true(contains(plain, size, "../../etc/passwd"));
-	free(plain);
 	json = cJSON_ParseWithLength(sealed.requests[1].body, sealed.requests[1].size);
 	assert_non_null(json);
 	assert_string_equal(string(json, "file"), sealed.requests[0].path);
@@ -670,3 +645,5 @@ TEST(sink_formats_are_found_by_their_names)
 	assert_null(sink_format__find("dir")->judge_200);
 	assert_string_equal(sink_verdict_text(SINK_TOO_OLD), "too_old");
 }
+
+EACH_TEST_WITH(NULL, forget_window);

@@ -280,7 +280,6 @@ TEST(figures_are_written_to_their_series)
 	assert_true(value_of(text, "sysprof_agent_cpu_limit_ratio ") == 0.005);
 }
 
-/* NaN is never written. */
 TEST(infinite_and_undefined_ratios_are_written_as_zero)
 {
 	struct agent_metrics m = full(0);

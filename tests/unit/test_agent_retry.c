@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When to try again, and what is sent to be known by: Retry-After in both forms, back-off, credentials from files, and that
- * no secret is found in what a core dump would have.
+ * When to try again, and what is sent to be known by: back-off, credentials from files, and that no secret is found in what a core dump would have.
  */
 #include "unit.h"
 #include "agent/credentials.h"
@@ -12,70 +11,6 @@
 #include "unit/tools.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
-#define SECONDS(ns)   ((ns) / NS_PER_SECOND)
-#define NOW	      (UINT64_C(784111777) * NS_PER_SECOND) /* Sun, 06 Nov 1994 08:49:37 GMT */
-
-/* ---- Retry-After ----------------------------------------------------------------------------- */
-
-TEST(retry_after_seconds_are_capped_and_malformed_ones_ignored)
-{
-	assert_int_equal(SECONDS(retry_after("0", NULL, NOW)), 0);
-	assert_int_equal(SECONDS(retry_after("7", NULL, NOW)), 7);
-	assert_int_equal(SECONDS(retry_after("120", NULL, NOW)), 120);
-	assert_int_equal(retry_after("100000", NULL, NOW), RETRY_AFTER_MAX);
-	assert_int_equal(retry_after("99999999999999999999999999", NULL, NOW), RETRY_AFTER_MAX);
-	assert_int_equal(retry_after("", NULL, NOW), 0);
-	assert_int_equal(retry_after("-5", NULL, NOW), 0);
-	assert_int_equal(retry_after("7s", NULL, NOW), 0);
-	assert_int_equal(retry_after("soon", NULL, NOW), 0);
-}
-
-TEST(a_retry_after_date_is_relative_to_backend_time)
-{
-	const char *in_30 = "Sun, 06 Nov 1994 08:50:07 GMT";
-
-	assert_int_equal(SECONDS(retry_after(in_30, NULL, NOW)), 30);
-	assert_int_equal(retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NULL, NOW), 0);
-	assert_int_equal(retry_after("Sun, 06 Nov 1994 08:49:30 GMT", NULL, NOW), 0);
-	assert_int_equal(retry_after("Mon, 06 Nov 2094 08:49:37 GMT", NULL, NOW), RETRY_AFTER_MAX);
-	/* by the backend's clock, whatever ours says */
-	assert_int_equal(SECONDS(retry_after(in_30, "Sun, 06 Nov 1994 08:49:57 GMT", 0)), 10);
-	assert_int_equal(SECONDS(retry_after(in_30, "Sun, 06 Nov 1994 08:49:57 GMT", NOW * 2)), 10);
-	assert_int_equal(SECONDS(retry_after(in_30, "yesterday", NOW)), 30);
-}
-
-TEST(http_dates_other_than_imf_fixdate_are_invalid)
-{
-	static const char *const BAD[] = {
-		"",
-		",",
-		"Sun",
-		"Sunday, 06-Nov-94 08:49:37 GMT",
-		"Sun Nov  6 08:49:37 1994",
-		"Sun, 6 Nov 1994 08:49:37 GMT",
-		"Sun, 06 Nov 1994 08:49:37",
-		"Sun, 06 Nov 1994 08:49:37 CET",
-		"Sun, 06 Nov 1994 08:49:37 GMT ",
-		"Sun, 00 Nov 1994 08:49:37 GMT",
-		"Sun, 32 Nov 1994 08:49:37 GMT",
-		"Sun, 06 Xov 1994 08:49:37 GMT",
-		"Sun, 06 Nov 1994 24:49:37 GMT",
-		"Sun, 06 Nov 1994 08:60:37 GMT",
-		"Sun, 06 Nov 1969 08:49:37 GMT",
-		"Sun, 06 Nov 19949 08:49:37 GMT",
-	};
-	int64_t seconds = -1;
-
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++)
-		assert_int_equal(parse_http_date(BAD[i], &seconds), -EINVAL);
-	assert_int_equal(seconds, -1);
-	assert_int_equal(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT", &seconds), 0);
-	assert_int_equal(seconds, 784111777);
-	assert_int_equal(parse_http_date("Thu, 29 Feb 2024 00:00:00 GMT", &seconds), 0);
-	assert_int_equal(seconds, 1709164800);
-	assert_int_equal(parse_http_date("Sat, 31 Dec 2016 23:59:60 GMT", &seconds), 0);
-	assert_int_equal(seconds, 1483228800);
-}
 
 /* ---- back-off -------------------------------------------------------------------------------- */
 

@@ -239,7 +239,6 @@ const char *__asan_default_options(void)
 	return "quarantine_size_mb=1";
 }
 
-/* Between two looks at all pages it is followed, up and down. */
 TEST(memory_rises_and_falls_with_each_report)
 {
 	const size_t size = 32u << 20;

@@ -7,14 +7,6 @@
 
 static uint64_t random_state = 42;
 
-static uint64_t next_random(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
-
 TEST(vec_grows_and_keeps)
 {
 	VEC(int) v = {};
@@ -99,10 +91,10 @@ static void run_against_model(uint64_t hash_mask)
 	for (uint32_t i = 0; i < KEYS; i++)
 		m->keys[i] = i * UINT64_C(4096);
 	for (int step = 0; step < 60000; step++) {
-		uint32_t i = next_random() % KEYS;
+		uint32_t i = next_random(&random_state) % KEYS;
 		uint64_t hash = hash_u64(m->keys[i]) & hash_mask;
 
-		if (next_random() % 20000 == 0) {
+		if (next_random(&random_state) % 20000 == 0) {
 			hashmap__clear(&map);
 			memset(m->present, 0, sizeof(m->present));
 		} else if (m->present[i]) {

@@ -227,7 +227,6 @@ TEST(a_batch_has_the_same_answers_as_single_jobs)
 	world__fini(&w);
 }
 
-/* Whenever that is: every address is reported, and what could be known without a child is. */
 TEST(a_cancelled_batch_still_reports_every_address)
 {
 	for (size_t at = 1; at < 6; at++) {
@@ -406,7 +405,6 @@ TEST(lines_of_a_moved_kernel_come_from_its_vmlinux)
 	symbolizer__free(s);
 }
 
-/* Symbols of the kernel that are too many are in the books. */
 TEST(too_many_kernel_modules_are_in_the_books)
 {
 	struct outside_books *books = outside_books__new();

@@ -240,7 +240,6 @@ TEST(samples_are_exact_with_the_monotonic_clock)
 		assert_int_equal(r->samples[i].tsc, 0);
 }
 
-/* Of both clocks: the samples lie between the start and the stop as we see them. */
 TEST(times_of_samples_lie_between_start_and_stop)
 {
 	for (int choice = CLOCK_CHOICE_AUTO; choice <= CLOCK_CHOICE_MONOTONIC; choice += 2) {

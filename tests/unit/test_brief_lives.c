@@ -82,7 +82,6 @@ TEST(lives_with_children_threads_or_no_end_are_kept)
 	brief_lives__fini(&b);
 }
 
-/* The fork was passed on before the end came: so are the other records. */
 TEST(a_process_whose_fork_was_kept_keeps_its_records)
 {
 	struct brief_lives b = {};
@@ -95,7 +94,6 @@ TEST(a_process_whose_fork_was_kept_keeps_its_records)
 	brief_lives__fini(&b);
 }
 
-/* A fork that was read with the records before, and not passed on yet, counts. */
 TEST(only_records_before_the_given_time_are_forgotten)
 {
 	struct brief_lives b = {};

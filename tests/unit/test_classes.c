@@ -169,7 +169,6 @@ static int confine_without_limits(void)
 	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 && geteuid() ? 0 : 5;
 }
 
-/* If the limits cannot be set, user and capabilities are given up nevertheless. */
 TEST(user_and_capabilities_are_given_up_if_limits_fail)
 {
 	int status;

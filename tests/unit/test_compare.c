@@ -32,7 +32,6 @@ static unsigned int alarms(unsigned int pairs, size_t files, const struct record
 	return count;
 }
 
-/* The same program twice: an alarm in at most one case of twenty. */
 TEST(comparing_a_program_with_itself_raises_few_alarms)
 {
 	static const struct compare_options second = {.view = COMPARE_SECOND};
@@ -223,7 +222,6 @@ TEST(inlined_or_renamed_code_is_moved_and_not_slower)
 	assert_moved_only(&base, &between, "read_all", "read");
 }
 
-/* A function that takes ten times as long makes all shares fall, and nothing faster. */
 TEST(one_slow_function_makes_no_other_faster)
 {
 	const struct program slow = changed("main;run;parse;header", 10);
@@ -493,7 +491,6 @@ TEST(a_lower_sampling_rate_gives_the_same_values)
 	assert_true(found <= 10);
 }
 
-/* Another kernel, and a recording that was cut short: said. */
 TEST(different_kernels_are_noted_in_the_output)
 {
 	const struct recording old = {.samples = 1000, .kernel = "6.1.0"};

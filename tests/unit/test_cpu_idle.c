@@ -6,8 +6,7 @@
 #include "base/io.h"
 #include "live/capture/cpu_idle.h"
 
-#define UNKNOWN UINT64_MAX
-#define MS	1000000ull
+#define MS 1000000ull
 
 static uint64_t idle_of_cpu_0(void)
 {
@@ -31,33 +30,6 @@ static bool await_idle_time(uint64_t ns)
 		usleep(10000);
 	}
 	return true;
-}
-
-TEST(times_that_a_cpu_line_lacks_are_unknown)
-{
-	static const char text[] = "cpu  9 9 9 999 9 0 0\n"
-				   "cpu0 1 2 3 400 5 6 7 8 9 10\n"
-				   "cpu1 1 2 3 0 0 0\n"
-				   "cpu11 1 2 3 77 0 0\n"
-				   "cpu12 1 2\n"
-				   "intr 5\n";
-	uint64_t tick = 1000000000u / sysconf(_SC_CLK_TCK);
-	__u64 times[CPU_TIME_COUNT];
-
-	assert_int_equal(cpu_idle_parse(text, 0), 405 * tick);
-	assert_int_equal(cpu_idle_parse(text, 1), 0);
-	assert_int_equal(cpu_idle_parse(text, 11), 77 * tick);
-	assert_int_equal(cpu_idle_parse(text, 12), UNKNOWN); /* cut off */
-	assert_int_equal(cpu_idle_parse(text, 2), UNKNOWN);
-	assert_int_equal(cpu_idle_parse("", 0), UNKNOWN);
-	assert_int_equal(cpu_idle_parse(NULL, 0), UNKNOWN);
-	assert_true(cpu_times_parse(text, 0, times));
-	assert_int_equal(times[CPU_TIME_IRQ], 6 * tick);
-	assert_int_equal(times[CPU_TIME_SOFTIRQ], 7 * tick);
-	assert_int_equal(times[CPU_TIME_STEAL], 8 * tick);
-	assert_int_equal(times[CPU_TIME_GUEST], 19 * tick);
-	assert_false(cpu_times_parse(text, 1, times)); /* fewer columns */
-	assert_false(cpu_times_parse(NULL, 0, times));
 }
 
 static void check_move(uint64_t ticks, uint64_t idle, uint64_t not_run, uint64_t moved)
@@ -134,7 +106,6 @@ TEST(idle_ticks_never_decrease_when_the_period_changes)
 	cpu_idle__free(idle);
 }
 
-/* Ticks that a window has reported stay: neither figure becomes smaller. */
 TEST(ticks_reported_by_a_window_are_never_taken_back)
 {
 	struct cpu_idle *idle = cpu_idle__new();
@@ -172,7 +143,6 @@ static uint64_t moved_of(struct cpu_idle *idle, uint32_t cpu)
 	return books.count[BOOK_IDLE_NOT_RUN];
 }
 
-/* A CPU that has come back goes on from what it had; one that is not there has nothing. */
 TEST(a_cpu_that_returns_keeps_its_idle_time)
 {
 	struct cpu_idle *idle = cpu_idle__new();

@@ -127,14 +127,6 @@ TEST(exponential_names_are_cut_or_left_mangled_in_time)
 }
 
 /* A fixed sequence (xorshift), so that a failure comes again. */
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
 TEST(mutated_names_never_overflow_the_buffer)
 {
 	static const char *const names[] = {

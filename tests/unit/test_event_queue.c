@@ -301,7 +301,6 @@ TEST(an_error_of_the_sink_ends_the_release)
 	assert_int_equal(out.samples, 4); /* none twice */
 }
 
-/* What has to wait stays, with all that is behind it, and is neither lost nor late. */
 TEST(a_waiting_event_holds_all_that_is_behind_it)
 {
 	event_queue__set_stage(q, settle, NULL);

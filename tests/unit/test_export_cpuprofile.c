@@ -123,33 +123,3 @@ TEST(every_thread_has_its_stacks_times_and_cpu_time)
 	for (uint32_t t = 1; t < p->thread_count; t++)
 		check_thread(p, t);
 }
-
-/* 101 samples in a second are 101 ms of work, and idleness stands for the rest of it. */
-TEST(idle_time_fills_the_gaps_between_samples)
-{
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_cjson_ cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "gaps"),
-						  NULL);
-	size_t count;
-	struct node *nodes = read_nodes(file, &count);
-	double duration = number(file, "endTime") - number(file, "startTime"), hits = 0, work = 0;
-
-	for (size_t i = 1; i <= count; i++) {
-		hits += number(nodes[i].json, "hitCount");
-		if (!strcmp(name_of(&nodes[i]), "work"))
-			work += number(nodes[i].json, "hitCount");
-	}
-	assert_float_equal(work * duration / hits / 1000, 101, 1.5);
-	free(nodes);
-}
-
-/* A path of any bytes is a URL of plain ones; a relative one is none. */
-TEST(only_absolute_paths_become_percent_encoded_urls)
-{
-	_cleanup_fixture_ struct fixture f;
-	const struct profile *p = build_profile(&f, "hostile");
-	_cleanup_free_ char *text = export_text(&cpuprofile_exporter, p, NULL);
-
-	assert_non_null(strstr(text, "\"file:///src/%FF%20%22%23%3F%25.c\""));
-	assert_null(strstr(text, "relative"));
-}

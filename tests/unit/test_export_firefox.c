@@ -190,27 +190,6 @@ static double item(const cJSON *array, int i)
 
 /* ---- the checklist --------------------------------------------------------------------------- */
 
-/* [F2] The unit is declared, the first delta is 0, and so are those over idle times. */
-TEST(cpu_deltas_are_zero_initially_and_over_idle_times)
-{
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_cjson_ cJSON *file = export_json(&firefox_exporter, build_profile(&f, "gaps"),
-						  NULL);
-	const cJSON *samples = get(element(get(file, "threads"), 0), "samples");
-	const cJSON *time = get(samples, "time"), *delta = get(samples, "threadCPUDelta");
-	int idle = 0;
-
-	assert_string_equal(string(get(get(file, "meta"), "sampleUnits"), "threadCPUDelta"), "ns");
-	assert_true(item(delta, 0) == 0);
-	for (int i = 1; i < cJSON_GetArraySize(time); i++) {
-		if (item(time, i) - item(time, i - 1) < 10)
-			continue;
-		assert_true(item(delta, i) == 0);
-		idle++;
-	}
-	assert_int_equal(idle, 3);
-}
-
 /* ---- a crowd --------------------------------------------------------------------------------- */
 
 static cJSON *export_crowd(struct fixture *f, int busy_threads, int busy_samples, int samples)
@@ -258,7 +237,6 @@ TEST(a_crowd_shows_its_main_thread_and_the_busiest)
 
 /* ---- markers and counters -------------------------------------------------------------------- */
 
-/* A million flaws are few markers, which count all of them. */
 TEST(flaws_become_few_markers_that_count_them_all)
 {
 	_cleanup_fixture_ struct fixture f;
@@ -295,7 +273,6 @@ TEST(flaws_become_few_markers_that_count_them_all)
 	assert_in_range(spans, 1000, 2048);
 }
 
-/* A long path of a control group is cut between two characters. */
 TEST(a_long_cgroup_path_is_cut_between_characters)
 {
 	static char path[(5 << 20) + 2];
@@ -318,7 +295,6 @@ TEST(a_long_cgroup_path_is_cut_between_characters)
 	assert_string_equal(cut + 249, "ä…");
 }
 
-/* The parts of a process's CPU time add up, however its threads' samples lie. */
 TEST(cpu_counters_and_threads_have_equal_cpu_time)
 {
 	for (unsigned int seed = 0; seed < 5; seed++) {

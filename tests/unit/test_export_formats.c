@@ -55,7 +55,6 @@ TEST(a_full_disk_is_an_export_error)
 	}
 }
 
-/* [C11] For all formats. */
 TEST(equal_profiles_are_exported_as_equal_bytes)
 {
 	for (const struct exporter *const *e = exporters(); *e; e++) {
@@ -150,7 +149,6 @@ static int write_page(const struct profile *p, FILE *out)
 	return html_write_data(p, NULL, out);
 }
 
-/* A row of LEFT_OUT_FIGURES is in every format that shows figures. */
 TEST(a_figure_is_in_every_format)
 {
 	static const struct {

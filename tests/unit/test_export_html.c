@@ -194,7 +194,6 @@ static __attribute__((noinline)) char *page_of(const struct profile *p)
 	return export_text(&html_exporter, p, NULL);
 }
 
-/* Nothing of a profile is in the page but as base64. */
 TEST(no_name_is_in_the_markup)
 {
 	_cleanup_fixture_ struct fixture f;
@@ -216,16 +215,4 @@ TEST(no_name_is_in_the_markup)
 	assert_string_equal(page, again);
 	free(page);
 	free(again);
-}
-
-TEST(a_full_disk_is_an_error)
-{
-	_cleanup_fixture_ struct fixture f;
-	struct export_request request = {.profile = build_profile(&f, "processes")};
-
-	request.out = fopen("/dev/full", "we");
-	assert_non_null(request.out);
-	setvbuf(request.out, NULL, _IONBF, 0);
-	assert_true(html_exporter.write(&request) < 0);
-	fclose(request.out);
 }

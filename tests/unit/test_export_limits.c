@@ -223,7 +223,6 @@ TEST(idle_samples_stand_for_several_periods)
 	assert_true(hits >= periods && hits <= periods + 100);
 }
 
-/* One stack under many names of its thread is as many samples of a pprof file, in their order. */
 TEST(many_names_of_one_stack)
 {
 	enum { NAMES = 20000 };

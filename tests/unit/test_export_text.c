@@ -42,27 +42,6 @@ static void assert_valid_utf8(const char *text)
 
 /* ---- folded ---------------------------------------------------------------------------------- */
 
-TEST(control_characters_are_escaped_in_folded_stacks)
-{
-	_cleanup_fixture_ struct fixture f;
-	_cleanup_free_ char *text = export_text(&folded_exporter, build_profile(&f, "hostile"),
-						NULL);
-	size_t lines = 0;
-
-	assert_valid_utf8(text);
-	for (const char *c = text; *c; c++) {
-		assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
-		lines += *c == '\n';
-	}
-	assert_int_equal(lines, 5);
-	assert_non_null(
-		strstr(text, "co mm:\"x\"\\xff;operator\"\" _x: \\ \\x09\\x1b[31m;new line"));
-	assert_non_null(strstr(text, "\n__proto__;new line  and \\xff\\xfe\\xc0\\xaf;LLLL"));
-	assert_non_null(strstr(text, "[unknown];operator\"\" _x: \\ \\x09\\x1b[31m;[unknown] 1\n"));
-	assert_non_null(strstr(text, "\ntrailing;operator"));
-}
-
-/* Byte order, no line twice, and no sample lost. */
 TEST(folded_lines_are_sorted_and_keep_all_samples)
 {
 	_cleanup_fixture_ struct fixture f;
@@ -117,7 +96,6 @@ TEST(names_that_are_prefixes_sort_by_whole_lines)
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-/* Self samples add up to all samples, and no total is above them, whatever the grouping. */
 TEST(self_samples_add_up_in_every_grouping)
 {
 	_cleanup_fixture_ struct fixture f;

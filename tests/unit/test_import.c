@@ -546,7 +546,6 @@ static char *import_and_describe(const char *text, char **again)
 	return described;
 }
 
-/* Reading what was written of what was read gives the same: threads, stacks, times, CPU, to the bit. */
 TEST(a_second_round_trip_changes_nothing)
 {
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {
@@ -598,7 +597,6 @@ static struct sums self_of(const struct profile *p, const char *name)
 	return sums;
 }
 
-/* The profile that was written, against the profile that was read. */
 TEST(samples_and_cpu_time_survive_a_round_trip)
 {
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {

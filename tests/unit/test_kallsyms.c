@@ -201,14 +201,6 @@ TEST(lines_added_in_any_order_give_the_same_table)
 	kallsyms__free(k);
 }
 
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
 TEST(functions_from_mutated_text_contain_their_address)
 {
 	uint64_t seed = 0x2545f4914f6cdd1d;

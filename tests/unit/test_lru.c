@@ -81,7 +81,6 @@ TEST(the_longest_idle_place_is_found_first)
 	lru__fini(&l);
 }
 
-/* Uses that follow each other closely count once, and nothing that was just used is idle. */
 TEST(uses_within_the_grain_count_once)
 {
 	struct lru l;

@@ -208,7 +208,6 @@ TEST(has_placeholders)
 	number_map__fini(&m);
 }
 
-/* Until there is no memory: what was added can be found, what was not has left nothing behind. */
 TEST(stays_whole_without_memory)
 {
 	struct rlimit before, low;

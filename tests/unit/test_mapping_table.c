@@ -4,6 +4,15 @@
 #include "world/mapping_table.h"
 #include "world/world.h"
 
+static struct mapping_table *table; /* of the running test */
+
+static int forget_table(void **state)
+{
+	mapping_table__unref(table);
+	table = NULL;
+	return 0;
+}
+
 static int map(struct mapping_table **table, uint64_t start, uint64_t end, uint64_t offset,
 	       uint32_t dso)
 {
@@ -59,8 +68,6 @@ static void expect(const struct mapping_table *table, const char *wanted)
 
 TEST(an_empty_table)
 {
-	struct mapping_table *table = NULL;
-
 	assert_int_equal(mapping_table__count(NULL), 0);
 	assert_null(mapping_table__find(NULL, 5));
 	assert_null(mapping_table__ref(NULL));
@@ -73,8 +80,6 @@ TEST(an_empty_table)
 
 TEST(lookup)
 {
-	struct mapping_table *table = NULL;
-
 	map(&table, 300, 400, 0, 3);
 	map(&table, 100, 200, 0, 1);
 	map(&table, 200, 250, 0, 2);
@@ -87,13 +92,10 @@ TEST(lookup)
 	assert_null(mapping_table__find(table, 299));
 	assert_int_equal(mapping_table__find(table, 399)->image.v, 3);
 	assert_null(mapping_table__find(table, 400));
-	mapping_table__unref(table);
 }
 
 TEST(new_mappings_replace_and_trim)
 {
-	struct mapping_table *table = NULL;
-
 	map(&table, 100, 200, 1000, 1);
 	map(&table, 140, 160, 0, 2); /* a hole in the middle */
 	expect(table, "100-140+1000:1 140-160+0:2 160-200+1060:1");
@@ -106,20 +108,16 @@ TEST(new_mappings_replace_and_trim)
 	map(&table, 50, 60, 0, 5);
 	map(&table, 290, 310, 0, 6);
 	expect(table, "50-60+0:5 60-290+10:4 290-310+0:6");
-	mapping_table__unref(table);
 }
 
 TEST(known_mappings_are_dropped)
 {
-	struct mapping_table *table = NULL;
-
 	assert_int_equal(map(&table, 100, 200, 1000, 1), MAPPING_ADDED);
 	assert_int_equal(map(&table, 100, 200, 1000, 1), MAPPING_KNOWN);
 	/* mprotect of a part reports that part again */
 	assert_int_equal(map(&table, 120, 140, 1020, 1), MAPPING_KNOWN);
 	assert_int_equal(map(&table, 120, 140, 1021, 1), MAPPING_ADDED);
 	expect(table, "100-120+1000:1 120-140+1021:1 140-200+1040:1");
-	mapping_table__unref(table);
 }
 
 TEST(forks_share_until_a_change)
@@ -145,7 +143,7 @@ TEST(forks_share_until_a_change)
 
 TEST(readings_drop_what_is_gone)
 {
-	struct mapping_table *table = NULL, *child;
+	struct mapping_table *child;
 
 	map(&table, 100, 200, 0, 1);
 	map(&table, 300, 400, 0, 2);
@@ -181,7 +179,6 @@ TEST(readings_drop_what_is_gone)
 	map(&table, 900, 950, 0, 5); /* mapped again: it was there until the reading ended */
 	assert_int_equal(mapping_table__end_read(&table), 2);
 	expect(table, "700-800+0:4 900-950+0:5");
-	mapping_table__unref(table);
 	mapping_table__unref(child);
 }
 
@@ -189,7 +186,6 @@ TEST(readings_drop_what_is_gone)
 TEST(random_mappings_agree_with_an_array)
 {
 	enum { SPACE = 256 };
-	struct mapping_table *table = NULL;
 	struct {
 		uint32_t dso;
 		uint64_t offset;
@@ -223,7 +219,6 @@ TEST(random_mappings_agree_with_an_array)
 	}
 	for (size_t i = 1; i < mapping_table__count(table); i++)
 		assert_true(mapping_at(table, i - 1)->end <= mapping_at(table, i)->start);
-	mapping_table__unref(table);
 }
 
 enum { SHARED_SPACE = 200, SHARED_TABLES = 8 };
@@ -345,8 +340,6 @@ TEST(shared_tables_agree_with_arrays)
 
 TEST(a_table_has_a_bound)
 {
-	struct mapping_table *table = NULL;
-
 	for (uint64_t i = 262144; i-- > 0;) /* from the top down */
 		assert_int_equal(map(&table, 16 * i, 16 * i + 8, 0, 1), MAPPING_ADDED);
 	assert_int_equal(map(&table, 8, 9, 0, 1), -E2BIG);
@@ -355,5 +348,6 @@ TEST(a_table_has_a_bound)
 	assert_int_equal(mapping_table__count(table), 262144);
 	assert_int_equal(map(&table, 0, 16 * 262144, 0, 3), MAPPING_ADDED);
 	expect(table, "0-4194304+0:3");
-	mapping_table__unref(table);
 }
+
+EACH_TEST_WITH(NULL, forget_table);

@@ -275,7 +275,6 @@ TEST(a_directory_has_come_under_the_name)
 	free(path);
 }
 
-/* A temporary file that was exchanged is not put into place. */
 TEST(temporary_file_is_exchanged)
 {
 	struct output_file *f;

@@ -301,7 +301,6 @@ TEST(other_formats_show_it)
 	profile_builder__free(f.b);
 }
 
-/* Nothing is said where nothing was left. */
 TEST(silence)
 {
 	struct fixture f;

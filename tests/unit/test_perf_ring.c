@@ -371,7 +371,6 @@ TEST(ksymbol_records_become_lines_of_kallsyms)
 	assert_int_equal(decode_ksymbol(bpf, "unending", 8, 58), -EBADMSG);
 }
 
-/* Nothing happens later than now. */
 TEST(records_of_the_future_are_refused)
 {
 	static const char comm[8] = "comm";

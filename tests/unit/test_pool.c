@@ -182,7 +182,6 @@ TEST(descriptors_pass)
 	helper_pool__free(pool);
 }
 
-/* One owner's requests hang; the other one's are answered. */
 TEST(who_hangs_is_left)
 {
 	static const enum outside_thing things[] = {OUTSIDE_RUNTIMES};
@@ -342,7 +341,6 @@ TEST(no_memory_for_a_request)
 	helper_pool__free(pool);
 }
 
-/* Requests of one owner that wait together are served by both helpers, once both have started. */
 TEST(both_serve)
 {
 	struct helper_pool *pool = make_pool(&(struct helper_pool_options){.silence = LONG});
@@ -433,7 +431,6 @@ TEST(slow_ones_are_replaced)
 	assert_int_equal(slow.count[HELPER_ENDED], 5);
 }
 
-/* An owner whose requests all hang has one reader. */
 TEST(a_slow_owner_has_one_reader)
 {
 	struct helper_pool *pool =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* /proc as events: the parsers on text, and everything else on real processes. */
+/* /proc as events, of real processes. The parsers: test_proc_texts.c. */
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -125,120 +125,6 @@ static struct helper_pool *new_readers(void)
 
 	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	return pool;
-}
-
-/* ---- parsers --------------------------------------------------------------------------------- */
-
-#define REST                                                                                       \
-	" S 12 34 34 0 -1 4194560 100 0 0 0 70 30 0 0 20 0 3 0 987654 1000 2 18446744073709551615"
-
-TEST(a_stat_line_is_parsed_whatever_name_it_contains)
-{
-	static const char *const names[] = {"cat",  "a b",	 "(x)",	  ") S 1 2 3",
-					    ")\n(", "(((((((((", "",	  "\xff\x01) R 1",
-					    "))))", "a) (b",	 "x\ny\n"};
-	struct proc_stat stat;
-	char text[512];
-
-	for (size_t i = 0; i < COUNT(names); i++) {
-		snprintf(text, sizeof(text), "77 (%s)%s\n", names[i], REST);
-		assert_int_equal(proc_parse_stat(text, strlen(text), &stat), 0);
-		assert_string_equal(stat.comm, names[i]);
-		assert_int_equal(stat.state, 'S');
-		assert_int_equal(stat.ppid, 12);
-		assert_int_equal(stat.flags, 4194560);
-		assert_int_equal(stat.cpu_ticks, 100);
-		assert_int_equal(stat.threads, 3);
-		assert_int_equal(stat.start_ticks, 987654);
-	}
-	/* cut anywhere before its 22nd field, it is refused; nothing behind the end is read */
-	snprintf(text, sizeof(text), "77 (cat)%s\n", REST);
-	for (size_t size = 0; size < strlen(text); size++) {
-		char *cut = malloc(size ? size : 1);
-		int err;
-
-		memcpy(cut, text, size);
-		err = proc_parse_stat(cut, size, &stat);
-		assert_true(err == 0 || err == -EBADMSG);
-		assert_true(err || text + size > strstr(text, "987654"));
-		free(cut);
-	}
-	snprintf(text, sizeof(text), "77 (%0300d)%s\n", 1, REST);
-	assert_int_equal(proc_parse_stat(text, strlen(text), &stat), 0);
-	assert_int_equal(strlen(stat.comm), sizeof(stat.comm) - 1);
-	assert_int_equal(proc_parse_stat("1 (x) S x", 9, &stat), -EBADMSG);
-	assert_int_equal(proc_parse_stat("1 )x( S 1", 9, &stat), -EBADMSG);
-}
-
-static int parse_line(const char *text, struct proc_mapping *mapping, char *line)
-{
-	strcpy(line, text);
-	return proc_parse_mapping(line, strlen(text), mapping);
-}
-
-TEST(mapping_lines_are_parsed_and_bad_ones_refused)
-{
-	char line[512];
-	struct proc_mapping m;
-
-	assert_int_equal(parse_line("00400000-0047e000 r-xp 00001000 103:0a 12345    /usr/bin/x y",
-				    &m, line),
-			 0);
-	assert_int_equal(m.start, 0x400000);
-	assert_int_equal(m.end, 0x47e000);
-	assert_int_equal(m.protection, PROT_READ | PROT_EXEC);
-	assert_int_equal(m.map_flags, MAP_PRIVATE);
-	assert_int_equal(m.offset, 0x1000);
-	assert_int_equal(m.major, 0x103);
-	assert_int_equal(m.minor, 10);
-	assert_int_equal(m.inode, 12345);
-	assert_string_equal(m.path, "/usr/bin/x y");
-	assert_int_equal(m.path_size, 12);
-	assert_false(m.newline);
-
-	assert_int_equal(parse_line("7fff00000000-7fff00001000 -wxs 00000000 00:00 0 ", &m, line),
-			 0);
-	assert_int_equal(m.protection, PROT_WRITE | PROT_EXEC);
-	assert_int_equal(m.map_flags, MAP_SHARED);
-	assert_string_equal(m.path, "");
-	assert_int_equal(parse_line("7fff00000000-7fff00001000 r--p 00000000 00:00 0", &m, line),
-			 0);
-	assert_string_equal(m.path, "");
-
-	/* the kernel escapes the newline and nothing else */
-	assert_int_equal(
-		parse_line("1000-2000 r-xp 0 08:01 9 /a\\012b\\\\012\\134\\0\\012 (deleted)", &m,
-			   line),
-		0);
-	assert_string_equal(m.path, "/a\nb\\\n\\134\\0\n (deleted)");
-	assert_int_equal(m.path_size, strlen(m.path));
-	assert_true(m.newline);
-
-	assert_int_equal(
-		parse_line("ffffffffff600000-ffffffffff601000 --xp 0 00:00 0 [vsyscall]", &m, line),
-		0);
-	assert_string_equal(m.path, "[vsyscall]");
-
-	static const char *const bad[] = {
-		"",
-		"x",
-		"1000",
-		"1000-",
-		"1000-2000",
-		"2000-1000 r-xp 0 08:01 9 /a",
-		"1000-1000 r-xp 0 08:01 9 /a",
-		"11112222333344445-2 r-xp 0 08:01 9 /a",
-		"1000-2000 r-x",
-		"1000-2000 r-xp",
-		"1000-2000 r-xp 0",
-		"1000-2000 r-xp 0 08",
-		"1000-2000 r-xp 0 08:01",
-		"1000-2000 r-xp 0 08:01 x",
-		"1000-2000 r-xp 0 108000000:01 9 /a",
-		"1000-2000 r-xp 0 08:01 99999999999999999999999 /a",
-	};
-	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_int_equal(parse_line(bad[i], &m, line), -EBADMSG);
 }
 
 /* ---- one's own process ----------------------------------------------------------------------- */

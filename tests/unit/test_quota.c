@@ -58,7 +58,6 @@ TEST(an_owner_can_evict_only_from_a_larger_one)
 	assert_int_equal(q.total.used, 18);
 }
 
-/* However many one takes, another gets as much as it requests, up to the half. */
 TEST(a_late_owner_gets_half_of_a_full_quota)
 {
 	unsigned int got = 0;
@@ -153,7 +152,6 @@ TEST(a_meter_recovers_at_the_rate_of_its_limit)
 	assert_int_equal(meter__left(&m, &limit, now + 1000), 50);
 }
 
-/* An account that time has emptied is another owner's. */
 TEST(an_emptied_account_goes_to_another_owner)
 {
 	const uint64_t now = 1ull << 40;
@@ -323,7 +321,6 @@ TEST(processes_of_one_user_leave_enough_for_another)
 	assert_true(spent >= 50 * MS + 10 * SECOND / 100 - 5 * MS);
 }
 
-/* Each limit is reached: that of a process, that of its user, and that of all. */
 TEST(claims_end_at_limits_of_process_user_and_all)
 {
 	const uint64_t now = 5 * quota_row(QUOTA_FUNCTIONS)->all.period;
@@ -366,7 +363,6 @@ static uint32_t user_itself(void *context, uint32_t pid)
 	return *(uint32_t *)context;
 }
 
-/* What all others take is no reason to refuse root, who has a user's limit like everyone. */
 TEST(root_is_spared_by_the_limit_of_all_users)
 {
 	struct meter process = {}, tenants[10] = {};
@@ -395,7 +391,6 @@ TEST(root_is_spared_by_the_limit_of_all_users)
 	assert_int_equal(quota__claim_refusal(&q, &claim, 1), OUTSIDE_BY_USER);
 }
 
-/* Of those that always wait: root has every other turn, the others have as many as each other. */
 TEST(root_has_half_the_turns_and_others_equal_shares)
 {
 	static const uint64_t OWNERS[] = {7, 3, QUOTA_ROOT, QUOTA_NOBODY, 1000};

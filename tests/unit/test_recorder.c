@@ -501,7 +501,6 @@ STORY(symbols_from_the_stream)
 	assert_int_equal(f->definition_line, 3);
 }
 
-/* Whatever is cut off or wrong in it, a symbol event does no harm. */
 STORY(damaged_symbol_events)
 {
 	prog();
@@ -617,7 +616,6 @@ STORY(names_without_end)
 	}
 }
 
-/* The ends of a process and of its threads were lost, and /proc has it no more. */
 STORY(ends_that_were_lost)
 {
 	struct task_event gone = {.pid = 20, .tid = 20};

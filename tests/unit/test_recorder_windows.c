@@ -161,7 +161,6 @@ TEST(windows_add_up)
 	}
 }
 
-/* What is due is counted by the rate of each stretch, and nothing of a stretch is lost or counted twice. */
 STORY(due_at_two_rates)
 {
 	const struct profile_cpu_books *books;
@@ -260,7 +259,6 @@ STORY(the_time_of_a_window)
 	assert_int_equal(ev.p->tsc_khz, 2000000);
 }
 
-/* What no process has mapped any more is forgotten in time, and its number is used again. */
 STORY(images_are_forgotten)
 {
 	struct image_table *images = world__images(ev.world);

@@ -10,6 +10,7 @@
 #include "base/gzip.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "unit/tools.h"
 
 /* As docs/FORMATS.md has it. */
 #define FILE_HEADER   64
@@ -19,13 +20,11 @@
 	"\x89"                                                                                     \
 	"CHUNK\r\n"
 
-static char directory[] = "/tmp/sysprof-test-XXXXXX";
-
-static const char *in_directory(const char *name)
+static const char *in_scratch(const char *name)
 {
 	static char path[256];
 
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	scratch_path(name, path, sizeof(path));
 	return path;
 }
 
@@ -189,7 +188,7 @@ static void read_fd(int fd)
 	read_fd_until(fd, 0);
 }
 
-static void read_path(const char *path)
+static void read_recording(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -225,7 +224,7 @@ static bool has_all_samples(uint64_t count)
 
 TEST(recorded_events_are_read_back)
 {
-	const char *path = in_directory("round.sysprof");
+	const char *path = in_scratch("round.sysprof");
 	struct stat st;
 	int fd;
 
@@ -240,7 +239,7 @@ TEST(recorded_events_are_read_back)
 		assert_int_equal(first.type, EVENT_CLOCK_ANCHOR);
 	}
 	assert_int_equal(chunk_at(6), file.size);
-	read_path(path);
+	read_recording(path);
 	assert_int_equal(r.err, 0);
 	assert_true(has_all_samples(50));
 	assert_int_equal(r.anchors, 2); /* those that were appended, not their copies */
@@ -268,7 +267,7 @@ static int take_mapping(void *context, const struct event_header *event)
 /* A mapping's file is a number of this run: "struct mmap_event" of the format ends with the path at 104. */
 TEST(the_number_of_a_file_is_not_recorded)
 {
-	const char *path = in_directory("mapping.sysprof");
+	const char *path = in_scratch("mapping.sysprof");
 	struct mmap_event_space written = {}, read = {};
 	struct recording_writer *w = open_writer(path);
 	struct mmap_event *e = &written.event;
@@ -303,7 +302,7 @@ TEST(the_number_of_a_file_is_not_recorded)
 TEST(long_recordings_are_divided_into_chunks)
 {
 	enum { COUNT = 60000 };
-	const char *path = in_directory("long.sysprof");
+	const char *path = in_scratch("long.sysprof");
 	struct recording_writer *w = open_writer(path);
 
 	assert_int_equal(add_anchor(w, 900), 0);
@@ -314,7 +313,7 @@ TEST(long_recordings_are_divided_into_chunks)
 	assert_int_equal(recording_writer__flush(w), 0); /* nothing to do */
 	uint64_t bytes = recording_writer__bytes(w);
 	recording_writer__free(w);
-	read_path(path);
+	read_recording(path);
 	assert_int_equal(r.err, 0);
 	assert_true(has_all_samples(COUNT));
 	assert_int_equal(r.summary.bytes, bytes);
@@ -325,7 +324,7 @@ TEST(long_recordings_are_divided_into_chunks)
 TEST(the_name_appears_with_the_first_flush)
 {
 	enum { COUNT = 30000 };
-	const char *path = in_directory("old.sysprof");
+	const char *path = in_scratch("old.sysprof");
 	FILE *old = fopen(path, "w");
 	struct recording_writer *w;
 
@@ -338,16 +337,16 @@ TEST(the_name_appears_with_the_first_flush)
 	load(path);
 	assert_string_equal(file.data, "precious");
 	assert_int_equal(recording_writer__flush(w), 0);
-	read_path(path);
+	read_recording(path);
 	assert_true(has_all_samples(COUNT));
 	recording_writer__free(w);
-	read_path(path); /* kept on failure */
+	read_recording(path); /* kept on failure */
 	assert_true(has_all_samples(COUNT));
 
 	/* a writer that was never flushed leaves nothing */
-	w = open_writer(in_directory("never.sysprof"));
+	w = open_writer(in_scratch("never.sysprof"));
 	assert_int_equal(recording_writer__close(w, NULL), 0);
-	assert_int_equal(access(in_directory("never.sysprof"), F_OK), -1);
+	assert_int_equal(access(in_scratch("never.sysprof"), F_OK), -1);
 	recording_writer__free(NULL);
 	assert_int_equal(recording_writer__close(NULL, NULL), 0);
 	struct failure failure = {};
@@ -357,7 +356,7 @@ TEST(the_name_appears_with_the_first_flush)
 
 TEST(a_pipe_can_be_written_but_not_read_back)
 {
-	const char *fifo = in_directory("fifo");
+	const char *fifo = in_scratch("fifo");
 	struct recording_writer *w;
 	char data[65536];
 	ssize_t size;
@@ -386,7 +385,7 @@ TEST(a_pipe_can_be_written_but_not_read_back)
 
 TEST(a_killed_writer_leaves_what_was_flushed)
 {
-	const char *path = in_directory("killed.sysprof");
+	const char *path = in_scratch("killed.sysprof");
 	int status, ready[2];
 	char byte;
 	pid_t pid;
@@ -409,7 +408,7 @@ TEST(a_killed_writer_leaves_what_was_flushed)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	read_path(path);
+	read_recording(path);
 	assert_int_equal(r.err, 0);
 	assert_true(has_all_samples(5000));
 	assert_true(r.summary.cut_short);
@@ -447,7 +446,7 @@ static int write_to_limit(const char *path)
 
 TEST(a_full_disk_leaves_whole_chunks)
 {
-	const char *path = in_directory("full.sysprof");
+	const char *path = in_scratch("full.sysprof");
 	struct recording_writer *w;
 	struct failure failure;
 	int status;
@@ -458,7 +457,7 @@ TEST(a_full_disk_leaves_whole_chunks)
 	waitpid(pid, &status, 0);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	read_path(path);
+	read_recording(path);
 	assert_int_equal(r.err, 0);
 	assert_true(r.summary.bytes < 10000);
 	assert_true(r.samples.count >= 50 && r.samples.count % 50 == 0);
@@ -479,8 +478,8 @@ enum { SMALL_CHUNKS = 4, SMALL_EACH = 3, SMALL_SAMPLES = SMALL_CHUNKS * SMALL_EA
 
 static void load_small_recording(void)
 {
-	write_recording(in_directory("small.sysprof"), SMALL_CHUNKS, SMALL_EACH);
-	load(in_directory("small.sysprof"));
+	write_recording(in_scratch("small.sysprof"), SMALL_CHUNKS, SMALL_EACH);
+	load(in_scratch("small.sysprof"));
 }
 
 TEST(whole_chunks_of_a_truncated_file_are_read)
@@ -505,7 +504,6 @@ TEST(whole_chunks_of_a_truncated_file_are_read)
 	}
 }
 
-/* One damaged byte costs one chunk, and the loss is reported at its place. */
 TEST(a_damaged_byte_in_a_chunk_costs_that_chunk)
 {
 	static const char patterns[] = {0x01, (char)0x80, (char)0xff};
@@ -554,7 +552,6 @@ TEST(a_damaged_byte_in_a_chunk_costs_that_chunk)
 	}
 }
 
-/* Bytes that are gone, or too many, cost the chunk they are in and no other. */
 TEST(missing_or_extra_bytes_cost_one_chunk)
 {
 	char *other;
@@ -659,7 +656,7 @@ TEST(a_planted_chunk_is_not_read)
 	text->header = (struct event_header){.size = whole, .type = EVENT_KALLSYMS, .time = 1};
 	text->text_size = size;
 	memcpy(text->text, file.data + chunk, size);
-	path = in_directory("planted.sysprof");
+	path = in_scratch("planted.sysprof");
 	w = open_writer(path);
 	assert_int_equal(recording_writer__append(w, &text->header), 0);
 	assert_int_equal(recording_writer__flush(w), 0);
@@ -677,7 +674,7 @@ TEST(a_planted_chunk_is_not_read)
 
 TEST(invalid_events_in_a_sound_chunk_are_skipped)
 {
-	const char *path = in_directory("bad.sysprof");
+	const char *path = in_scratch("bad.sysprof");
 	struct recording_writer *w = open_writer(path);
 	struct sample_event bad, old;
 	struct event_header impossible = {.size = 20};
@@ -692,14 +689,13 @@ TEST(invalid_events_in_a_sound_chunk_are_skipped)
 	assert_int_equal(add_sample(w, 2), 0);
 	assert_int_equal(recording_writer__append(w, &impossible), -EBADMSG);
 	assert_int_equal(recording_writer__close(w, NULL), 0);
-	read_path(path);
+	read_recording(path);
 	assert_int_equal(r.err, 0);
 	assert_true(has_all_samples(3));
 	assert_int_equal(r.summary.bad_events, 1);
 	assert_int_equal(r.summary.disordered, 1);
 }
 
-/* Chunk headers that are sound, all of them with wrong payloads, one inside the other. */
 TEST(reading_nested_false_chunks_ends_without_data)
 {
 	enum { HEADERS = 200000 };
@@ -728,7 +724,7 @@ TEST(an_error_of_the_sink_ends_the_reading)
 	int fd;
 
 	load_small_recording();
-	fd = open(in_directory("small.sysprof"), O_RDONLY | O_CLOEXEC);
+	fd = open(in_scratch("small.sysprof"), O_RDONLY | O_CLOEXEC);
 	read_fd_until(fd, -ECANCELED);
 	assert_int_equal(r.err, -ECANCELED);
 	assert_int_equal(r.summary.events, 3);
@@ -736,18 +732,5 @@ TEST(an_error_of_the_sink_ends_the_reading)
 	close(fd);
 }
 
-static int make_directory(void **state)
-{
-	return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-	char command[300];
-
-	snprintf(command, sizeof(command), "rm -r %s", directory);
-	return system(command);
-}
-
 EACH_TEST_WITH(NULL, tear_down);
-ALL_TESTS_WITH(make_directory, remove_directory);
+ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);

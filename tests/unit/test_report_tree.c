@@ -159,7 +159,6 @@ TEST(roots_of_callers_have_self_values_of_the_table)
 	}
 }
 
-/* A file does not call itself, in neither direction. */
 TEST(a_dso_does_not_call_itself)
 {
 	_cleanup_fixture_ struct fixture f;
@@ -217,7 +216,6 @@ TEST(lines_of_trees_fit_the_terminal_and_are_printable)
 	}
 }
 
-/* Forks that are deeper than a terminal is wide: the lines on the left are left out, and counted. */
 TEST(branch_lines_that_do_not_fit_are_counted)
 {
 	const struct report_options options = {

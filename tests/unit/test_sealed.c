@@ -316,7 +316,6 @@ static int answer_late(const struct module_files *files, const uint64_t *address
 	return answer_all(files, addresses, count, sink, context, report);
 }
 
-/* Whichever child is quicker, sinks are called in the order of the jobs. */
 TEST(sinks_are_called_in_the_order_of_the_jobs)
 {
 	const struct sealed_work work = {.resolve = answer_late};
@@ -508,7 +507,6 @@ TEST(an_error_of_a_sink_ends_the_run)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* What all answers together may take is bounded, however many there may be. */
 TEST(the_size_of_all_answers_together_is_limited)
 {
 	static struct {

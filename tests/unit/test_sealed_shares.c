@@ -3,43 +3,22 @@
 #include "unit.h"
 
 #include "base/clocks.h"
-#include "symbolize/sealed.h"
 #include "tenants/quota.h"
+#include "unit/sealed_support.h"
 
-#define SECOND	  1000000000ull
-#define ADDRESSES 3
-#define LONG	  (600 * SECOND) /* of a busy machine */
-#define GREEDY	  4711
-#define OTHER	  4712
+#define SECOND 1000000000ull
+#define LONG   (600 * SECOND) /* of a busy machine */
+#define GREEDY 4711
+#define OTHER  4712
 
-struct test_job {
-	uint64_t addresses[ADDRESSES];
-	size_t reported, named;
-};
-
-static int keep(void *context, size_t index, const struct symbol_result *result)
-{
-	struct test_job *job = context;
-
-	job->reported++;
-	job->named += result->frame_count > 0;
-	return 0;
-}
-
+/* One of this user, with an address that says so. */
 static void make_job(struct sealed_job *job, struct test_job *test, uint32_t user,
 		     struct outside_books *books)
 {
-	*test = (struct test_job){.addresses = {user, user + 1, user + 2}};
-	*job = (struct sealed_job){
-		.files = {.kind = DSO_FILE, .elf_fd = -1, .debug_fd = -1, .alt_fd = -1},
-		.root_fd = -1,
-		.user = user,
-		.books = books,
-		.addresses = test->addresses,
-		.count = ADDRESSES,
-		.sink = keep,
-		.context = test,
-	};
+	make_jobs(job, test, 1);
+	test->addresses[0] = user;
+	job->user = user;
+	job->books = books;
 }
 
 /* Of seconds of CPU. */
@@ -92,7 +71,8 @@ TEST(only_files_of_the_greedy_user_are_left_out)
 		assert_int_equal(jobs[i].report.state,
 				 greedy ? SYMBOL_STATE_LEFT : SYMBOL_STATE_RESOLVED);
 		assert_int_equal(tests[i].reported, ADDRESSES);
-		assert_int_equal(tests[i].named, greedy ? 0 : ADDRESSES);
+		for (size_t n = 0; n < ADDRESSES; n++)
+			assert_int_equal(tests[i].answers[n].frames, !greedy);
 		cpu += greedy ? jobs[i].cpu_time : 0;
 	}
 	assert_true(cpu < 4 * SECOND);
@@ -150,7 +130,6 @@ TEST(parts_left_out_are_counted_unless_they_are_impossible)
 	outside_books__free(books);
 }
 
-/* Seconds are set aside for children that run, so many at a time do not take more than the sum of all but root. */
 TEST(running_children_stay_within_the_limit_of_all_users)
 {
 	static const uint32_t users[] = {GREEDY, OTHER, OTHER + 1, 0};
@@ -197,7 +176,6 @@ static struct sealed_job run_one(struct quota *cpu, uint32_t user, struct outsid
 	return job;
 }
 
-/* A run has what earlier ones have left, of its user alone, and after the period all of it again. */
 TEST(runs_of_a_user_share_its_limit)
 {
 	struct outside_books *books = outside_books__new();

@@ -365,7 +365,6 @@ static int connect_client(const struct server *s)
 	return fd;
 }
 
-/* There is no descriptor for a connection: it waits, and the server does not spin meanwhile. */
 TEST(a_connection_waits_idly_until_a_descriptor_is_free)
 {
 	const struct server_options options = {.header_max = 8192, .idle_seconds = 10};

@@ -399,7 +399,6 @@ TEST(more_series_than_there_may_be)
 	expect(number[4], "p04");
 }
 
-/* 10,000 processes in 2,000 control groups, again and again, and others each time. */
 TEST(thousands)
 {
 	uint64_t began, cost = 0;
@@ -430,7 +429,6 @@ TEST(thousands)
 	assert_true(stats().sets_kept <= 2100);
 }
 
-/* Names that are new in each window: nothing of them stays. */
 TEST(names_that_never_come_again)
 {
 	for (unsigned int round = 0; round < 600; round++) {

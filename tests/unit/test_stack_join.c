@@ -122,7 +122,6 @@ TEST(pieces_of_another_sample_are_not_appended)
 	stack_join__fini(&join);
 }
 
-/* More than there can be is left out, and damaged sizes do no harm. */
 TEST(excess_pieces_are_left_out_and_damaged_sizes_ignored)
 {
 	const size_t own = FIRST + 3 * PAGE;

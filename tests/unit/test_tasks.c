@@ -275,7 +275,6 @@ TEST(an_unchanged_owner_is_read_ever_less_often)
 	assert_int_equal(task->slots.program.owner_until, 201 * SECOND + 1);
 }
 
-/* A storm: what is kept does not grow with the number of processes that ever were. */
 TEST(many_short_lives_take_limited_memory)
 {
 	uint64_t now = SECOND;
@@ -369,7 +368,6 @@ TEST(slots_are_released_once_at_exec_and_exit)
 	assert_non_null(tasks__find(t, 10));
 }
 
-/* The fork record of another process with the pid ends the life before it. */
 TEST(a_fork_with_the_same_pid_ends_the_life_before)
 {
 	struct task_id first;

@@ -310,10 +310,7 @@ static uint64_t random_state = 88172645463325252ull;
 /* Mostly near `around`, sometimes anything. */
 static uint64_t any_number(uint64_t around)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	switch (random_state % 8) {
+	switch (next_random(&random_state) % 8) {
 	case 0:
 		return random_state;
 	case 1:
@@ -346,7 +343,6 @@ static void visit_with_anything(struct visit_event *e)
 		thread_cpu(10, e->stack.tid, any_number(ev.now / 4), EVENT_EXITED);
 }
 
-/* A recording may be made up: whatever its accounts say, no time is given twice, which profile_check() finds. */
 TEST(random_accounts_give_no_time_twice)
 {
 	struct visit_event *e = calloc(1, sizeof(*e) + sizeof(uint64_t));

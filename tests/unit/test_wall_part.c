@@ -129,37 +129,38 @@ static int take_books(void *context, struct event_header *event)
 	return 0;
 }
 
-static struct live_part new_part(bool if_possible)
+static struct live_part part; /* of the running test */
+
+static void new_part(bool if_possible)
 {
 	const struct wall_options options = {
 		.hz = 100, .budget = 1000000, .if_possible = if_possible, .push = take_books};
-	struct live_part part = {};
 	struct failure failure = {};
 
 	if (wall_part__new(&options, NULL, &part, &failure))
 		fail_msg("%s", failure.what);
-	return part;
 }
 
-static void tick_until_refused(const struct live_part *part)
+static void tick_until_refused(void)
 {
 	uint64_t until = monotonic_ns() + PATIENCE;
 
-	while (!part->refused(part->object) && monotonic_ns() < until) {
-		assert_int_equal(part->tick(part->object, monotonic_ns()), 0);
+	while (!part.refused(part.object) && monotonic_ns() < until) {
+		assert_int_equal(part.tick(part.object, monotonic_ns()), 0);
 		usleep(10000);
 	}
-	assert_non_null(part->refused(part->object));
-	assert_int_equal(part->tick(part->object, monotonic_ns()), 0);
+	assert_non_null(part.refused(part.object));
+	assert_int_equal(part.tick(part.object, monotonic_ns()), 0);
 }
 
-static void end(const struct live_part *part)
+static int end(void **state)
 {
-	part->stop(part->object);
-	assert_int_equal(part->finish(part->object, monotonic_ns()), 0);
-	part->free(part->object);
+	part.stop(part.object);
+	assert_int_equal(part.finish(part.object, monotonic_ns()), 0);
+	part.free(part.object);
 	while (waitpid(-1, NULL, 0) > 0) /* those that were left behind are killed */
 		;
+	return 0;
 }
 
 static int begin(void **state)
@@ -169,133 +170,112 @@ static int begin(void **state)
 	return 0;
 }
 
-static void tick_until_made(const struct live_part *part)
+static void tick_until_made(void)
 {
 	uint64_t until = monotonic_ns() + PATIENCE;
 
-	part->started(part->object);
+	part.started(part.object);
 	while (!made && monotonic_ns() < until) {
-		assert_int_equal(part->tick(part->object, monotonic_ns()), 0);
+		assert_int_equal(part.tick(part.object, monotonic_ns()), 0);
 		usleep(10000);
-		part->finish(part->object, monotonic_ns()); /* books */
+		part.finish(part.object, monotonic_ns()); /* books */
 	}
 	assert_true(made > 0);
-	assert_null(part->refused(part->object));
+	assert_null(part.refused(part.object));
 }
 
 TEST(visits_are_made)
 {
-	struct live_part part = new_part(false);
-
-	tick_until_made(&part);
-	end(&part);
+	new_part(false);
+	tick_until_made();
 }
 
 /* It was requested, and the visitor ended before sampling began. */
 TEST(an_early_end)
 {
-	struct live_part part;
-
 	wrong.kill_at_open = true;
-	part = new_part(false);
+	new_part(false);
 	assert_null(part.refused(part.object));
 	part.started(part.object);
 	assert_non_null(part.refused(part.object));
 	assert_non_null(strstr(part.refused(part.object), "does not answer"));
-	tick_until_refused(&part);
-	end(&part);
+	tick_until_refused();
 }
 
 /* The memory of a thread never comes, and the next visitor cannot get its programs. */
 TEST(no_second_visitor)
 {
-	struct live_part part;
-
 	wrong.hang = true;
-	part = new_part(false);
+	new_part(false);
 	part.started(part.object);
 	assert_null(part.refused(part.object));
 	wrong.pass_programs = true;
-	tick_until_refused(&part);
+	tick_until_refused();
 	assert_int_equal(wrong.opened, 2);
 	assert_int_equal(strncmp(part.refused(part.object), "after ", 6), 0);
 	assert_non_null(strstr(part.refused(part.object), "does not answer"));
-	end(&part);
 }
 
 /* ... or there are no programs for it. */
 TEST(no_second_programs)
 {
-	struct live_part part;
-
 	wrong.hang = true;
-	part = new_part(false);
+	new_part(false);
 	part.started(part.object);
 	wrong.open = true;
-	tick_until_refused(&part);
+	tick_until_refused();
 	assert_non_null(strstr(part.refused(part.object), ": no programs today"));
-	end(&part);
 }
 
 /* One after the other hangs: nothing is visited from then on. */
 TEST(too_many_hang)
 {
-	struct live_part part;
-
 	wrong.hang = true;
-	part = new_part(false);
+	new_part(false);
 	part.started(part.object);
-	tick_until_refused(&part);
+	tick_until_refused();
 	assert_int_equal(wrong.opened, 1 + VISIT_BANNED_MAX);
 	assert_non_null(strstr(part.refused(part.object), "too many processes"));
-	end(&part);
 }
 
-/* Something kills the visitor: the recording goes on without visits. */
 TEST(a_visitor_that_ends_is_reported)
 {
-	struct live_part part = new_part(false);
-
-	tick_until_made(&part);
+	new_part(false);
+	tick_until_made();
 	kill_child();
-	tick_until_refused(&part);
+	tick_until_refused();
 	assert_int_equal(wrong.opened, 1);
 	assert_non_null(strstr(part.refused(part.object), "has ended"));
-	end(&part);
 }
 
 /* Visits that were not requested are no error, whatever fails. */
 TEST(no_visitor)
 {
 	struct rlimit before, few;
-	struct live_part part;
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	part = new_part(true);
+	new_part(true);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	part.started(part.object);
-	tick_until_refused(&part);
+	tick_until_refused();
 	assert_non_null(strstr(part.refused(part.object), "cannot start the process"));
 	assert_int_equal(wrong.opened, 0);
-	end(&part);
 }
 
 TEST(no_programs)
 {
 	const struct wall_options options = {.hz = 100, .budget = 1000000, .push = take_books};
 	struct failure failure = {};
-	struct live_part part;
 
 	wrong.open = true;
-	part = new_part(true);
+	new_part(true);
 	part.started(part.object);
-	tick_until_refused(&part);
+	tick_until_refused();
 	assert_string_equal(part.refused(part.object), "no programs today");
-	end(&part);
 	assert_int_equal(wall_part__new(&options, NULL, &part, &failure), -EPERM);
 	assert_string_equal(failure.what, "no programs today");
 }
 
-EACH_TEST_WITH(begin, NULL);
+EACH_TEST_WITH(begin, end);

@@ -268,7 +268,6 @@ TEST(without_splitting_there_is_one_window)
 	windows__free(s.windows);
 }
 
-/* A window is not named before the events about its end can have come. */
 TEST(a_window_is_finished_only_after_a_delay)
 {
 	struct scene s;
@@ -288,7 +287,6 @@ TEST(a_window_is_finished_only_after_a_delay)
 	windows__free(s.windows);
 }
 
-/* Whoever leaves early leaves nothing behind. */
 TEST(windows_may_be_freed_before_they_are_finished)
 {
 	for (int i = 0; i < 50; i++) {
@@ -301,7 +299,6 @@ TEST(windows_may_be_freed_before_they_are_finished)
 	}
 }
 
-/* The stream may end in the middle, and be damaged anywhere. */
 TEST(a_stream_with_damaged_events_is_cut_short)
 {
 	struct event_header bad = {.size = 8, .type = EVENT_SAMPLE};

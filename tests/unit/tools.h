@@ -123,12 +123,4 @@ static inline void replace_path(const char *path, const void *data, size_t size)
 	close(fd);
 }
 
-static inline uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
 #endif

@@ -33,6 +33,14 @@
 #define fail_msg(...)                                                                              \
 	(print_error("ERROR: " __VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 
+static inline uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
 #define AT_START(name) __attribute__((constructor)) static void name(void)
 
 /* A test with a set-up and a tear-down of its own, which may be NULL. */
