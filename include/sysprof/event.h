@@ -312,8 +312,8 @@ struct outside_event {
 };
 
 /*
- * A piece of /proc/kallsyms: whole lines, text symbols only, in file order. A symbol that was added
- * may have a line "END a KALLSYMS_END [MODULE]": its code ends there and voids earlier symbols.
+ * A piece of /proc/kallsyms: whole lines, text symbols only, in file order. Code that was added or
+ * removed has a line, and a second one "END a KALLSYMS_END [MODULE]": stream/kernel_code.h.
  */
 #define KALLSYMS_END "end"
 struct kallsyms_event {

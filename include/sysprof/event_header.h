@@ -88,12 +88,13 @@ enum event_type {
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */
 #define EVENT_RECORDER	0x0080 /* EVENT_MEMORY: the process is the recorder */
 /*
- * EVENT_KALLSYMS. ADDED: symbols that the kernel has added; earlier ones stay valid. MODULES: all
- * symbols but the kernel image's, read again; they replace earlier ones when LAST arrives.
+ * EVENT_KALLSYMS. ADDED: code that the kernel has added, from the event's time on; with REMOVED it
+ * has gone. MODULES: all symbols but the kernel image's, read again, complete when LAST arrives.
  */
 #define EVENT_KALLSYMS_ADDED   0x0200
 #define EVENT_KALLSYMS_MODULES 0x0400
 #define EVENT_KALLSYMS_LAST    0x0800
+#define EVENT_KALLSYMS_REMOVED 0x1000
 
 #define EVENT_ALIGN	       8u
 #define EVENT_SIZE_MAX	       (64u * 1024)

@@ -139,9 +139,9 @@ struct function_id profile_builder__function(struct profile_builder *b,
 					     const struct profile_function *function);
 /* Make full names the names of functions. Later only profile_builder__finish() adds functions. */
 void profile_builder__show_full_names(struct profile_builder *b);
-/* The same address at a time when it had other code; `location` itself is version 0. */
-struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
-					    uint32_t version);
+/* The place of `first` at a time when it had other code; as a location itself that is version 0. */
+struct location_id profile_builder__version(struct profile_builder *b,
+					    const struct profile_location *first, uint32_t version);
 /* Facts about the JIT code at a location. */
 void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
 			   bool ambiguous);

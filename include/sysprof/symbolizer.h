@@ -41,20 +41,36 @@ void symbolizer__start_helpers(struct symbolizer *s, bool remember);
 
 /* /proc/kallsyms in pieces of whole lines, before the first kernel address is resolved. */
 int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size);
-/* A later piece of /proc/kallsyms, of whole lines. */
+/* A later piece of /proc/kallsyms, of whole lines, in the order of time. */
 struct kallsyms_piece {
-	/* symbols to replace the last reading of all but the kernel image's; else symbols to add */
+	uint64_t time; /* CLOCK_MONOTONIC ns; of a reading: when it began */
+	/* a reading of all symbols but the kernel image's; else code that came or has gone */
 	bool is_reading;
+	bool has_gone;
 	bool begins, ends; /* first, last piece of a reading, which takes effect at its end */
 	const char *text;
 	size_t size;
 };
 int symbolizer__change_kallsyms(struct symbolizer *s, const struct kallsyms_piece *piece);
 /*
- * Read the kernel's modules again? Yes if kernel addresses had no name since the last call, or if
- * more symbols were added than a new reading costs.
+ * Kernel code of before `time` is not looked up any more. Read the kernel's modules again? Yes if
+ * kernel addresses had no name since the last call.
  */
-bool symbolizer__wants_modules(struct symbolizer *s);
+bool symbolizer__end_window(struct symbolizer *s, uint64_t time);
+
+/* When there are samples of kernel code, CLOCK_MONOTONIC ns. */
+struct kernel_times {
+	uint64_t from, until;
+};
+
+/*
+ * Report the function at a kernel address to the sink, as number `index`: the one that was there
+ * at `from`. Readings of kallsyms that disagree about the time up to `until` give no name. What the
+ * sink returned.
+ */
+int symbolizer__kernel_function(struct symbolizer *s, size_t index, uint64_t address,
+				const struct kernel_times *times, symbol_sink_fn sink,
+				void *context);
 
 struct symbolizer_job {
 	struct symbolizer_dso dso;
@@ -62,6 +78,7 @@ struct symbolizer_job {
 	const uint64_t *addresses;
 	const uint32_t *samples; /* number of samples that each is in; NULL: all of them */
 	size_t count;
+	struct kernel_times times; /* DSO_KERNEL */
 	symbol_sink_fn sink;
 	/* Called after the last address, with the fields below set. Nonzero stops. */
 	int (*done)(void *context, const struct symbolizer_job *job);

@@ -31,6 +31,7 @@ SAMPLE, THREAD_CPU, VISIT, MMAP, COMM, FORK, EXIT, LOST = 1, 2, 6, 8, 9, 10, 11,
 PROCESS, THREAD, MAPS_READ, MEMORY, CGROUP = 16, 17, 18, 19, 20
 ANCHOR, BOOKS, META, KALLSYMS, END, OUTSIDE, VISIT_BOOKS = 24, 25, 26, 27, 28, 30, 31
 SYMBOL, SYMBOL_DSO, SYMBOLS_END, JIT_FILE, JIT_BYTES = 32, 33, 34, 40, 41
+ADDED, REMOVED = 0x200, 0x1000  # of kallsyms
 FROM_PROC, EXEC, HAS_BUILD_ID, EXITED, FINAL, NEW_EPOCH, RECORDER, LEFT = 1, 2, 4, 8, 0x10, 0x20, 0x80, 0x100
 FRAME_IP, FRAME_POINTER, FRAME_TABLE = 1, 2, 3
 UNKNOWN = (1 << 64) - 1
@@ -134,6 +135,10 @@ class Story:
         lines = b"".join(b"ffffffff81%06x T %s\n" % (i * 0x1000, name) for i, name in
                          enumerate((b"_stext", b"do_work", b"entry_SYSCALL_64", b"asm_sysvec_apic_timer_interrupt", b"_etext")))
         self.put(KALLSYMS, struct.pack("<II", len(lines), 0) + lines)
+
+    def kernel_code(self, start, end, name, flags=ADDED):
+        lines = b"%x t %s\t[bpf]\n%x a end\t[bpf]\n" % (start, name, end)
+        self.put(KALLSYMS, struct.pack("<II", len(lines), 1) + lines, flags)
 
     def process(self, pid, name, ppid=1, started=-1000, target=1):
         self.put(PROCESS, struct.pack("<IIQII", pid, ppid, START + started * MS, target, 0) + text(name), FROM_PROC)
@@ -345,6 +350,36 @@ def story_epoch_change():
     s.end(symbols=[(1, [(0x1010, ("work", 0x1000, 0x40, "/src/work.c", 7)), (0x10ff, ("main", 0x1080, 0x100, "/src/main.c", 20))]),
                    (2, [(0xffffffff81001010, ("do_work", 0xffffffff81001000, 0x1000)),
                         (0xffffffff8100201f, ("entry_SYSCALL_64", 0xffffffff81002000, 0x1000))])])
+    return s.data()
+
+
+def story_kernel_code():
+    """
+    BPF programs at one address, one after the other: each has its own samples, before the first and after the last one nobody
+    has any. A larger one covers the place of two; it calls the kernel, so it is not the innermost frame.
+    """
+    place, run, helper = 0xffffffffc0001000, 0xffffffff81001010, 0xffffffff81001020
+    s = begun("loader")
+
+    def samples(*kernel):
+        for _ in range(3):
+            s.now += 1
+            s.sample(100, MAIN, kernel=(*kernel, run))
+
+    samples(place + 0x10)
+    s.kernel_code(place, place + 0x100, b"bpf_prog_0000000000000001_one")
+    s.kernel_code(place + 0x100, place + 0x200, b"bpf_prog_0000000000000002_two")
+    samples(place + 0x10)
+    samples(place + 0x110)
+    s.kernel_code(place, place + 0x100, b"bpf_prog_0000000000000001_one", ADDED | REMOVED)
+    samples(place + 0x10)
+    s.kernel_code(place, place + 0x200, b"bpf_prog_0000000000000003_large")
+    samples(place + 0x10)
+    samples(helper, place + 0x110)
+    s.kernel_code(place, place + 0x200, b"bpf_prog_0000000000000003_large", ADDED | REMOVED)
+    samples(helper, place + 0x110)
+    s.end(symbols=[(1, [(0x1100, ("main", 0x1000, 0x200, "loader.c", 10))]),
+                   (2, [(address, ("do_work", 0xffffffff81001000, 0x1000)) for address in (run - 1, helper)])])
     return s.data()
 
 

@@ -333,10 +333,10 @@ TEST(inconsistent_mmap_records_are_refused)
 	assert_int_equal(strlen(caught.event.mmap.path), EVENT_PATH_MAX - 1);
 }
 
-/* Code that the kernel has made: a line as of /proc/kallsyms, and its end. That code goes is no event. */
+/* Code that the kernel has made or removed: a line as of /proc/kallsyms, and its end. */
 TEST(ksymbol_records_become_lines_of_kallsyms)
 {
-	static const char name[32] = "bpf_prog_0123456789abcdef_f", end[8] = "ool";
+	static const char name[32] = "bpf_prog_0123456789abcdef_f", end[8] = "ool", hidden[8] = "";
 	const uint32_t bpf = PERF_RECORD_KSYMBOL_TYPE_BPF;
 	const uint32_t gone = bpf | PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER << 16;
 
@@ -366,7 +366,15 @@ TEST(ksymbol_records_become_lines_of_kallsyms)
 			    "ffffffffc0001040 a end\t[bpf]\n");
 
 	assert_int_equal(decode_ksymbol(gone, name, sizeof(name), 57), 0);
-	assert_int_equal(caught.count, 0);
+	assert_int_equal(caught.event.header.flags, EVENT_KALLSYMS_ADDED | EVENT_KALLSYMS_REMOVED);
+	assert_int_equal(caught.event.header.time, 57);
+	assert_string_equal(caught.event.kallsyms.text,
+			    "ffffffffc0001000 t bpf_prog_0123456789abcdef_f\t[bpf]\n"
+			    "ffffffffc0001040 a end\t[bpf]\n");
+	assert_int_equal(decode_ksymbol(bpf, hidden, sizeof(hidden), 60), 0);
+	caught.event.kallsyms.text[caught.event.kallsyms.text_size] = '\0';
+	assert_string_equal(caught.event.kallsyms.text,
+			    "ffffffffc0001000 a -\t[bpf]\nffffffffc0001040 a end\t[bpf]\n");
 
 	assert_int_equal(decode_ksymbol(bpf, "unending", 8, 58), -EBADMSG);
 }

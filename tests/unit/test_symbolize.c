@@ -345,69 +345,23 @@ TEST(kernel_names_come_from_kallsyms_unless_it_hides_addresses)
 	symbolizer__free(s);
 }
 
-enum { ADDED = 1, BEGINS = 2, ENDS = 4 };
-
-static void report_kallsyms(struct symbolizer *s, int flags, const char *text)
+/* The history of names is in test_kernel_history.c. */
+TEST(unnamed_kernel_addresses_request_a_reading_and_reports_show_no_hidden_ones)
 {
-	const struct kallsyms_piece piece = {.is_reading = !(flags & ADDED),
-					     .begins = flags & BEGINS,
-					     .ends = flags & ENDS,
-					     .text = text,
-					     .size = strlen(text)};
+	static const char text[] = "ffffffff81000000 T first\n";
+	static const uint64_t address = 0xffffffffc0100010;
+	struct kallsyms_piece piece = {.text = "ffffffffc0100000 t program\t[bpf]\n", .size = 34};
+	struct symbolizer *s = symbolizer__new();
+	struct answer answer;
 
 	assert_int_equal(symbolizer__change_kallsyms(s, &piece), 0);
-}
-
-#define MODULE	0xffffffffc0000000ull
-#define PROGRAM 0xffffffffc0100000ull
-
-/* "" : it has none. */
-static void assert_kernel_names(struct symbolizer *s, const char *image, const char *module,
-				const char *program)
-{
-	static const uint64_t addresses[] = {0xffffffff81000010, MODULE + 0x10, PROGRAM + 0x10};
-	struct answer answers[3];
-
-	assert_int_equal(resolve(s, DSO_KERNEL, -1, addresses, 3, answers), SYMBOL_STATE_RESOLVED);
-	assert_string_equal(answers[0].name, image);
-	assert_string_equal(answers[1].name, module);
-	assert_string_equal(answers[2].name, program);
-}
-
-TEST(the_newest_kernel_names_replace_the_old_ones)
-{
-	static const char text[] = "ffffffff81000000 T _stext\n"
-				   "ffffffff81000000 T first\n"
-				   "ffffffff81000200 T _etext\n"
-				   "ffffffffc0000000 t old\t[gone]\n";
-	struct symbolizer *s = symbolizer__new();
-
-	/* what a program is called shows no address as long as the kernel shows none */
-	report_kallsyms(s, ADDED, "ffffffffc0100000 t early\t[bpf]\n");
 	assert_int_equal(symbolizer__add_kallsyms(s, text, strlen(text)), 0);
-	assert_kernel_names(s, "first", "old [gone]", "");
-	assert_true(symbolizer__wants_modules(s));
-	assert_false(symbolizer__wants_modules(s));
-	report_kallsyms(s, ADDED, "ffffffffc0100000 t zz_one\t[bpf]\n");
-	assert_kernel_names(s, "first", "old [gone]", "zz_one [bpf]");
-	assert_false(symbolizer__wants_modules(s));
-	/* another one at the same address, be its name longer and later in the alphabet, or not */
-	report_kallsyms(s, ADDED, "ffffffffc0100000 t zzz_another\t[bpf]\n");
-	assert_kernel_names(s, "first", "old [gone]", "zzz_another [bpf]");
-	report_kallsyms(s, ADDED, "ffffffffc0100000 t b\t[bpf]\n");
-	assert_kernel_names(s, "first", "old [gone]", "b [bpf]");
-	/* a reading that is not complete changes nothing, but what is added meanwhile is in it */
-	report_kallsyms(s, BEGINS, "ffffffffc0000000 t new\t[came]\n");
-	report_kallsyms(s, ADDED, "ffffffffc0100000 t c\t[bpf]\n");
-	assert_kernel_names(s, "first", "old [gone]", "c [bpf]");
-	report_kallsyms(s, ENDS, "ffffffffc0200000 t other\t[came]\n");
-	assert_kernel_names(s, "first", "new [came]", "c [bpf]");
-	/* one that has nothing */
-	report_kallsyms(s, BEGINS | ENDS, "");
-	assert_kernel_names(s, "first", "", "");
-	assert_true(symbolizer__wants_modules(s));
-	for (int i = 0; i < 2000; i++)
-		report_kallsyms(s, ADDED, "ffffffffc0100000 t d\t[bpf]\n");
-	assert_true(symbolizer__wants_modules(s));
+	assert_int_equal(resolve(s, DSO_KERNEL, -1, &address, 1, &answer), SYMBOL_STATE_RESOLVED);
+	assert_string_equal(answer.name, "");
+	assert_true(symbolizer__end_window(s, 0));
+	assert_int_equal(symbolizer__change_kallsyms(s, &piece), 0);
+	assert_int_equal(resolve(s, DSO_KERNEL, -1, &address, 1, &answer), SYMBOL_STATE_RESOLVED);
+	assert_string_equal(answer.name, "program [bpf]");
+	assert_false(symbolizer__end_window(s, 0));
 	symbolizer__free(s);
 }

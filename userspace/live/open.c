@@ -388,14 +388,19 @@ static int push_first_events(struct live *live)
 	err = event_queue__push(live->queue, &anchors[0].header);
 	if (!err)
 		err = event_queue__push(live->queue, &anchors[1].header);
-	if (!err)
-		err = push_meta(live);
+	return err ? err : push_meta(live);
+}
+
+/* The side-band is enabled, so code that comes or goes during the reading is reported. */
+static int push_kernel_symbols(struct live *live)
+{
+	int err;
+
 	/* first: a module that is loaded meanwhile is a change then */
 	kernel_modules__init(&live->modules, monotonic_ns());
-	if (!err)
-		err = kernel_snapshot__kallsyms(monotonic_ns(), push_symbols, live);
+	err = kernel_snapshot__kallsyms(monotonic_ns(), push_symbols, live);
 	/* without kallsyms the kernel has no symbols; the profile reports that, it is no error */
-	return err == -ENOMEM || !err ? err : 0;
+	return err == -ENOMEM ? err : 0;
 }
 
 static int settle_at_start(struct live *live)
@@ -416,11 +421,13 @@ int live__begin(struct live *live, struct failure *failure)
 	int err = push_first_events(live);
 
 	if (err)
-		return fail(failure, err, "cannot read the clocks and the kernel's symbols: %s",
-			    strerror(-err));
+		return fail(failure, err, "cannot read the clocks: %s", strerror(-err));
 	err = bpf_session__enable_sideband(live->session, failure);
 	if (err)
 		return err;
+	err = push_kernel_symbols(live);
+	if (err)
+		return fail(failure, err, "cannot read the kernel's symbols: %s", strerror(-err));
 	thread_targets__begin(&live->target.threads, target_thread_runs);
 	if (live->target.inherit && live->target.mode == TARGET_PROCESSES) {
 		err = live_targets__add_descendants(live, failure);

@@ -257,10 +257,9 @@ struct location_id profile_builder__location(struct profile_builder *b, struct d
 		number_of(b, &b->locations, location_table__need(&b->locations, &l, NULL))};
 }
 
-struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
-					    uint32_t version)
+struct location_id profile_builder__version(struct profile_builder *b,
+					    const struct profile_location *first, uint32_t version)
 {
-	const struct profile_location *first = &b->locations.data[location.v];
 	struct profile_location l = {
 		.dso = first->dso,
 		.category = first->category,
@@ -271,7 +270,7 @@ struct location_id profile_builder__version(struct profile_builder *b, struct lo
 		.fallback = first->fallback,
 	};
 
-	if (b->error || !location.v)
+	if (b->error)
 		return (struct location_id){0};
 	return (struct location_id){
 		number_of(b, &b->locations, location_table__need(&b->locations, &l, NULL))};

@@ -528,9 +528,9 @@ static int report_kernel_until(struct part *part, size_t end)
 	int err = 0;
 
 	for (; part->reported < end && !err; part->reported++)
-		err = symbolize_kernel_address(part->batch->symbolizer, part->reported,
-					       job->addresses[part->reported], job->sink,
-					       job->context);
+		err = symbolizer__kernel_function(part->batch->symbolizer, part->reported,
+						  job->addresses[part->reported], &job->times,
+						  job->sink, job->context);
 	return err;
 }
 

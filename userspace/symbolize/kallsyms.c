@@ -11,11 +11,10 @@
  *   1. a function's; next the padding before it (__pfx_, __cfi_). The linker's marks
  *      (__sched_text_start, _stext, …) and data only end what is before them and name nothing;
  *   2. a global one (T, W) before a local one (t, w), and T before W;
- *   3. the shortest, then the first in byte order. Of BPF programs the last one reported: it was
- *      loaded where the other one had been.
+ *   3. the shortest, then the first in byte order.
  *
- * Code that the kernel adds later is reported with its end, a line KALLSYMS_END behind its own.
- * Earlier symbols in between are void: a large program may be where several small ones were.
+ * The text is of one time. What is reported of code that comes and goes is in kernel_history.c,
+ * which makes the symbols here void where it knows more.
  *
  * Every symbol outside the image has a tag: its module, "bpf" for programs and trampolines,
  * "__builtin__ftrace" and "__builtin__kprobes" for their generated code. /proc/modules says no
@@ -71,12 +70,6 @@ struct text_range {
 	uint64_t start, end; /* 0 unknown */
 };
 
-/* Code that was added later: older symbols inside are those of code that is gone. */
-struct added_code {
-	uint64_t start, end;
-	uint32_t name; /* of its own symbol: older ones have lower offsets */
-};
-
 enum { TEXT_KERNEL, TEXT_INIT, TEXT_COUNT };
 
 struct kallsyms {
@@ -84,10 +77,8 @@ struct kallsyms {
 	VEC(char) names;
 	size_t last_name;	/* offset */
 	struct strtab *modules; /* "[ext4]", … */
-	uint16_t bpf;		/* number of "[bpf]"; 0: there is none */
 	struct text_range text[TEXT_COUNT];
-	size_t sorted;		      /* number of symbols that are, one per address */
-	VEC(struct added_code) added; /* since then */
+	size_t sorted; /* number of symbols that are, one per address */
 	uint64_t lines, malformed, nonzero;
 	bool left; /* there are more than the limits allow */
 };
@@ -120,7 +111,6 @@ void kallsyms__free(struct kallsyms *k)
 		return;
 	vec_free(&k->symbols);
 	vec_free(&k->names);
-	vec_free(&k->added);
 	strtab__free(k->modules);
 	free(k);
 }
@@ -243,7 +233,6 @@ static int module_number(struct kallsyms *k, const struct line *line)
 	const char *name = line->module;
 	size_t length = line->module_length, builtin = sizeof(BUILTIN) - 1;
 	char tag[MODULE_NAME_MAX + 3];
-	int64_t number;
 
 	if (!name)
 		return 0;
@@ -254,26 +243,7 @@ static int module_number(struct kallsyms *k, const struct line *line)
 	tag[0] = '[';
 	memcpy(tag + 1, name, length);
 	memcpy(tag + 1 + length, "]", 2);
-	number = strtab__intern(k->modules, tag);
-	if (number > 0 && !strcmp(tag, "[bpf]"))
-		k->bpf = (uint16_t)number;
-	return (int)number;
-}
-
-/* The line ends the code of the one before it. */
-static int note_end(struct kallsyms *k, const struct line *line)
-{
-	const struct kernel_symbol *last;
-	struct added_code code;
-
-	if (!line->module || !name_is(line, KALLSYMS_END) || !k->symbols.count)
-		return 0;
-	last = &k->symbols.data[k->symbols.count - 1];
-	if (last->worth == WORTH_NOTHING || !last->module || line->address <= last->address)
-		return 0;
-	code = (struct added_code){
-		.start = last->address, .end = line->address, .name = last->name};
-	return vec_push(&k->added, code);
+	return (int)strtab__intern(k->modules, tag);
 }
 
 /* Is the line's name the end of the last one, that of its padding? */
@@ -309,10 +279,10 @@ static int add_symbol(struct kallsyms *k, const struct line *line)
 	if (err < 0)
 		return err;
 	symbol.module = (uint16_t)err;
-	if (symbol.worth == WORTH_NOTHING)
-		err = note_end(k, line);
-	else
+	if (symbol.worth != WORTH_NOTHING)
 		err = add_name(k, line, &symbol.name);
+	else
+		err = 0;
 	return err ?: vec_push(&k->symbols, symbol);
 }
 
@@ -362,9 +332,6 @@ static int compare_symbols(const void *a, const void *b, void *table)
 		return ASCENDING(address);
 	if (x->worth == WORTH_NOTHING || y->worth == WORTH_NOTHING)
 		return ASCENDING(worth) ?: DESCENDING(name);
-	/* a program that was loaded where another one had been */
-	if (k->bpf && x->module == k->bpf && y->module == k->bpf)
-		return DESCENDING(name);
 	if (x->worth != y->worth)
 		return ASCENDING(worth);
 	return order_of(strlen(x_name), strlen(y_name)) ?: strcmp(x_name, y_name);
@@ -436,25 +403,7 @@ static size_t count_up_to(const struct kallsyms *k, uint64_t address)
 	return partition_point(k->symbols.data, k->symbols.count, s, s->address <= address);
 }
 
-/* Removes the symbols of older code that this code has replaced. */
-static void remove_covered(struct kallsyms *k, const struct added_code *code)
-{
-	size_t first = count_up_to(k, code->start), kept = first, i;
-
-	for (i = first; i < k->symbols.count && k->symbols.data[i].address < code->end; i++) {
-		const struct kernel_symbol *symbol = &k->symbols.data[i];
-
-		if (!symbol->module || symbol->name > code->name)
-			k->symbols.data[kept++] = *symbol;
-	}
-	if (kept == i)
-		return;
-	memmove(&k->symbols.data[kept], &k->symbols.data[i],
-		(k->symbols.count - i) * sizeof(*k->symbols.data));
-	k->symbols.count -= i - kept;
-}
-
-/* Sort by address and keep the best name of each. A kernel has 100,000; a BPF program adds one. */
+/* Sort by address and keep the best name of each. A kernel has 100,000. */
 static void kallsyms__sort(struct kallsyms *k)
 {
 	size_t first, kept;
@@ -468,9 +417,6 @@ static void kallsyms__sort(struct kallsyms *k)
 		k->symbols.data[kept++] = k->symbols.data[i];
 	}
 	k->symbols.count = kept;
-	for (size_t i = 0; i < k->added.count; i++)
-		remove_covered(k, &k->added.data[i]);
-	k->added.count = 0;
 	k->sorted = k->symbols.count;
 }
 
@@ -500,10 +446,30 @@ static uint64_t extent_limit(const struct kallsyms *k, const struct kernel_symbo
 	return MODULE_TAIL_MAX;
 }
 
+/* Is it the last one of its module? Then the next symbol is not its end. */
+static bool is_last(const struct kallsyms *k, size_t i)
+{
+	return i + 1 == k->symbols.count ||
+	       k->symbols.data[i + 1].module != k->symbols.data[i].module;
+}
+
+static struct kernel_function describe(const struct kallsyms *k, size_t i)
+{
+	const struct kernel_symbol *symbol = &k->symbols.data[i];
+	struct kernel_function function = {
+		.name = k->names.data + symbol->name,
+		.address = symbol->address,
+		.module = symbol->module ? strtab__get(k->modules, symbol->module) : NULL,
+	};
+
+	if (!is_last(k, i) && symbol[1].address - symbol->address <= FUNCTION_EXTENT_MAX)
+		function.size = symbol[1].address - symbol->address;
+	return function;
+}
+
 int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function *function)
 {
 	const struct kernel_symbol *symbol;
-	bool is_last; /* of its module: the next symbol is not its end */
 	size_t count;
 
 	kallsyms__sort(k);
@@ -511,20 +477,48 @@ int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function 
 	if (!count)
 		return -ENOENT;
 	symbol = &k->symbols.data[count - 1];
-	is_last = count == k->symbols.count || symbol[1].module != symbol->module;
 	if (symbol->worth == WORTH_NOTHING ||
-	    address - symbol->address >= extent_limit(k, symbol, is_last))
+	    address - symbol->address >= extent_limit(k, symbol, is_last(k, count - 1)))
 		return -ENOENT;
 	if (!symbol->module && !in_kernel_text(k, address))
 		return -ENOENT;
-	*function = (struct kernel_function){
-		.name = k->names.data + symbol->name,
-		.address = symbol->address,
-		.module = symbol->module ? strtab__get(k->modules, symbol->module) : NULL,
-	};
-	if (!is_last && symbol[1].address - symbol->address <= FUNCTION_EXTENT_MAX)
-		function->size = symbol[1].address - symbol->address;
+	*function = describe(k, count - 1);
 	return 0;
+}
+
+/* End the function in which the address is: what follows it has no name. */
+static int cut_at(struct kallsyms *k, uint64_t address)
+{
+	size_t count = count_up_to(k, address);
+	const struct kernel_symbol *before = count ? &k->symbols.data[count - 1] : NULL;
+
+	if (!before || before->address == address || before->worth == WORTH_NOTHING ||
+	    !before->module || k->symbols.count >= SYMBOLS_MAX)
+		return 0;
+	return vec_push(&k->symbols, ((struct kernel_symbol){.address = address,
+							     .name = (uint32_t)k->names.count,
+							     .module = before->module,
+							     .worth = WORTH_NOTHING}));
+}
+
+int kallsyms__void(struct kallsyms *k, uint64_t start, uint64_t end, kernel_function_fn gone,
+		   void *context)
+{
+	size_t first;
+	int err = 0;
+
+	kallsyms__sort(k);
+	first = partition_point(k->symbols.data, k->symbols.count, s, s->address < start);
+	for (size_t i = first; i < k->symbols.count && k->symbols.data[i].address < end; i++) {
+		struct kernel_symbol *symbol = &k->symbols.data[i];
+		const struct kernel_function function = describe(k, i);
+
+		if (!symbol->module || symbol->worth == WORTH_NOTHING)
+			continue;
+		err = err ?: gone(context, &function);
+		symbol->worth = WORTH_NOTHING;
+	}
+	return err ?: cut_at(k, start);
 }
 
 int kallsyms__text_start(const struct kallsyms *k, uint64_t *address)

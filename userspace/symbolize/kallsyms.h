@@ -29,6 +29,17 @@ int kallsyms__add(struct kallsyms *k, const char *text, size_t size);
 /* The function at the address: 0, or -ENOENT. */
 int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function *function);
 
+/* 0; negative errno ends the calls. */
+typedef int (*kernel_function_fn)(void *context, const struct kernel_function *function);
+
+/*
+ * Other code is or was in the range: functions outside of the image that begin there are passed to
+ * `gone` and no longer found, and one that reaches into it ends there. 0, -ENOMEM, what `gone`
+ * returned.
+ */
+int kallsyms__void(struct kallsyms *k, uint64_t start, uint64_t end, kernel_function_fn gone,
+		   void *context);
+
 /* Where the kernel's text begins (_stext): what vmlinux calls by the same name lies as many bytes
  * away from it as everything else does. 0, or -ENOENT. */
 int kallsyms__text_start(const struct kallsyms *k, uint64_t *address);

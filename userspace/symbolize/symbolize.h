@@ -9,14 +9,21 @@
 
 #include <sysprof/symbolizer.h>
 
+#include "base/vec.h"
+#include "symbolize/kernel_history.h"
 #include "tenants/quota.h"
 
+/* All symbols but the image's. */
+struct kernel_reading {
+	struct kallsyms *symbols;
+	uint64_t time; /* when it began */
+};
+
 struct symbolizer {
-	struct kallsyms *kallsyms; /* the first reading */
-	/* a later one of all but the image, which replaces what that has; or NULL */
-	struct kallsyms *modules;
-	struct kallsyms *incoming; /* the next of these, not complete; or NULL */
-	unsigned int added;	   /* since the last reading */
+	struct kallsyms *kallsyms;	      /* the first reading, of everything */
+	VEC(struct kernel_reading) readings;  /* later ones */
+	struct kernel_reading incoming;	      /* the next of these, not complete; or NULL */
+	struct kernel_history kernel_history; /* what was reported of code that comes and goes */
 	bool unknown;
 	struct symbol_cache *cache; /* NULL: not wanted yet */
 	unsigned int cache_uses;
@@ -31,9 +38,6 @@ struct symbolizer {
  */
 struct symbol_cache *symbolize_cache(struct symbolizer *s);
 
-/* Report to the sink what kallsyms has about one address. What the sink returned. */
-int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t address,
-			     symbol_sink_fn sink, void *context);
 enum symbol_state symbolize_kernel_state(const struct symbolizer *s);
 /* Are there more symbols than are kept? */
 bool symbolize_kernel_left(const struct symbolizer *s);

@@ -66,7 +66,9 @@ struct finisher {
 static int take_kallsyms(struct finisher *f, const struct kallsyms_event *e)
 {
 	const struct kallsyms_piece piece = {
+		.time = e->header.time,
 		.is_reading = e->header.flags & EVENT_KALLSYMS_MODULES,
+		.has_gone = e->header.flags & EVENT_KALLSYMS_REMOVED,
 		.begins = !e->piece,
 		.ends = e->header.flags & EVENT_KALLSYMS_LAST,
 		.text = e->text,
@@ -117,6 +119,7 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 {
 	char why[256] = "";
 	int err = f->err
+			?: name_kernel_versions(window, f->symbolizer)
 			?: name_jit_code(window->builder, f->jit, window->jit_processes.data,
 					 window->jit_processes.count)
 			?: wall_states__settle(window->builder);
@@ -141,7 +144,7 @@ static void finish_window(struct finisher *f, struct window *window)
 {
 	struct finished_window finished = {.number = window->number};
 	struct symbolizer_options symbols = f->options.symbols;
-	uint64_t begin = monotonic_ns();
+	uint64_t begin = monotonic_ns(), forget;
 
 	symbols.symbols_only |= f->symbols_only;
 	symbols.put_off_new = f->put_off_new;
@@ -163,11 +166,12 @@ static void finish_window(struct finisher *f, struct window *window)
 		f->options.finished(f->options.context, &finished);
 	jit_sources__keep(f->jit, window->jit_files.data, window->jit_files.count,
 			  window->last_jit_file);
-	if (symbolizer__wants_modules(f->symbolizer))
-		f->wants_modules = true;
 	/* samples of the next window may be a little older than this one's end */
-	if (window->last_time > LATE_SAMPLES)
-		note_error(f, jit_sources__forget(f->jit, window->last_time - LATE_SAMPLES));
+	forget = window->last_time - min_u64(window->last_time, LATE_SAMPLES);
+	if (symbolizer__end_window(f->symbolizer, forget))
+		f->wants_modules = true;
+	if (forget)
+		note_error(f, jit_sources__forget(f->jit, forget));
 	window__free(window);
 	if (f->runs)
 		give_back();

@@ -36,6 +36,7 @@ struct symbol_task {
 
 struct symbolizing {
 	struct window *window;
+	struct profile_symbols symbols;
 	struct event_handler handler; /* into the profile */
 	event_sink_fn sink;	      /* NULL: no other sink */
 	void *context;
@@ -187,7 +188,7 @@ static int collect_addresses(struct symbolizing *s, const uint32_t *samples)
 		const struct profile_dso *dso = profile_builder__get_dso(builder, location->dso);
 		int err;
 
-		if (!can_be_symbolized(dso->kind))
+		if (!can_be_symbolized(dso->kind) || location->version)
 			continue;
 		err = vec_push(&s->tasks[location->dso.v].sampled,
 			       (struct sampled_address){location->address, samples[i]});
@@ -211,6 +212,17 @@ static int sort_addresses(struct symbol_task *task)
 	}
 	vec_free(&task->sampled);
 	return err;
+}
+
+/* Of a version of kernel addresses. A later one may end it earlier: then it has no samples. */
+static struct kernel_times kernel_times(const struct window *w, uint32_t version)
+{
+	uint64_t start = profile_builder__session(w->builder)->start;
+
+	return (struct kernel_times){
+		.from = version ? w->kernel_changes.data[version - 1] : start,
+		.until = w->last_time,
+	};
 }
 
 static int add_job(struct symbolizing *s, struct dso_id id)
@@ -248,6 +260,7 @@ static int add_job(struct symbolizing *s, struct dso_id id)
 		job->dso.release = *w->kernel.release ? w->kernel.release : NULL;
 		job->dso.build_id = w->kernel.build_id;
 		job->dso.build_id_size = w->kernel.build_id_size;
+		job->times = kernel_times(w, 0);
 	}
 	return err;
 }
@@ -282,6 +295,49 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 	return err ? err : pass_event(s, &end);
 }
 
+/* ---- code of the kernel that comes and goes -------------------------------------------------- */
+
+/* A symbol_sink_fn. */
+static int name_version(void *context, size_t index, const struct symbol_result *result)
+{
+	struct symbolizing *s = context;
+
+	s->symbols.location = (struct location_id){(uint32_t)index};
+	symbol_event__encode(&s->out, s->window->last_time, result->elf_address, result);
+	return event_decode(&s->out.event.header, &s->handler);
+}
+
+/* In the recording these are the events of kallsyms themselves, so no others are made. */
+int name_kernel_versions(struct window *w, struct symbolizer *symbolizer)
+{
+	size_t count = profile_builder__location_count(w->builder);
+	_cleanup_free_ struct symbolizing *s = NULL;
+	int err = 0;
+
+	if (!w->kernel_changes.count || !profile_builder__session(w->builder)->finished_symbols)
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->window = w;
+	profile_symbols__init(&s->symbols, w->builder);
+	s->handler = profile_symbols__handler(&s->symbols);
+	for (uint32_t i = 1; i < count && !err; i++) {
+		const struct profile_location *l =
+			profile_builder__get_location(w->builder, (struct location_id){i});
+		struct kernel_times times;
+
+		if (!l->version || profile_builder__get_dso(w->builder, l->dso)->kind != DSO_KERNEL)
+			continue;
+		times = kernel_times(w, l->version);
+		s->symbols.dso = l->dso;
+		err = symbolizer__kernel_function(symbolizer, i, l->address, &times, name_version,
+						  s);
+	}
+	profile_symbols__fini(&s->symbols);
+	return err;
+}
+
 int symbolize_window(struct window *w, struct symbolizer *symbolizer,
 		     const struct symbolizer_options *options, struct symbolizer_counts *counts,
 		     event_sink_fn sink, void *context)
@@ -290,26 +346,25 @@ int symbolize_window(struct window *w, struct symbolizer *symbolizer,
 	_cleanup_free_ struct symbol_task *tasks = calloc(dsos + 1, sizeof(*tasks));
 	_cleanup_free_ struct symbolizer_job *jobs = calloc(dsos + 1, sizeof(*jobs));
 	_cleanup_free_ struct symbolizing *s = calloc(1, sizeof(*s));
-	struct profile_symbols symbols;
 	int err;
 
 	if (!tasks || !jobs || !s)
 		return -ENOMEM;
-	profile_symbols__init(&symbols, w->builder);
 	*s = (struct symbolizing){
 		.window = w,
-		.handler = profile_symbols__handler(&symbols),
 		.sink = sink,
 		.context = context,
 		.tasks = tasks,
 		.jobs = jobs,
 	};
+	profile_symbols__init(&s->symbols, w->builder);
+	s->handler = profile_symbols__handler(&s->symbols);
 	err = resolve_all(s, symbolizer, options, counts);
 	for (size_t i = 0; i < dsos; i++) {
 		vec_free(&tasks[i].sampled);
 		vec_free(&tasks[i].addresses);
 		vec_free(&tasks[i].samples);
 	}
-	profile_symbols__fini(&symbols);
+	profile_symbols__fini(&s->symbols);
 	return err;
 }

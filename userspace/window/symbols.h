@@ -18,4 +18,10 @@ int symbolize_window(struct window *w, struct symbolizer *symbolizer,
 		     const struct symbolizer_options *options, struct symbolizer_counts *counts,
 		     event_sink_fn sink, void *context);
 
+/*
+ * Names kernel code that came or went within the window, by its times. Afterwards, in a live
+ * session and in a replay. 0 or -ENOMEM.
+ */
+int name_kernel_versions(struct window *w, struct symbolizer *symbolizer);
+
 #endif

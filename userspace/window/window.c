@@ -129,6 +129,14 @@ static int copy_jit_processes(struct window *w, const struct recorder *recorder)
 	return 0;
 }
 
+static int copy_kernel_changes(struct window *w, const struct recorder *recorder)
+{
+	size_t count;
+	const uint64_t *times = recorder__kernel_changes(recorder, &count);
+
+	return vec_append(&w->kernel_changes, times, count);
+}
+
 struct window *window__new(struct profile_builder *builder, const struct recorder *recorder,
 			   struct dso_opener *opener, enum window_file_source source)
 {
@@ -140,7 +148,7 @@ struct window *window__new(struct profile_builder *builder, const struct recorde
 		return NULL;
 	}
 	w->builder = builder;
-	err = copy_jit_processes(w, recorder);
+	err = copy_jit_processes(w, recorder) ?: copy_kernel_changes(w, recorder);
 	if (!err && opener)
 		err = request_files(w, recorder, opener, source);
 	if (err) {
@@ -163,6 +171,7 @@ void window__free(struct window *w)
 	vec_free(&w->roots);
 	vec_free(&w->jit_processes);
 	vec_free(&w->jit_files);
+	vec_free(&w->kernel_changes);
 	profile_builder__free(w->builder);
 	w->is_freed = true;
 	if (!w->unanswered)

@@ -42,8 +42,9 @@ struct window {
 	size_t unanswered; /* requested files: do not pass on the window before 0 */
 	bool is_freed;	   /* but for the structure itself, which the last answer frees */
 	struct kernel_identity kernel;
-	uint64_t last_time; /* of the stream; events made later have this time */
-	bool has_symbols;   /* the stream had them */
+	VEC(uint64_t) kernel_changes; /* the times of versions of kernel addresses, from 1 on */
+	uint64_t last_time;	      /* of the stream; events made later have this time */
+	bool has_symbols;	      /* the stream had them */
 };
 
 /* How the files of a window's dsos are found. */

@@ -51,10 +51,11 @@ static struct profile_line line_of(struct profile_symbols *s, const struct symbo
 static int on_symbol(void *context, const struct symbol_event *e)
 {
 	struct profile_symbols *s = context;
-	struct location_id location = profile_builder__find_location(s->builder, s->dso,
-								     e->address);
+	struct location_id location = s->location;
 	struct symbol_answer answer;
 
+	if (!location.v)
+		location = profile_builder__find_location(s->builder, s->dso, e->address);
 	if (!location.v || symbol_event__decode(e, &answer))
 		return 0;
 	s->lines.count = 0;

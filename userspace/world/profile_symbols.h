@@ -17,6 +17,7 @@ struct profile_builder;
 struct profile_symbols {
 	struct profile_builder *builder; /* not owned */
 	struct dso_id dso;		 /* of the next symbol events */
+	struct location_id location;	 /* likewise; 0: by the address in the event */
 	VEC(struct profile_line) lines;
 	bool complete; /* EVENT_SYMBOLS_END has come */
 };

@@ -22,7 +22,9 @@
 #include "runtimes/place/managed_frames.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"
+#include "stream/kernel_code.h"
 #include "world/image_table.h"
+#include "world/kernel_changes.h"
 #include "world/mapping_table.h"
 #include "world/process_table.h"
 #include "world/profile_symbols.h"
@@ -49,6 +51,7 @@ struct recorder {
 	struct window_lives lives;
 	struct thread_accounts accounts;
 	struct managed_frames *managed;
+	struct kernel_changes kernel_changes;
 	VEC(struct dso_id) dsos;       /* by image */
 	struct dso_id kernel, unknown; /* made when first needed */
 	VEC(struct jit_process) jit_processes;
@@ -98,6 +101,7 @@ void recorder__free(struct recorder *r)
 	stop_observing(r);
 	window_lives__fini(&r->lives);
 	managed_frames__free(r->managed);
+	kernel_changes__fini(&r->kernel_changes);
 	vec_free(&r->dsos);
 	vec_free(&r->jit_processes);
 	vec_free(&r->gil.rows);
@@ -404,6 +408,12 @@ static int suggest_names(struct recorder *r)
 	return managed_frames__suggest(r->managed, lives, count);
 }
 
+const uint64_t *recorder__kernel_changes(const struct recorder *r, size_t *count)
+{
+	*count = r->kernel_changes.times.count;
+	return r->kernel_changes.times.data;
+}
+
 const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count)
 {
 	*count = r->jit_processes.count;
@@ -428,9 +438,14 @@ static void note_jit_file(struct recorder *r, const struct jit_file_event *e)
 
 static struct location_id kernel_location(struct recorder *r, uint64_t address)
 {
-	return profile_builder__location(
-		r->builder, special_dso(r, &r->kernel, DSO_KERNEL, "[kernel.kallsyms]", "[kernel]"),
-		address, (struct process_id){0}, CATEGORY_KERNEL);
+	const struct profile_location l = {
+		.dso = special_dso(r, &r->kernel, DSO_KERNEL, "[kernel.kallsyms]", "[kernel]"),
+		.address = address,
+		.category = CATEGORY_KERNEL,
+	};
+
+	return profile_builder__version(r->builder, &l,
+					kernel_changes__version(&r->kernel_changes, address));
 }
 
 static struct location_id unknown_location(struct recorder *r, const struct process_life *process,
@@ -479,15 +494,17 @@ static void remember(struct stack_memo *memo, uint64_t frame, struct stack_id st
 
 /* How many outermost frames are the same as in the thread's last sample. */
 static size_t recall(struct stack_memo *memo, const struct process_life *process,
-		     struct stack_id root, const __u64 *leaf, size_t count)
+		     size_t kernel_changes, struct stack_id root, const __u64 *leaf, size_t count)
 {
 	size_t same = 0;
 
-	if (memo->maps_version == process->maps_version && memo->root.v == root.v)
+	if (memo->maps_version == process->maps_version && memo->root.v == root.v &&
+	    memo->kernel_changes == kernel_changes)
 		while (same < memo->frames.count && same < count &&
 		       memo->frames.data[same] == leaf[count - 1 - same])
 			same++;
 	memo->maps_version = process->maps_version;
+	memo->kernel_changes = kernel_changes;
 	memo->root = root;
 	memo->frames.count = memo->stacks.count = same;
 	return same;
@@ -523,7 +540,8 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 	count = all.count;
 	if (!count)
 		return stack_without_frames(r, process, root, e);
-	done = recall(memo, process, root, frames + kernel_leaf, count - kernel_leaf);
+	done = recall(memo, process, r->kernel_changes.times.count, root, frames + kernel_leaf,
+		      count - kernel_leaf);
 	if (done)
 		stack = memo->stacks.data[done - 1];
 	for (size_t i = count - done; i-- > 0;) {
@@ -744,6 +762,18 @@ static int on_memory(void *context, const struct memory_event *e)
 	return result_of(r, 0);
 }
 
+/* Code of the kernel that comes or goes. */
+static int on_kallsyms(void *context, const struct kallsyms_event *e)
+{
+	struct recorder *r = context;
+	struct kernel_code code;
+
+	if (!(e->header.flags & EVENT_KALLSYMS_ADDED) ||
+	    !kernel_code__parse(e->text, e->text_size, &code))
+		return 0;
+	return kernel_changes__add(&r->kernel_changes, code.start, code.end, e->header.time);
+}
+
 PASS_ON(maps_read, maps_read_event)
 PASS_ON(jit_bytes, jit_bytes_event)
 
@@ -883,6 +913,7 @@ struct event_handler recorder__handler(struct recorder *r)
 		.memory = on_memory,
 		.cgroup = on_cgroup,
 		.facts = on_facts,
+		.kallsyms = on_kallsyms,
 		.clock_anchor = on_clock_anchor,
 		.books = on_books,
 		.cpu_times = on_cpu_times,

@@ -55,6 +55,9 @@ struct jit_process {
 const struct dso_id *recorder__dsos(const struct recorder *r, size_t *count);
 const struct image *recorder__image(const struct recorder *r, struct image_id id);
 
+/* When kernel code changed: the times of versions of kernel addresses, from 1 on. */
+const uint64_t *recorder__kernel_changes(const struct recorder *r, size_t *count);
+
 /* All of the window's, in the order in which they were seen. */
 const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count);
 

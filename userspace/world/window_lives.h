@@ -19,7 +19,8 @@ struct stack_memo {
 	VEC(uint64_t) frames;
 	VEC(struct stack_id) stacks;
 	uint64_t maps_version;
-	struct stack_id root; /* below all of them; 0: there is none */
+	size_t kernel_changes; /* their number */
+	struct stack_id root;  /* below all of them; 0: there is none */
 };
 
 /*

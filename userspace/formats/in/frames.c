@@ -62,7 +62,8 @@ static struct location_id new_location(struct frames *f, const struct frame *fra
 
 	if (!id.v || profile_builder__location_count(f->b) > before)
 		return id;
-	return profile_builder__version(f->b, id, ++f->versions);
+	return profile_builder__version(f->b, profile_builder__get_location(f->b, id),
+					++f->versions);
 }
 
 struct location_id frames__location(struct frames *f, const struct frame *frame,

@@ -458,9 +458,11 @@ static const struct version *version_at(struct jit_names *j, struct jit_location
 	for (size_t i = place->versions.count, n = 0; i-- > 0 && n < VERSIONS_COMPARED; n++)
 		if (same_version(&place->versions.data[i], &v))
 			return &place->versions.data[i];
-	v.location = place->versions.count ? profile_builder__version(j->builder, place->location,
-								      place->versions.count)
-					   : place->location;
+	v.location = place->location;
+	if (place->versions.count)
+		v.location = profile_builder__version(
+			j->builder, profile_builder__get_location(j->builder, place->location),
+			place->versions.count);
 	if (v.code)
 		name_location(j, place, v.location, &v);
 	if (vec_push(&place->versions, v))

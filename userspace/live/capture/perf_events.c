@@ -18,6 +18,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/parse.h"
+#include "stream/kernel_code.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -299,7 +300,7 @@ static int decode_group(struct sideband_decoder *d, const struct group_record *r
 
 #define KSYMBOL_NAME_MAX 512
 
-/* A line as in /proc/kallsyms. Removed code needs no event: what replaces it has its own name. */
+/* A line as in /proc/kallsyms, and its end. Of hidden code the kernel reports the place alone. */
 static int decode_ksymbol(struct sideband_decoder *d, const struct ksymbol_record *r,
 			  size_t text_size, uint64_t time, event_push_fn sink, void *context)
 {
@@ -308,20 +309,23 @@ static int decode_ksymbol(struct sideband_decoder *d, const struct ksymbol_recor
 	const char *module = r->type == PERF_RECORD_KSYMBOL_TYPE_BPF	    ? "bpf"
 			     : strncmp(r->name, "kprobe", strlen("kprobe")) ? "__builtin__ftrace"
 									    : "__builtin__kprobes";
+	bool has_gone = r->flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
 
-	if (r->flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER || !r->address)
+	if (!r->address)
 		return 0;
 	if (length == text_size)
 		return -EBADMSG;
 	size = sizeof(*event) + KSYMBOL_NAME_MAX + 128;
 	memset(event, 0, size);
 	event->text_size = snprintf(event->text, size - sizeof(*event),
-				    "%llx t %.*s\t[%s]\n%llx a " KALLSYMS_END "\t[%s]\n",
-				    (unsigned long long)r->address,
-				    (int)min_u64(length, KSYMBOL_NAME_MAX), r->name, module,
+				    "%llx %c %.*s\t[%s]\n%llx a " KALLSYMS_END "\t[%s]\n",
+				    (unsigned long long)r->address, length ? 't' : 'a',
+				    (int)min_u64(length ?: 1, KSYMBOL_NAME_MAX),
+				    length ? r->name : KERNEL_CODE_HIDDEN, module,
 				    (unsigned long long)r->address + r->length, module);
 	event->piece = 1;
-	return emit_event(&event->header, EVENT_KALLSYMS, EVENT_KALLSYMS_ADDED,
+	return emit_event(&event->header, EVENT_KALLSYMS,
+			  EVENT_KALLSYMS_ADDED | (has_gone ? EVENT_KALLSYMS_REMOVED : 0),
 			  event_aligned(sizeof(*event) + event->text_size), time, sink, context);
 }
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of kernel code that comes and goes, by the time of the sample: testdata/kernel_history.txt. */
+#include <sysprof/symbolizer.h>
+
+#include "text_cases.h"
+
+static struct symbolizer *symbolizer;
+
+static void begin(void)
+{
+	static const char image[] = "ffffffff81000000 T _stext\n"
+				    "ffffffff81000000 T first\n"
+				    "ffffffff81000200 T _etext\n"
+				    "ffffffffc0000000 t old\t[gone]\n"
+				    "ffffffffc0100000 t early\t[bpf]\n"
+				    "ffffffffc0100100 t near\t[bpf]\n";
+
+	symbolizer = symbolizer__new();
+	assert_int_equal(symbolizer__add_kallsyms(symbolizer, image, sizeof(image) - 1), 0);
+}
+
+static void end(void)
+{
+	symbolizer__free(symbolizer);
+}
+
+static int put_name(void *context, size_t index, const struct symbol_result *result)
+{
+	(void)index;
+	fputs(result->frame_count ? result->frames[0].function : "none", context);
+	if (result->frame_count)
+		fprintf(context, " %llx+%llx",
+			(unsigned long long)result->frames[0].function_address & 0xfffffff,
+			(unsigned long long)result->frames[0].function_size);
+	return 0;
+}
+
+/* "ADDRESS TIME" or "ADDRESS TIME-UNTIL"; addresses without their upper half. */
+static void look_up(FILE *out, char *input)
+{
+	struct kernel_times times;
+	uint64_t address = 0xffffffff00000000 | strtoull(input, &input, 16);
+
+	times.from = times.until = strtoull(input, &input, 10);
+	if (*input == '-')
+		times.until = strtoull(input + 1, NULL, 10);
+	assert_int_equal(symbolizer__kernel_function(symbolizer, 0, address, &times, put_name, out),
+			 0);
+}
+
+/* "TIME lines" */
+static void change(char *input, struct kallsyms_piece piece)
+{
+	piece.time = strtoull(input, &input, 10);
+	piece.text = input + (*input == ' ');
+	piece.size = strlen(piece.text);
+	assert_int_equal(symbolizer__change_kallsyms(symbolizer, &piece), 0);
+}
+
+/* "TIME + START END NAME [MODULE]", or with "-". */
+static void report_code(FILE *out, char *input)
+{
+	unsigned int start, end;
+	char text[256], sign, name[64], module[64];
+	unsigned int time;
+
+	(void)out;
+	assert_int_equal(
+		sscanf(input, "%u %c %x %x %63s %63s", &time, &sign, &start, &end, name, module),
+		6);
+	snprintf(text, sizeof(text), "%u ffffffff%08x %c %s\t%s\nffffffff%08x a end\t%s\n", time,
+		 start, *name == '-' ? 'a' : 't', name, module, end, module);
+	change(text, (struct kallsyms_piece){.has_gone = sign == '-'});
+}
+
+static void report_text(FILE *out, char *input)
+{
+	(void)out;
+	change(input, (struct kallsyms_piece){});
+}
+
+static void read_all(FILE *out, char *input)
+{
+	(void)out;
+	change(input, (struct kallsyms_piece){.is_reading = true, .begins = true, .ends = true});
+}
+
+static void forget(FILE *out, char *input)
+{
+	(void)out;
+	symbolizer__end_window(symbolizer, strtoull(input, NULL, 10));
+}
+
+static const struct text_verb verbs[] = {{"at", look_up},	{"code", report_code},
+					 {"text", report_text}, {"read", read_all},
+					 {"forget", forget},	{}};
+
+TEXT_TABLE("kernel_history", verbs, begin, end);
