@@ -57,6 +57,13 @@ struct received {
 	int refusal; /* what receive_event() returns */
 };
 
+/* Of the running test. */
+static struct followed {
+	struct jit_file file;
+	struct received received;
+	uint64_t began, read_at; /* before the last reading, and behind it */
+} f = {.file.fd = -1};
+
 static inline void receive_state(struct received *h, const struct event_header *event)
 {
 	const struct jit_file_event *e = (const void *)event;
@@ -121,48 +128,49 @@ static inline int receive_event(void *context, struct event_header *event)
 	return 0;
 }
 
-static inline void forget_received(struct received *h)
+static inline void forget_received(void)
 {
-	h->pieces.count = h->bytes.count = 0;
-	h->states = 0;
+	f.received.pieces.count = f.received.bytes.count = 0;
+	f.received.states = 0;
 }
 
 /* The bytes since the last forget_received(), of all pieces. */
-static inline void assert_bytes(const struct received *h, const char *wanted)
+static inline void assert_bytes(const char *wanted)
 {
-	if (h->bytes.count != strlen(wanted) ||
-	    (h->bytes.count && memcmp(h->bytes.data, wanted, h->bytes.count)))
-		fail_msg("told was \"%.*s\", wanted is \"%s\"", (int)h->bytes.count,
-			 h->bytes.count ? h->bytes.data : "", wanted);
+	if (f.received.bytes.count != strlen(wanted) ||
+	    (f.received.bytes.count &&
+	     memcmp(f.received.bytes.data, wanted, f.received.bytes.count)))
+		fail_msg("told was \"%.*s\", wanted is \"%s\"", (int)f.received.bytes.count,
+			 f.received.bytes.count ? f.received.bytes.data : "", wanted);
 }
 
-static inline const struct report *piece_at(const struct received *h, size_t i)
+static inline const struct report *piece_at(size_t i)
 {
-	assert_true(i < h->pieces.count);
-	return &h->pieces.data[i];
+	assert_true(i < f.received.pieces.count);
+	return &f.received.pieces.data[i];
 }
 
 /* One appended piece, and no snapshot. */
-static inline const struct report *the_piece(const struct received *h, const char *wanted)
+static inline const struct report *the_piece(const char *wanted)
 {
-	assert_bytes(h, wanted);
-	assert_int_equal(h->pieces.count, 1);
-	assert_int_equal(h->pieces.data[0].flags, 0);
-	return &h->pieces.data[0];
+	assert_bytes(wanted);
+	assert_int_equal(f.received.pieces.count, 1);
+	assert_int_equal(f.received.pieces.data[0].flags, 0);
+	return &f.received.pieces.data[0];
 }
 
 /* One snapshot that begins and ends, of a single moment. */
-static inline const struct report *the_snapshot(const struct received *h, const char *wanted)
+static inline const struct report *the_snapshot(const char *wanted)
 {
 	const struct report *first, *last;
 
-	assert_bytes(h, wanted);
-	first = piece_at(h, 0);
-	last = piece_at(h, h->pieces.count - 1);
+	assert_bytes(wanted);
+	first = piece_at(0);
+	last = piece_at(f.received.pieces.count - 1);
 	assert_true(first->flags & JIT_SNAPSHOT_BEGIN);
 	assert_true(last->flags & JIT_SNAPSHOT_END);
-	for (size_t i = 0; i < h->pieces.count; i++) {
-		const struct report *p = piece_at(h, i);
+	for (size_t i = 0; i < f.received.pieces.count; i++) {
+		const struct report *p = piece_at(i);
 
 		assert_int_equal(p->after, first->after);
 		assert_int_equal(p->before, first->before);
@@ -204,72 +212,72 @@ static inline void sleep_ns(uint64_t ns)
 	usleep(ns / 1000);
 }
 
-struct followed {
-	struct jit_file file;
-	struct received received;
-	uint64_t began, read_at; /* before the last reading, and behind it */
-};
-
-static inline int read_as(struct followed *f, const struct jit_signs *signs, bool settle)
+static inline int read_as(const struct jit_signs *signs, bool settle)
 {
 	int more;
 
-	f->began = monotonic_ns();
-	more = jit_file__read(&f->file, signs, settle);
-	f->read_at = monotonic_ns();
+	f.began = monotonic_ns();
+	more = jit_file__read(&f.file, signs, settle);
+	f.read_at = monotonic_ns();
 	return more;
 }
 
 /* To the end. */
-static inline void read_all(struct followed *f, const struct jit_signs *signs)
+static inline void read_all(const struct jit_signs *signs)
 {
-	assert_int_equal(read_as(f, signs, false), 0);
+	assert_int_equal(read_as(signs, false), 0);
 }
 
 /* The same, and once more when a line that came alone need not be held any more. */
-static inline void read_held(struct followed *f, const struct jit_signs *signs)
+static inline void read_held(const struct jit_signs *signs)
 {
-	read_all(f, signs);
-	while (jit_file__wakes_at(&f->file) > monotonic_ns())
+	read_all(signs);
+	while (jit_file__wakes_at(&f.file) > monotonic_ns())
 		sleep_ns(1000000);
-	read_all(f, &NO_SIGNS);
+	read_all(&NO_SIGNS);
 }
 
 /* `state` is what was found; as if last written at `modified`. */
-static inline void begin_as(struct followed *f, enum jit_file_kind kind, enum jit_file_state state,
-			    uint64_t modified)
+static inline void begin_as(enum jit_file_kind kind, enum jit_file_state state, uint64_t modified)
 {
 	const struct jit_owner owner = {.pid = 4711, .own_pid = 11, .start = 815};
-	const struct jit_file_sink sink = {receive_event, &f->received};
+	const struct jit_file_sink sink = {receive_event, &f.received};
 	struct jit_found found = {.state = state, .modified = modified, .path = "/tmp/" FILENAME};
 
-	*f = (struct followed){};
+	f = (struct followed){};
 	found.fd = open(FILENAME, O_RDONLY | O_CLOEXEC);
 	assert_true(found.fd >= 0);
 	assert_int_equal(fstat(found.fd, &found.st), 0);
 	assert_int_equal(
-		jit_file__begin(&f->file, NUMBER, kind, &owner, &found, monotonic_ns(), &sink), 0);
+		jit_file__begin(&f.file, NUMBER, kind, &owner, &found, monotonic_ns(), &sink), 0);
 	assert_int_equal(found.fd, -1);
 }
 
 /* A map that was there before, and is read. */
-static inline void begin_map(struct followed *f, const char *text)
+static inline void begin_map(const char *text)
 {
 	write_new_map(text);
-	begin_as(f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
-	assert_int_equal(jit_file__wakes_at(&f->file), 0);
-	read_all(f, &NO_SIGNS);
-	forget_received(&f->received);
+	begin_as(JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
+	assert_int_equal(jit_file__wakes_at(&f.file), 0);
+	read_all(&NO_SIGNS);
+	forget_received();
 }
 
-static inline void end_map(struct followed *f)
+static inline void end_map(void)
 {
-	jit_file__close(&f->file);
-	assert_int_equal(f->file.fd, -1);
-	jit_file__close(&f->file);
-	vec_free(&f->received.pieces);
-	vec_free(&f->received.bytes);
+	jit_file__close(&f.file);
+	assert_int_equal(f.file.fd, -1);
+	jit_file__close(&f.file);
+	vec_free(&f.received.pieces);
+	vec_free(&f.received.bytes);
 	unlink(FILENAME);
+}
+
+static inline int end_test(void **state)
+{
+	(void)state;
+	end_map();
+	return 0;
 }
 
 #endif

@@ -92,54 +92,6 @@ static void expect_map(const struct jit_owner *owner, enum jit_file_state state,
 	expect_content(found.fd, text);
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
-
-TEST(jitdumps_are_recognized_by_their_name)
-{
-	static const char *const dumps[] = {
-		"/tmp/jit-1.dump",
-		"/jit-0123456789012345678901234567890.dump",
-		"/home/a b/.debug/jit/x/jit-1.dump",
-		"/tmp/jit-1.dump (deleted)",
-		"/jit-1.dump/jit-2.dump",
-		"/tmp/jit-12-34.dump",
-		"/tmp/jit-12-34.dump (deleted)",
-	};
-	static const char *const others[] = {
-		"",
-		"/",
-		"jit-1.dump",
-		"/tmp/jit-.dump",
-		"/tmp/jit-x.dump",
-		"/tmp/jit-1x.dump",
-		"/tmp/jit--1.dump",
-		"/tmp/jit-1-.dump",
-		"/tmp/jit-1-x.dump",
-		"/tmp/jit-1-2-3.dump",
-		"/tmp/jit- 1.dump",
-		"/tmp/jit-1.dumps",
-		"/tmp/jit-1.dum",
-		"/tmp/jit-1",
-		"/tmp/jit-",
-		"/tmp/jit-1.dump/",
-		"/tmp/jit-1.dump/x",
-		"/tmp/xjit-1.dump",
-		"/tmp/JIT-1.dump",
-		"/tmp/jit-1.dump  (deleted)",
-		"/tmp/jit-1.dump (deleted) ",
-		"/tmp/jit-1.dump(deleted)",
-		"/tmp/jit-\xd9\xa1.dump",
-		"/memfd:jit-1.dump (deleted)",
-	};
-
-	for (size_t i = 0; i < sizeof(dumps) / sizeof(dumps[0]); i++)
-		if (!jit_is_dump(dumps[i]))
-			fail_msg("%s is none", dumps[i]);
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (jit_is_dump(others[i]))
-			fail_msg("%s is one", others[i]);
-}
-
 /* ---- processes ------------------------------------------------------------------------------- */
 
 /* A child that waits, once become() has returned true in it; 0: it has not. */

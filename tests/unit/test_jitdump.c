@@ -2,6 +2,7 @@
 /* Jitdumps, sound ones in pieces of any size and all kinds of damaged ones: testdata/jitdump.txt. */
 #include "text_cases.h"
 
+#include "jit/follow/jit_find.h"
 #include "jit/jitdump.h"
 
 #include "unit/forge_jitdump.h"
@@ -165,7 +166,13 @@ static void read_input(FILE *out, char *input)
 	read_dump(out, &d, input);
 }
 
-static const struct text_verb verbs[] = {{"sound", keep_sound}, {"dump", read_input}, {}};
+static void is_dump_name(FILE *out, char *path)
+{
+	fputs(jit_is_dump(path) ? "yes" : "no", out);
+}
+
+static const struct text_verb verbs[] = {
+	{"sound", keep_sound}, {"dump", read_input}, {"is a name of dumps", is_dump_name}, {}};
 
 TEXT_TABLE("jitdump", verbs, NULL, NULL);
 

@@ -3,7 +3,7 @@
  * Code that is followed up to its return: against the decoder of base/ and against .eh_frame, on
  * the code of real libraries; then forged JIT code, one function after the other.
  */
-#include "unit.h"
+#include "text_cases.h"
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
@@ -243,161 +243,102 @@ static void put_code(size_t at, const char *bytes, size_t size)
 #define CALLER	       0x700
 
 /* Calls that end at CALLER and OUTER; the frame of CALLER's function is that of FRAME. */
-static int forge(void **state)
+static void forge(void)
 {
-	(void)state;
 	memset(jit, 0xf4, sizeof(jit));
 	memset(stack, 0, sizeof(stack));
 	PUT(CALLER - 2, "\xff\xd0\xc9\xc3"); /* call *%rax; leave; ret */
 	PUT(OUTER - 2, "\xff\xd0\xc9\xc3");
 	stack[FRAME] = STACK + (FRAME + 4) * 8;
 	stack[FRAME + 1] = JIT + OUTER;
-	return 0; /* OUTER's own frame is a pair of zeros */
+	/* OUTER's own frame is a pair of zeros */
 }
 
 static const uint64_t FRAME_AT = STACK + FRAME * 8;
 
-static void expect(const struct walked *w, enum frame_kind kind)
+/* ---- testdata/unwind_ahead.txt --------------------------------------------------------------- */
+
+/* "caller" and "outer" are return addresses, "frame" is that of CALLER's function, "N" the stack's word N. */
+static uint64_t value_of(const char *word)
 {
-	assert_int_equal(w->count, 3);
-	assert_int_equal(frame_address(w->frames[1]), JIT + CALLER);
-	assert_int_equal(frame_kind(w->frames[1]), kind);
-	assert_int_equal(frame_address(w->frames[2]), JIT + OUTER);
-	assert_int_equal(frame_kind(w->frames[2]), FRAME_POINTER);
-	assert_int_equal(w->end, STACK_END_ROOT);
+	const uint64_t number = strtoull(word, NULL, 0);
+
+	return !strncmp(word, "caller", 6) ? JIT + CALLER + strtoull(word + 6, NULL, 0)
+	       : !strcmp(word, "outer")	   ? JIT + OUTER
+	       : !strcmp(word, "frame")	   ? FRAME_AT
+	       : *word == '#'		   ? STACK + strtoull(word + 1, NULL, 10) * 8
+	       : *word == '@'		   ? JIT + strtoull(word + 1, NULL, 16)
+					   : number;
 }
 
-/* push %rax; dec %ecx; inc %rax; add $8,%rsp; ret: at each of its instructions. */
-TEST_WITH(code_without_a_frame_is_followed_to_its_return, forge, NULL)
+/* "OFFSET BYTES" */
+static void step_code(char *words)
 {
-	static const struct {
-		size_t at, sp;
-	} PLACES[] = {{0, 3}, {1, 2}, {3, 2}, {6, 2}, {10, 3}};
+	size_t at = strtoul(text_word(&words), NULL, 16);
 
-	PUT(0, "\x50\xff\xc9\x48\xff\xc0\x48\x83\xc4\x08\xc3");
-	stack[3] = JIT + CALLER;
-	for (size_t i = 0; i < COUNT(PLACES); i++) {
-		struct walked w = walk(PLACES[i].at, PLACES[i].sp, FRAME_AT);
-
-		expect(&w, jit[PLACES[i].at] == 0xc3 ? FRAME_LEAF_PEEK : FRAME_INSTRUCTIONS);
+	for (unsigned int byte; *(words += strspn(words, " ")); words += 2) {
+		assert_true(at < sizeof(jit) && sscanf(words, "%2x", &byte) == 1);
+		jit[at++] = (unsigned char)byte;
 	}
 }
 
-/* dec %ecx; lea 0(%rbp),%rbp, of both lengths, which is padding; add $8,%rsp; ret: the frame pointer is the caller's. */
-TEST_WITH(padding_keeps_the_frame_pointer_of_the_caller, forge, NULL)
+/* "OFFSET SP FP": the frames behind the first, with their kinds, and the end. */
+static void step_walk(FILE *out, char *words)
 {
-	PUT(0, "\xff\xc9\x48\x8d\x6d\x00\x48\x8d\xad\x00\x00\x00\x00\x48\x83\xc4\x08\xc3");
-	stack[3] = JIT + CALLER;
-	for (size_t at = 0; at <= 6; at += at ? 4 : 2) {
-		struct walked w = walk(at, 2, FRAME_AT);
+	const size_t at = strtoul(text_word(&words), NULL, 16);
+	const size_t sp = strtoul(text_word(&words), NULL, 10);
+	struct walked w = walk(at, sp, value_of(text_word(&words)));
 
-		expect(&w, FRAME_INSTRUCTIONS);
+	for (size_t i = 1; i < w.count; i++) {
+		const uint64_t address = frame_address(w.frames[i]);
+		const enum frame_kind kind = frame_kind(w.frames[i]);
+
+		fprintf(out, "%s%s ",
+			address == JIT + CALLER	 ? "caller"
+			: address == JIT + OUTER ? "outer"
+						 : "elsewhere",
+			kind == FRAME_POINTER	     ? ""
+			: kind == FRAME_INSTRUCTIONS ? " by instructions"
+			: kind == FRAME_LEAF_PEEK    ? " peeked at"
+						     : " otherwise");
 	}
-	/* with a displacement it is another frame */
-	jit[5] = 8;
-	assert_int_equal(walk(0, 2, FRAME_AT).count, 2);
+	fputs(w.end == STACK_END_ROOT	    ? "root"
+	      : w.end == STACK_END_UNSURE   ? "unsure"
+	      : w.end == STACK_END_NO_FRAME ? "no frame"
+					    : "another end",
+	      out);
 }
 
-/*
- * push %rbp; push %rbx; sub $16,%rsp; lea 16(%rsp),%rbp …; lea (%rbp),%rsp; pop %rbx; pop %rbp;
- * ret: a frame that the frame pointer does not lead to at any time.
- */
-TEST_WITH(an_incomplete_frame_leads_to_the_caller, forge, NULL)
+static bool take_step(FILE *out, const char *name, char *words)
 {
-	static const struct {
-		size_t at, sp;
-		bool has_pointer;
-	} PLACES[] = {{1, 4, false}, {2, 3, false}, {6, 1, false}, {11, 1, true},
-		      {13, 1, true}, {17, 3, true}, {18, 4, true}};
+	const char *word;
 
-	PUT(0, "\x55\x53\x48\x83\xec\x10\x48\x8d\x6c\x24\x10"
-	       "\xff\xc0\x48\x8d\x65\x00\x5b\x5d\xc3");
-	stack[5] = JIT + CALLER;
-	stack[4] = FRAME_AT;
-	for (size_t i = 0; i < COUNT(PLACES); i++) {
-		uint64_t fp = PLACES[i].has_pointer ? STACK + 3 * 8 : FRAME_AT;
-		struct walked w = walk(PLACES[i].at, PLACES[i].sp, fp);
-
-		assert_int_equal(w.count, 3);
-		assert_int_equal(frame_address(w.frames[1]), JIT + CALLER);
-		assert_int_equal(w.end, STACK_END_ROOT);
+	if (!strcmp(name, "code")) {
+		step_code(words);
+	} else if (!strcmp(name, "stack")) {
+		word = text_word(&words);
+		stack[strtoul(word, NULL, 10)] = value_of(words);
+	} else if (!strcmp(name, "walk")) {
+		step_walk(out, words);
+	} else {
+		return false;
 	}
+	return true;
 }
 
-/* mov %rbp,%rsp; pop %rbp; ret, after a jump over a call; a return that takes arguments along. */
-TEST_WITH(a_frame_is_followed_over_jumps_and_calls, forge, NULL)
+static void run_steps(FILE *out, char *input)
 {
-	struct walked w;
-
-	PUT(0, "\xeb\x0e");
-	PUT(0x10, "\xe8\x00\x00\x00\x00\x74\x02\x48\x89\xec\x5d\xc2\x10\x00");
-	stack[4] = FRAME_AT;
-	stack[5] = JIT + CALLER;
-	stack[2] = JIT + OUTER; /* an old one, in the frame */
-	w = walk(0, 1, STACK + 4 * 8);
-	expect(&w, FRAME_POINTER);
+	text_run_steps(out, input, take_step);
 }
 
-/* The return is not reached: the frame pointer counts where it cannot skip a frame. */
-TEST_WITH(a_frame_pointer_that_may_skip_frames_is_unsure, forge, NULL)
-{
-	struct walked w;
+static const struct text_verb verbs[] = {{"steps", run_steps}, {}};
 
-	PUT(0, "\xff\xc0\xff\xe0"); /* inc %eax; jmp *%rax */
-	stack[4] = FRAME_AT;
-	stack[5] = JIT + CALLER;
-	stack[2] = JIT + CALLER + 1; /* no call ends there */
-	w = walk(0, 1, STACK + 4 * 8);
-	expect(&w, FRAME_POINTER);
-	stack[2] = JIT + OUTER;
-	w = walk(0, 1, STACK + 4 * 8);
-	assert_int_equal(w.count, 1);
-	assert_int_equal(w.end, STACK_END_UNSURE);
-	PUT(0, "\x8b\x45\xf8\xff\xe0"); /* mov -8(%rbp),%eax; jmp *%rax */
-	w = walk(0, 1, STACK + 4 * 8);
-	expect(&w, FRAME_POINTER);
-	PUT(0, "\xff\xc0\xff\xe0");
-	w = walk(0, 1, 0); /* no sign of a root either */
-	assert_int_equal(w.end, STACK_END_UNSURE);
-	w = walk(0, 1, 77); /* nor of a frame */
-	assert_int_equal(w.end, STACK_END_NO_FRAME);
-	PUT(0, "\xeb\xfe"); /* for ever */
-	w = walk(0, 1, STACK + 4 * 8);
-	assert_int_equal(w.end, STACK_END_UNSURE);
-}
+TEXT_TABLE("unwind_ahead", verbs, forge, NULL);
 
-/* What should be a return address is none: the code does not return, and another function follows. */
-TEST_WITH(a_false_return_address_is_not_taken, forge, NULL)
-{
-	struct walked w;
-
-	PUT(0, "\x90\x90\xc3");
-	stack[1] = JIT + 0x10; /* no call ends there */
-	stack[4] = FRAME_AT;
-	stack[5] = JIT + CALLER;
-	w = walk(0, 1, STACK + 4 * 8);
-	expect(&w, FRAME_POINTER);
-	stack[2] = JIT + OUTER;
-	w = walk(0, 1, STACK + 4 * 8);
-	assert_int_equal(w.end, STACK_END_UNSURE);
-}
-
-/* The next page is not there. */
-TEST_WITH(code_is_not_followed_beyond_its_end, forge, NULL)
-{
-	struct walked w;
-
-	PUT(JIT_SIZE - 5, "\x48\x83\xc4\x08\xc3");
-	stack[2] = JIT + CALLER;
-	w = walk(JIT_SIZE - 5, 1, FRAME_AT);
-	expect(&w, FRAME_INSTRUCTIONS);
-	PUT(JIT_SIZE - 5, "\x90\x90\x90\x90\x90");
-	w = walk(JIT_SIZE - 5, 1, FRAME_AT);
-	assert_int_equal(w.end, STACK_END_UNSURE);
-}
+/* ---- other code ------------------------------------------------------------------------------ */
 
 /* The code cannot be read at all, as in a copied stack: nothing is concluded from that. */
-TEST_WITH(unreadable_code_ends_the_walk_with_a_fault, forge, NULL)
+TEST(unreadable_code_ends_the_walk_with_a_fault)
 {
 	static const struct unwind_range range = {
 		.start = JIT, .end = JIT + 2 * JIT_SIZE, .instead = UNWIND_BY_CODE};
@@ -413,10 +354,11 @@ TEST_WITH(unreadable_code_ends_the_walk_with_a_fault, forge, NULL)
 	assert_int_equal(count, 1);
 }
 
-TEST_WITH(random_code_is_followed_within_bounded_reads, forge, NULL)
+TEST(random_code_is_followed_within_bounded_reads)
 {
 	struct walked w;
 
+	forge();
 	srandom(1);
 	for (int round = 0; round < 20000; round++) {
 		for (size_t i = 0; i < 64; i++)
