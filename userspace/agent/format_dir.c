@@ -11,12 +11,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "agent/service_samples.h"
 #include "agent/sink_format.h"
-#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "formats/out/pprof_writer.h"
 

@@ -21,7 +21,6 @@
 #include "agent/sink_format.h"
 #include "agent/service_samples.h"
 #include "agent/validate.h"
-#include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/minmax.h"
 #include "base/vec.h"

@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #include "agent/credentials.h"
-#include "agent/retry.h"
 #include "agent/secret_memory.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"

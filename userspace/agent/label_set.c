@@ -2,7 +2,6 @@
 #include "agent/label_set.h"
 
 #include <ctype.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

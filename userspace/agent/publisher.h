@@ -11,7 +11,6 @@
 #define AGENT_PUBLISHER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/merged_code.h"
 #include "agent/service_samples.h"
@@ -13,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/strtab.h"
-#include "base/vec.h"
 #include "formats/out/pprof_writer.h"
 
 #define TEXT_MAX   4096 /* bytes of a name: what is longer is not read by anyone */

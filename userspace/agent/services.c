@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/label_set.h"
-#include "agent/service_decision.h"
 #include "agent/service_memory.h"
 #include "base/log.h"
 #include "base/order.h"

@@ -21,7 +21,6 @@
 #include "agent/agent_window.h"
 #include "agent/cgroup_path.h"
 #include "agent/containers.h"
-#include "agent/rules.h"
 #include "agent/label_set.h"
 #include "agent/service_decision.h"
 #include "base/log.h"

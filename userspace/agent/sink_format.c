@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #include "agent/http.h"
-#include "agent/retry.h"
 #include "agent/secret_memory.h"
 
 static const struct sink_format *const table[] = {&pyroscope_format, &parca_format, &otlp_format,

@@ -10,7 +10,6 @@
 #define AGENT_SPOOL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/agent_window.h"

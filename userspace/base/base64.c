@@ -2,7 +2,6 @@
 #include "base/base64.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/types.h>
 

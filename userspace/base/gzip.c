@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 #include <zlib.h>
 

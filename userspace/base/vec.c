@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #define FIRST_CAPACITY 8
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof convert: a recording or a profile into any format, without root, on any machine. */
 #include <getopt.h>
-#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/give_up.h"

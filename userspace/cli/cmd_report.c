@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof report: the top of a recording or a profile as text, without root. */
-#include <errno.h>
 #include <getopt.h>
 #include <langinfo.h>
 #include <locale.h>

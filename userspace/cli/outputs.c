@@ -13,8 +13,6 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/gzip.h"
-#include "base/log.h"
-#include "base/output_file.h"
 #include "base/suffix.h"
 #include "base/vec.h"
 #include "cli/give_up.h"

@@ -21,7 +21,6 @@
 #include "base/cleanup.h"
 #include "base/file_url.h"
 #include "base/io.h"
-#include "base/log.h"
 #include "base/output_file.h"
 #include "base/parse.h"
 #include "base/proc_task.h"

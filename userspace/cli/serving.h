@@ -9,7 +9,6 @@
 #define CLI_SERVING_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include <sysprof/profile.h>

@@ -12,7 +12,6 @@
 
 #include <sysprof/profile_builder.h>
 
-#include "base/log.h"
 #include "base/map.h"
 #include "base/strtab.h"
 #include "base/vec.h"

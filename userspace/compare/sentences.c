@@ -7,7 +7,6 @@
 
 #include "base/text_line.h"
 #include "base/utf8.h"
-#include "compare/output_private.h"
 
 #define NAME_BYTES 96	  /* of a function, in texts */
 #define PATH_SHOWN 5	  /* functions, the innermost ones */

@@ -2,7 +2,6 @@
 #ifndef ELF_ELF_EXPORTS_H
 #define ELF_ELF_EXPORTS_H
 
-#include <linux/types.h>
 #include <stdint.h>
 
 struct elf_exports;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "elf/elf_frames.h"
 
-#include <endian.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/minmax.h"
-#include "base/order.h"
 #include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
 #include "elf/elf_private.h"

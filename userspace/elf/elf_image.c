@@ -14,7 +14,6 @@
  */
 #include "elf/elf_image.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,7 +24,6 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/minmax.h"
-#include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
 #include "elf/elf_sections.h"

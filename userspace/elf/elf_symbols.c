@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
 #include "elf/elf_private.h"
 

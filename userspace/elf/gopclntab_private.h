@@ -3,7 +3,6 @@
 #ifndef ELF_GOPCLNTAB_PRIVATE_H
 #define ELF_GOPCLNTAB_PRIVATE_H
 
-#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -20,7 +20,6 @@
 #include <sysprof/event.h>
 
 #include "stream/event_queue.h"
-#include "tenants/outside_books.h"
 
 struct dso_opener;
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "files/lru.h"
 
-#include <errno.h>
-
 #include "base/minmax.h"
 
 void lru__init(struct lru *l, const struct lru_clock *clock, size_t max)

@@ -32,7 +32,6 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "jit/follow/jit_tail.h"
 #include "live/capture/bpf_session_cpus.h"
 #include "live/capture/bpf_session_hotplug.h"
 #include "live/capture/cpu_idle.h"

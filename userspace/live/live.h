@@ -22,12 +22,10 @@
 
 #include <sysprof/event_handler.h>
 
-#include "base/log.h"
 #include "files/dso_opener.h"
 #include "live/capture/bpf_session.h"
 #include "live/parts/groups.h"
 #include "stream/event_queue.h"
-#include "tenants/outside_books.h"
 
 struct helper_pool;
 struct live;

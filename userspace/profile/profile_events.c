@@ -2,7 +2,6 @@
 #include "profile/profile_events.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/minmax.h"

@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/proc_task.h"
 #include "base/suffix.h"
-#include "base/vec.h"
 #include "elf/elf_file.h"
 #include "runtimes/table.h"
 #include "tenants/tenant_user.h"

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "base/log.h"
 #include "serve/server.h"
 #include "serve/server_request.h"
 

@@ -8,8 +8,6 @@
 #define SESSION_IMAGE_GATE_H
 
 #include <sysprof/event.h>
-
-#include "tenants/outside_books.h"
 #include "world/world.h"
 
 struct image_gate {

@@ -23,7 +23,6 @@
 #include "live/capture/target.h"
 #include "live/proc/proc_maps.h"
 #include "runtimes/ask/runtime_reader.h"
-#include "runtimes/runtime.h"
 #include "runtimes/table.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/link_crc.h"

@@ -36,7 +36,6 @@
 
 #include "base/log.h"
 #include "live/live.h"
-#include "stream/recording_file.h"
 #include "unwind/unwind_feed.h"
 #include "window/finisher.h"
 

@@ -19,7 +19,6 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/vec.h"
 #include "jit/jit_code.h"
 #include "live/readers.h"
 #include "runtimes/ask/code.h"

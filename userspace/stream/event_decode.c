@@ -8,8 +8,6 @@
 #include "stream/event_decode.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "stream/symbol_blob.h"

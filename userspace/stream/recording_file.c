@@ -19,7 +19,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -30,7 +29,6 @@
 #include "base/clocks.h"
 #include "base/gzip.h"
 #include "base/io.h"
-#include "base/log.h"
 #include "base/minmax.h"
 #include "base/output_file.h"
 #include "base/vec.h"

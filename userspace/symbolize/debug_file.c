@@ -27,14 +27,12 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/hashmap.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "elf/elf_build_id.h"

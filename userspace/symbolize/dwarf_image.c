@@ -16,12 +16,10 @@
 #include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
-#include <string.h>
 
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
 #include "elf/elf_sections.h"
-#include "symbolize/dwarf_private.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

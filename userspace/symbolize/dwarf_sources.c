@@ -19,7 +19,6 @@
 #include "base/strtab.h"
 #include "symbolize/dwarf_image.h"
 #include "symbolize/dwarf_lines.h"
-#include "symbolize/dwarf_private.h"
 #include "symbolize/dwarf_units.h"
 
 #define ORIGINS_MAX 16 /* as libdw follows them */

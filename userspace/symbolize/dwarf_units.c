@@ -22,9 +22,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "symbolize/dwarf_private.h"
-#include "symbolize/range_map.h"
-
 #define UNITS_MAX	    (1U << 22)
 #define UNIT_DIES_MAX	    (UINT64_C(1) << 26)
 #define RANGELESS_DIES_MAX  (UINT64_C(1) << 26) /* of all such units together */

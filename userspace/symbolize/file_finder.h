@@ -18,7 +18,6 @@
 #include <sys/types.h>
 
 #include "symbolize/debug_file.h"
-#include "tenants/outside_books.h"
 
 struct file_finder;
 

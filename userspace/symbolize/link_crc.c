@@ -12,7 +12,6 @@
 #include "base/gzip.h"
 #include "base/io.h"
 #include "base/minmax.h"
-#include "symbolize/debug_file.h"
 
 #define STEP	      (256u << 10)
 #define PROGRESS_STEP (1u << 20) /* less than what a slow disk reads in some seconds */

@@ -5,7 +5,6 @@
 
 #include "base/map.h"
 #include "base/strtab.h"
-#include "symbolize/module_private.h"
 
 struct memo_entry {
 	const void *place;

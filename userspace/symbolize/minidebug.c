@@ -12,7 +12,6 @@
 #include "base/io.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
-#include "symbolize/module_private.h"
 
 #define INPUT_MAX   (64u << 20)
 #define MEMORY_MAX  (128u << 20) /* xz -9 needs 65 MB to decode */

@@ -15,9 +15,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "elf/elf_file.h"

@@ -10,7 +10,6 @@
 #include <sysprof/symbolizer.h>
 
 #include "base/vec.h"
-#include "elf/gopclntab.h"
 #include "symbolize/dwarf.h"
 #include "symbolize/module.h"
 #include "symbolize/symbol_table.h"

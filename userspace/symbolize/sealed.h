@@ -14,11 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/vec.h"
-#include "stream/symbol_blob.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/module.h"
 #include "tenants/child.h"

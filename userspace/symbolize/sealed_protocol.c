@@ -2,7 +2,6 @@
 #include "symbolize/sealed_protocol.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clocks.h"

@@ -10,8 +10,6 @@
  */
 #include "symbolize/symbol_extent.h"
 
-#include <string.h>
-
 #include "base/minmax.h"
 #include "elf/elf_file.h"
 #include "elf/elf_frames.h"

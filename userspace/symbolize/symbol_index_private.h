@@ -3,7 +3,6 @@
 #ifndef SYMBOLIZE_SYMBOL_INDEX_PRIVATE_H
 #define SYMBOLIZE_SYMBOL_INDEX_PRIVATE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include <sysprof/symbolizer.h>

@@ -7,13 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "tenants/filter.h"
-#include "tenants/helper_process.h"
 #include "tenants/message.h"
 
 #define END_PATIENCE_MS 200

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tenants/tenant_user.h"
-
 #define IN_NAMESPACE (1ull << 32)
 
 /* The number in "mnt:[4026531840]"; 0: unreadable. The kernel makes this text without any file. */

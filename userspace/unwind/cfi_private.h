@@ -4,9 +4,7 @@
 #define UNWIND_CFI_PRIVATE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/cursor.h"
 #include "unwind/cfi.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unwind/code_flow.h"
 
-#include <string.h>
-
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/order.h"

@@ -22,7 +22,6 @@
 #include "unwind/go_table.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

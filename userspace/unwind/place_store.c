@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/vec.h"
 #include "tenants/quota.h"
 #include "tenants/tenant_user.h"
 #include "unwind/table_store.h"

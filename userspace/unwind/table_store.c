@@ -10,7 +10,6 @@
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "tenants/quota.h"
-#include "unwind/place_store.h"
 
 #define EPOCH_NS       100000000ull /* uses within an epoch count as simultaneous */
 #define EPOCHS_IN_USE  20	    /* a table is in use for so long after its last use */

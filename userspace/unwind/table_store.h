@@ -11,7 +11,6 @@
 #define UNWIND_TABLE_STORE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <sysprof/unwind_memory.h>

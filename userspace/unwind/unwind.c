@@ -2,7 +2,6 @@
 /* The environment of the walk outside of the kernel. */
 #include "unwind/unwind.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #undef __always_inline /* only the verifier needs that */

@@ -15,7 +15,6 @@
 #include "unwind/unwind_feed_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "elf/elf_file.h"
 #include "tenants/quota.h"
 #include "unwind/table_builder.h"
 #include "unwind/unwind_feed.h"

@@ -24,7 +24,6 @@
 #include "jit/names/jit_sources.h"
 #include "stream/event_decode.h"
 #include "window/symbols.h"
-#include "window/window.h"
 #include "world/wall_states.h"
 
 #define PENDING_MAX  (256u << 20)

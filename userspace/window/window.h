@@ -8,12 +8,10 @@
 
 #include <sys/stat.h>
 
-#include <sysprof/profile_builder.h>
 #include <sysprof/symbolizer.h>
 
 #include "base/vec.h"
 #include "files/dso_opener.h"
-#include "stream/event_queue.h"
 #include "world/recorder.h"
 
 #define KERNEL_RELEASE_SIZE 128

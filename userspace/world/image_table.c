@@ -18,7 +18,6 @@
 #include "base/suffix.h"
 #include "base/vec.h"
 #include "tenants/quota.h"
-#include "world/world.h"
 
 #define LEFT_NAME "[unknown]" /* as for addresses outside of every mapping */
 #define LEAST	  1024	      /* images that each user may have in any case */

@@ -12,15 +12,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/map.h"
 #include "base/suffix.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "world/mapping_table.h"
-#include "world/world.h"
 
 /* ---- pid or tid -> life ---------------------------------------------------------------------- */
 

@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/parse.h"
-#include "base/vec.h"
 #include "runtimes/place/managed_frames.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"

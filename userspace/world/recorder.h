@@ -10,7 +10,6 @@
 #ifndef WORLD_RECORDER_H
 #define WORLD_RECORDER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +17,6 @@
 #include <sysprof/event_handler.h>
 #include <sysprof/profile_builder.h>
 
-#include "base/vec.h"
 #include "world/world.h"
 
 struct image;

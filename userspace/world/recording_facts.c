@@ -8,7 +8,6 @@
 #include "base/map.h"
 #include "base/minmax.h"
 #include "base/parse.h"
-#include "base/vec.h"
 #include "world/recorder.h"
 
 #define VISITS_LIMIT (1ull << 56) /* of hostile recordings */

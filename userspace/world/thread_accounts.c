@@ -17,7 +17,6 @@
 #include "base/minmax.h"
 #include "world/recorder.h"
 #include "world/recording_facts.h"
-#include "world/window_lives.h"
 
 #include <errno.h>
 

@@ -8,7 +8,6 @@
 #include "world/wall_states.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -19,9 +19,7 @@
 #include "base/map.h"
 #include "base/suffix.h"
 #include "jit/names/jit_sources.h"
-#include "world/image_table.h"
 #include "world/mapping_table.h"
-#include "world/process_table.h"
 #include "world/wall_accounts.h"
 
 /* /proc has start times in ticks of 10 ms, converted from another clock. */

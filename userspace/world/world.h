@@ -10,7 +10,6 @@
 #ifndef WORLD_WORLD_H
 #define WORLD_WORLD_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <sysprof/event.h>
@@ -19,7 +18,6 @@
 #include <sysprof/profile.h>
 
 #include "runtimes/place/code_functions.h"
-#include "tenants/outside_books.h"
 #include "world/image_table.h"
 #include "world/process_table.h"
 

@@ -5,9 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "formats/in/cdp.h"
 #include "formats/in/import.h"

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "base/parse.h"
 #include "base/vec.h"
 #include "formats/in/frames.h"
 #include "formats/in/import.h"

@@ -3,7 +3,6 @@
 #ifndef FORMATS_IN_OWNERS_H
 #define FORMATS_IN_OWNERS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include <sysprof/profile.h>

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/minmax.h"
 #include "base/order.h"

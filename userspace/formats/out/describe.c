@@ -6,10 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_writer.h"
 #include "base/minmax.h"
 #include "base/parse.h"
-#include "base/suffix.h"
 #include "formats/out/gil.h"
 #include "tenants/outside_books.h"
 

@@ -26,7 +26,6 @@
 #include "formats/out/firefox_tables.h"
 #include "formats/out/firefox_waits.h"
 #include "formats/out/waits.h"
-#include "profile/timeline.h"
 
 /* The second life of a number is "123.1". */
 static const char *track_name(char name[TRACK_NAME_SIZE], uint32_t number, uint32_t life)

@@ -7,7 +7,6 @@
 
 #include "base/order.h"
 #include "formats/out/describe.h"
-#include "formats/out/report_rows.h"
 
 #define NO_ROW UINT32_MAX
 

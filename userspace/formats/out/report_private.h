@@ -3,12 +3,8 @@
 #ifndef FORMATS_OUT_REPORT_PRIVATE_H
 #define FORMATS_OUT_REPORT_PRIVATE_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
-#include "base/map.h"
 #include "formats/out/report.h"
 
 #include <sysprof/exporter.h>

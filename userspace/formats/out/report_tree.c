@@ -17,10 +17,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/order.h"
-#include "formats/out/report_code.h"
 #include "formats/out/report_rows.h"
 
 struct strand {

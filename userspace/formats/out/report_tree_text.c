@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/minmax.h"
 #include "formats/out/report_header.h"
 #include "formats/out/report_paint.h"
 #include "formats/out/report_rows.h"

@@ -28,7 +28,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json_writer.h"
 #include "base/minmax.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -14,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "jit/follow/jit_owner.h"
 #include "tenants/tenant_open.h"
 
 #define FUSE_SUPER_MAGIC 0x65735546

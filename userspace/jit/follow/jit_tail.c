@@ -18,17 +18,14 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
-#include "base/minmax.h"
 #include "base/vec.h"
 #include "jit/follow/jit_channel.h"
 #include "jit/follow/jit_watcher.h"
 #include "tenants/helper_process.h"
 #include "tenants/keeper.h"
 #include "tenants/message.h"
-#include "tenants/outside_books.h"
 #include "tenants/quota.h"
 #include "tenants/tenant_user.h"
 

@@ -21,14 +21,11 @@
 
 #include <bpf/bpf.h>
 
-#include <sysprof/bpf_shared.h>
-
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "live/capture/bpf_session_unwind.h"
 #include "live/capture/features.h"
 #include "live/capture/kernel_types.h"
-#include "live/capture/target.h"
 
 #define COPY_RING_SHARE	    (3.0 / 4)	  /* copies of stacks take so much of a ring, in a second */
 #define COPY_RING_LEAST	    (128u * 1024) /* in a smaller ring one copy could be too big */

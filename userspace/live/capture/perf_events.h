@@ -14,7 +14,6 @@
 
 #include <sysprof/event.h>
 
-#include "base/log.h"
 #include "live/capture/perf_ring.h"
 #include "stream/event_queue.h" /* event_push_fn */
 

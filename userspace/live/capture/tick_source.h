@@ -11,7 +11,6 @@
 #define LIVE_CAPTURE_TICK_SOURCE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/log.h"

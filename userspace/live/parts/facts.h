@@ -14,7 +14,6 @@
 
 #include "live/part.h"
 #include "stream/event_queue.h"
-#include "tenants/outside_books.h"
 #include "tenants/pool.h"
 
 #define FACT_WAITING_MAX 4096u

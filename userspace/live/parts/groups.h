@@ -10,7 +10,6 @@
 #define LIVE_GROUPS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include <sysprof/event.h>
 

@@ -4,8 +4,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "live/proc/fact_reader.h"
-
 /*
  * The options of an interpreter. Letters: their argument is code, which is no subject; is the
  * subject; is another argument, in the same word or the next; is the rest of the word, if any. Long

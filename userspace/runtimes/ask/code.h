@@ -21,7 +21,6 @@
 
 #include "live/part.h"
 #include "stream/event_queue.h"
-#include "tenants/outside_books.h"
 #include "tenants/pool.h"
 
 struct code_options {

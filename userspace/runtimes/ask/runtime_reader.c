@@ -10,12 +10,10 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
-#include "base/vec.h"
 #include "runtimes/answers.h"
 #include "runtimes/table.h"
 #include "stream/event_decode.h"
 #include "tenants/owner.h"
-#include "tenants/pool.h"
 
 #define ARRAY_MAX (64u << 20) /* bytes */
 

@@ -14,10 +14,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
-#include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/hotspot.h"
-#include "runtimes/hotspot/known.h"
-#include "runtimes/hotspot/layout.h"
 #include "runtimes/hotspot/scopes.h"
 
 #define BLOB_NAME_MAX 128u

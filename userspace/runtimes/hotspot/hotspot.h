@@ -5,12 +5,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <sysprof/event.h>
 #include <sysprof/runtime_info.h>
 
-#include "base/map.h"
 #include "base/vec.h"
 #include "runtimes/answers.h"
 #include "runtimes/hotspot/layout.h"

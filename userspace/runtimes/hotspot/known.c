@@ -8,7 +8,6 @@
 #include "runtimes/hotspot/answers.h"
 #include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/layout.h"
-#include "runtimes/hotspot/names.h"
 #include "runtimes/hotspot/scopes.h"
 
 MAP_FUNCTIONS_BY(hotspot_nmethods, struct hotspot_nmethod, uint64_t, address);

@@ -3,10 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
-#include "base/minmax.h"
 #include "base/order.h"
 #include "runtimes/hotspot/between.h"
 #include "runtimes/hotspot/flow.h"

@@ -2,8 +2,6 @@
 #include "runtimes/python/code.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include <stdlib.h>
 #include <sysprof/runtime_info.h>
@@ -11,8 +9,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
-#include "runtimes/answers.h"
-#include "runtimes/python/layout.h"
 
 /* ---- identity ----------------------------------------------------------------------------- */
 

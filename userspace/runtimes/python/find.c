@@ -10,7 +10,6 @@
 #include "elf/elf_sections.h"
 #include "elf/elf_symbols.h"
 #include "runtimes/python/code.h"
-#include "runtimes/python/layout.h"
 #include "runtimes/python/thread.h"
 
 /* ---- the file -------------------------------------------------------------------------------- */

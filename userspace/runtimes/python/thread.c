@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "runtimes/python/find.h"
-#include "runtimes/python/layout.h"
 #include "runtimes/target_memory.h"
 
 #define INTERPRETERS_MAX 256u

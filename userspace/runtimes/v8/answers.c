@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "runtimes/v8/code.h"
 #include "runtimes/v8/function.h"

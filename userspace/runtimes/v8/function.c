@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "runtimes/answers.h"
 #include "runtimes/v8/heap.h"

@@ -6,7 +6,6 @@
 
 #include "base/minmax.h"
 #include "base/utf8.h"
-#include "runtimes/v8/layout.h"
 
 #define PAGE	     4096u
 #define ARRAY_LENGTH 8 /* of both kinds, a Smi */

@@ -2,7 +2,6 @@
 #ifndef RUNTIMES_V8_HEAP_H
 #define RUNTIMES_V8_HEAP_H
 
-#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,6 @@
 #include "runtimes/answers.h"
 #include "runtimes/v8/function.h"
 #include "runtimes/v8/heap.h"
-#include "runtimes/v8/layout.h"
 #include "runtimes/v8/script.h"
 
 #define SFI_DATA	   8

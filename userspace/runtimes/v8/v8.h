@@ -4,13 +4,11 @@
 #define RUNTIMES_V8_V8_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/wire.h"
 #include "runtimes/answers.h"
 #include "runtimes/table.h"
-#include "runtimes/target_memory.h"
 #include "runtimes/v8/code.h"
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/layout.h"

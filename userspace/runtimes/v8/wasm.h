@@ -4,7 +4,6 @@
 #define RUNTIMES_V8_WASM_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/vec.h"
