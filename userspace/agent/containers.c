@@ -140,11 +140,9 @@ int container_config__parse(const char *bytes, size_t size, struct container_nam
 	struct json_text json = {bytes, bytes + size, &failure};
 	struct json_value annotations = {}, config = {}, name = {}, whole = {bytes, bytes + size};
 	int err = json_members(&json, whole, {"annotations", &annotations}, {"Config", &config},
-			       {"Name", &name});
-
-	if (!err)
-		err = take_keys(&json, annotations, names)
+			       {"Name", &name}) ?: take_keys(&json, annotations, names)
 			      ?: take_docker_config(&json, config, names);
+
 	/* what Compose calls it is better: its containers are numbered */
 	return err ?: take_docker_name(&json, name, names);
 }
@@ -230,9 +228,8 @@ static int take_podman_name(const struct json_text *json, struct json_value cont
 
 	if (json_type(container) != JSON_OBJECT)
 		return 0;
-	err = json_members(json, container, {"id", &id_value}, {"names", &list});
-	if (!err)
-		err = take_text(json, id_value, &own);
+	err = json_members(json, container, {"id", &id_value}, {"names", &list})
+		      ?: take_text(json, id_value, &own);
 	if (err || !own || strcmp(own, id) || json_type(list) != JSON_ARRAY)
 		return err;
 	err = json_walk__init(&walk, json, list.at, JSON_ARRAY);

@@ -411,9 +411,7 @@ static int make_file(struct dso_files *f, const struct dso_search *found, uint32
 		.inode = facts->inode,
 		.state = state_of(facts),
 	};
-	err = lru__reserve(&f->open, (size_t)*i + 1);
-	if (!err)
-		err = index_file(f, *i);
+	err = lru__reserve(&f->open, (size_t)*i + 1) ?: index_file(f, *i);
 	if (err) {
 		f->files.data[*i].number = 0;
 		lru__release(&f->order, *i);

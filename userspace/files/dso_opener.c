@@ -146,13 +146,10 @@ static int see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
 int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
 		    mapping_answer_fn answer, void *context)
 {
-	int err;
-
 	o->events++;
 	event->file = 0;
 	advance_time(o, event->header.time);
-	err = see(o, event, parent, answer, context);
-	return err ? err : dso_waits__take_error(&o->waits);
+	return see(o, event, parent, answer, context) ?: dso_waits__take_error(&o->waits);
 }
 
 int dso_opener__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,

@@ -540,7 +540,6 @@ static int move_code(struct jit_code *c, const struct dump_record *r)
 	uint32_t entry = entry_at(c, r->from);
 	struct code_range range;
 	uint32_t load;
-	int err;
 
 	if (entry == HASHMAP_NONE)
 		return 0;
@@ -548,9 +547,9 @@ static int move_code(struct jit_code *c, const struct dump_record *r)
 	range = jit_timeline__range(c->timeline, entry);
 	load = jit_timeline__name(c->timeline, entry);
 	/* an empty range still has an address */
-	err = add_range(c, r, range.start, range.end > range.start ? range.end : range.start + 1,
-			JIT_NOTHING);
-	return err ? err : add_code(c, r, load);
+	return add_range(c, r, range.start, range.end > range.start ? range.end : range.start + 1,
+			 JIT_NOTHING)
+		       ?: add_code(c, r, load);
 }
 
 static int apply_record(struct jit_code *c, uint32_t number)

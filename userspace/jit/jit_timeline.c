@@ -323,12 +323,10 @@ static int apply_single(struct jit_timeline *t, const struct gap *gap, uint32_t 
 {
 	struct jit_change new = change_of(gap, number);
 	uint64_t address = t->entries.data[number].start;
-	int err;
 
 	if (live_at(t, address) != JIT_NO_ENTRY)
 		return 0;
-	err = record_change(a, address, address + 1, &new);
-	return err ? err : insert_live(t, number);
+	return record_change(a, address, address + 1, &new) ?: insert_live(t, number);
 }
 
 /* The live entry with the same range and name. */

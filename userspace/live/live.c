@@ -83,9 +83,7 @@ static int see_and_push(struct live *live, struct event_header *event)
 /* Takes answers of readers, until none is missing or `patience` (ns) is over. */
 int live_settle_readers(struct live *live, uint64_t patience)
 {
-	int err = dso_opener__settle(live->opener, patience);
-
-	return err ? err : proc_snapshot__error(live->proc);
+	return dso_opener__settle(live->opener, patience) ?: proc_snapshot__error(live->proc);
 }
 
 static void begin_slice(struct live *live)
@@ -367,11 +365,8 @@ static int take_sideband(void *context, const struct event_header *record)
 		return 0;
 	if (event->type == EVENT_THREAD_CPU)
 		return event_queue__push(live->queue, event);
-	if (event->type == EVENT_FORK) {
-		err = tasks__fork(live->tasks, task);
-		if (!err)
-			err = call_parts(live->parts, forked, task);
-	}
+	if (event->type == EVENT_FORK)
+		err = tasks__fork(live->tasks, task) ?: call_parts(live->parts, forked, task);
 	if (!err && tasks__is_target(live->tasks, sideband_pid(event), event->time)) {
 		live->changed = true;
 		if (is_exec)
@@ -441,8 +436,8 @@ static int follow_cpus(struct live *live)
 
 	if (err || !fresh)
 		return err;
-	err = live_targets__snapshot(live, false, live_push_from_proc);
-	return err ? err : bpf_session__start_fresh_cpus(live->session, on_cpu_change, live);
+	return live_targets__snapshot(live, false, live_push_from_proc)
+		       ?: bpf_session__start_fresh_cpus(live->session, on_cpu_change, live);
 }
 
 static int push_anchor(struct live *live)
@@ -520,11 +515,10 @@ int live_settle_code(struct live *live)
 int live__announce(struct live *live, event_sink_fn sink, void *context)
 {
 	uint64_t began = monotonic_ns();
-	int err;
 
 	live->slice.unfinished = false;
-	err = read_everything(live, began - WRITING_TIME);
-	return err ? err : release_until(live, began - WRITING_TIME, sink, context);
+	return read_everything(live, began - WRITING_TIME)
+		       ?: release_until(live, began - WRITING_TIME, sink, context);
 }
 
 bool live__is_behind(const struct live *live)
@@ -598,27 +592,20 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	end.time = monotonic_ns();
 	/* nothing is sampled any more, but targets run on: what follows takes up to a second */
 	cpu_idle__read(live->idle);
-	err = read_everything(live, UINT64_MAX);
-	if (!err)
-		err = live_targets__read_cpu(live, end.time);
-	if (!err)
-		err = call_parts(live->parts, finish, end.time);
-	if (!err)
-		err = live_settle_code(live);
-	if (!err)
-		err = call_parts(live->parts, second, end.time);
-	if (!err)
-		err = live_push_books(live, 0);
-	if (!err)
-		err = push_anchor(live);
-	if (!err)
-		err = event_queue__flush(live->queue, sink, context);
+	err = read_everything(live, UINT64_MAX)
+		      ?: live_targets__read_cpu(live, end.time)
+		      ?: call_parts(live->parts, finish, end.time)
+		      ?: live_settle_code(live)
+		      ?: call_parts(live->parts, second, end.time)
+		      ?: live_push_books(live, 0)
+		      ?: push_anchor(live)
+		      ?: event_queue__flush(live->queue, sink, context);
 	if (err)
 		return err;
 	end.time = live->last_anchor > end.time ? live->last_anchor : end.time;
 	/* includes what was left out of the last events */
-	err = outside_books__report(live->books, push_to_sink, &to, end.time);
-	return err ? err : sink(context, &end);
+	return outside_books__report(live->books, push_to_sink, &to, end.time)
+		       ?: sink(context, &end);
 }
 
 int live__judge_groups(struct live *live)

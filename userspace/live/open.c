@@ -253,14 +253,11 @@ static int init(struct live *live, const struct live_options *options)
 	    !live->sideband.queue || !live->tasks || !live->idle)
 		return -ENOMEM;
 	/* helpers are forked while there is little memory and one thread */
-	err = session_readers__new(live->books, &live->readers);
-	if (!err)
-		err = dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
+	err = session_readers__new(live->books, &live->readers)
+		      ?: dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
 								   .service = SERVICE_FILES,
 								   .books = live->books},
-				      &live->opener);
-	if (!err)
-		err = proc_snapshot__new(&live->proc);
+				      &live->opener) ?: proc_snapshot__new(&live->proc);
 	if (err)
 		return err;
 	proc_snapshot__use_readers(live->proc, &(struct proc_readers){.pool = live->readers,
@@ -381,14 +378,12 @@ static int push_symbols(void *context, struct event_header *event)
 static int push_first_events(struct live *live)
 {
 	struct clock_anchor_event anchors[2];
-	int err;
 
 	clock__start(&live->clock, bpf_session__info(live->session)->tsc, anchors);
 	live->last_anchor = anchors[1].monotonic;
-	err = event_queue__push(live->queue, &anchors[0].header);
-	if (!err)
-		err = event_queue__push(live->queue, &anchors[1].header);
-	return err ? err : push_meta(live);
+	return event_queue__push(live->queue, &anchors[0].header)
+		       ?: event_queue__push(live->queue, &anchors[1].header)
+		       ?: push_meta(live);
 }
 
 /* The side-band is enabled, so code that comes or goes during the reading is reported. */
@@ -409,9 +404,7 @@ static int settle_at_start(struct live *live)
 	int err;
 
 	do {
-		err = live_settle_readers(live, LIVE_DRAIN_INTERVAL);
-		if (!err)
-			err = live_drain_in_time(live);
+		err = live_settle_readers(live, LIVE_DRAIN_INTERVAL) ?: live_drain_in_time(live);
 	} while (!err && helper_pool__waiting(live->readers) && monotonic_ns() < until);
 	return err;
 }
@@ -440,9 +433,7 @@ int live__begin(struct live *live, struct failure *failure)
 	err = settle_at_start(live);
 	if (err)
 		return fail(failure, err, "cannot open mapped files: %s", strerror(-err));
-	err = call_parts(live->parts, begin);
-	if (!err)
-		err = live_settle_readers(live, CODE_AT_START);
+	err = call_parts(live->parts, begin) ?: live_settle_readers(live, CODE_AT_START);
 	if (err)
 		return fail(failure, err, "cannot read the live processes: %s", strerror(-err));
 	helper_pool__set_hurry(live->readers, true);
@@ -455,9 +446,7 @@ int live__start(struct live *live, struct failure *failure)
 
 	bpf_session__visit_cpus(live->session);
 	/* baselines, as late as possible, because a snapshot of a big system takes time */
-	err = live_targets__read_cpu(live, 0);
-	if (!err)
-		err = call_parts(live->parts, second, monotonic_ns());
+	err = live_targets__read_cpu(live, 0) ?: call_parts(live->parts, second, monotonic_ns());
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	live->target.cpu_at_start = live_targets__cpu(live);

@@ -291,10 +291,10 @@ int live__watch(struct live *live, int fd, enum live_wake wake)
 
 int live_pace__init(struct live *live)
 {
-	int err = live__watch(live, bpf_session__wake_fd(live->session), LIVE_WAKE_KERNEL);
+	int err = live__watch(live, bpf_session__wake_fd(live->session), LIVE_WAKE_KERNEL)
+			  ?: live__watch(live, bpf_session__epoll_fd(live->session),
+					 LIVE_WAKE_RINGS);
 
-	if (!err)
-		err = live__watch(live, bpf_session__epoll_fd(live->session), LIVE_WAKE_RINGS);
 	live->pace.awaits_readers = true;
 	bpf_session__wake_on_exec(live->session, !live_is_saving(live));
 	return err ? err : live__watch(live, helper_pool__fd(live->readers), LIVE_WAKE_READERS);

@@ -25,8 +25,7 @@ static int add_root(struct live *live, uint32_t id)
 	for (size_t i = 0; i < live->target.roots.count; i++)
 		if (live->target.roots.data[i] == pid)
 			return 0;
-	err = tasks__add_target(live->tasks, pid);
-	return err ? err : vec_push(&live->target.roots, pid);
+	return tasks__add_target(live->tasks, pid) ?: vec_push(&live->target.roots, pid);
 }
 
 static int add_target(struct live *live, uint32_t id, bool held, struct failure *failure)
@@ -68,11 +67,9 @@ int live_targets__add_descendants(struct live *live, struct failure *failure)
 	int err = proc_snapshot__descendants(live->proc, live->target.roots.data,
 					     live->target.roots.count, &pids, &count);
 
-	for (size_t i = 0; i < count && !err; i++) {
-		err = bpf_session__add_target(live->session, pids[i]);
-		if (!err)
-			err = tasks__add_target(live->tasks, pids[i]);
-	}
+	for (size_t i = 0; i < count && !err; i++)
+		err = bpf_session__add_target(live->session, pids[i])
+			      ?: tasks__add_target(live->tasks, pids[i]);
 	return err ? fail(failure, err, "cannot follow child processes: %s", strerror(-err)) : 0;
 }
 

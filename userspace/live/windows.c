@@ -99,9 +99,7 @@ void live__want_modules(struct live *live)
 /* The window needs the names of what was sampled so far. */
 static int settle_window(struct live *live)
 {
-	int err = live_read_rings(live);
-
-	return err ? err : live_settle_code(live);
+	return live_read_rings(live) ?: live_settle_code(live);
 }
 
 /* Counts up to now belong to the window; nearly all of its samples are older. */
@@ -117,12 +115,9 @@ int live__end_window(struct live *live)
 		bpf_session__pause_ticks(live->session);
 	window.time = monotonic_ns();
 	cpu_idle__read(live->idle);
-	err = live_push_books(live, window.time);
-	if (!err)
-		err = outside_books__report(live->books, event_queue__push, live->queue,
-					    window.time);
-	if (!err)
-		err = event_queue__push(live->queue, &window);
+	err = live_push_books(live, window.time)
+		      ?: outside_books__report(live->books, event_queue__push, live->queue,
+					    window.time) ?: event_queue__push(live->queue, &window);
 	each_part_with (live->parts, part, window_ended)
 		part->window_ended(part->object);
 	if (!err)

@@ -524,10 +524,9 @@ static int look_closer(struct process_survey *s, struct helper_pool *pool)
 {
 	/* first: the files of its runtimes may not answer later */
 	int err = code_reader__request(pool, SERVICE_RUNTIMES, (uint32_t)s->pid,
-				       helper_owner(s->pid), 0, NULL, 0, take_runtimes, s);
+				       helper_owner(s->pid), 0, NULL, 0, take_runtimes, s)
+			  ?: request_files(s, pool);
 
-	if (!err)
-		err = request_files(s, pool);
 	helper_pool__settle(pool, PATIENCE);
 	helper_pool__end(pool); /* abandons readers without an answer */
 	return err;

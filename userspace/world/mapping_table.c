@@ -300,8 +300,7 @@ static int visit_nodes(const struct node *n, mapping_visit_fn visit, void *conte
 
 	if (!n || err)
 		return err;
-	err = visit(context, &n->m);
-	return err ? err : visit_nodes(n->right, visit, context);
+	return visit(context, &n->m) ?: visit_nodes(n->right, visit, context);
 }
 
 int mapping_table__visit(const struct mapping_table *table, mapping_visit_fn visit, void *context)
@@ -433,8 +432,7 @@ int mapping_table__add(struct mapping_table **table, const struct mapping *mappi
 	}
 	m.read = (*table)->read;
 	if (!known) {
-		err = put_mapping(*table, &m);
-		return err ? err : MAPPING_ADDED;
+		return put_mapping(*table, &m) ?: MAPPING_ADDED;
 	}
 	m = *found;
 	m.read = (*table)->read;

@@ -457,12 +457,10 @@ int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_
 int jit_file__give_up(struct jit_file *f, enum jit_file_state why)
 {
 	struct reading r = {.f = f, .after = f->silent};
-	int err;
 
 	if (f->state != JIT_FILE_STATE_FOLLOWED)
 		return 0;
-	err = report_held(f, false);
-	return err ? err : stop_at_limit(&r, why);
+	return report_held(f, false) ?: stop_at_limit(&r, why);
 }
 
 static bool has_changed(const struct jit_file *f)

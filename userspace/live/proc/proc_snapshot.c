@@ -474,9 +474,8 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 		return is_fatal(err) ? err : 0;
 	if (proc_stat__is_dead(&stat) && stat.threads <= 1)
 		return 0; /* a zombie */
-	err = push_process(s, pid, &stat, is_target, time, push, context);
-	if (!err)
-		err = process_facts__cgroup(dir, "cgroup", pid, time, push, context);
+	err = push_process(s, pid, &stat, is_target, time, push, context)
+		      ?: process_facts__cgroup(dir, "cgroup", pid, time, push, context);
 	if (err >= 0)
 		err = push_threads(s, dir, pid, push, context);
 	if (err || (stat.flags & PROC_FLAG_KTHREAD))

@@ -24,9 +24,7 @@ static int fatal_or_nothing(ssize_t err)
 
 static int finish_event(struct event_header *event, event_push_fn push, void *context)
 {
-	int err = push(context, event);
-
-	return err ? err : 1;
+	return push(context, event) ?: 1;
 }
 
 int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, event_push_fn push,
@@ -151,11 +149,9 @@ int machine_facts__emit(event_push_fn push, void *context, uint64_t time)
 	int err;
 
 	uname(&machine);
-	err = meta_event__emit(push, context, time, META_PRODUCT, "sysprof " SYSPROF_VERSION);
-	if (!err)
-		err = meta_event__emit(push, context, time, META_HOSTNAME, machine.nodename);
-	if (!err)
-		err = meta_event__emit(push, context, time, META_KERNEL_RELEASE, machine.release);
+	err = meta_event__emit(push, context, time, META_PRODUCT, "sysprof " SYSPROF_VERSION)
+		      ?: meta_event__emit(push, context, time, META_HOSTNAME, machine.nodename)
+		      ?: meta_event__emit(push, context, time, META_KERNEL_RELEASE, machine.release);
 	if (!err && !read_kernel_build_id(text, sizeof(text)))
 		err = meta_event__emit(push, context, time, META_KERNEL_BUILD_ID, text);
 	if (!err)

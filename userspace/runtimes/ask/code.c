@@ -559,9 +559,8 @@ static int code__close(void *code, uint64_t now)
 	for (size_t i = 0; i < c->processes.count && !err; i++) {
 		if (c->processes.data[i]->listed && c->processes.data[i]->listed < LISTS_MAX)
 			list_pieces(c, c->processes.data[i]);
-		err = code_forget_outdated(c, c->processes.data[i]);
-		if (!err)
-			err = code_want_open(c, c->processes.data[i], now, true);
+		err = code_forget_outdated(c, c->processes.data[i])
+			      ?: code_want_open(c, c->processes.data[i], now, true);
 	}
 	return err;
 }

@@ -126,13 +126,12 @@ static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 					.check = text->method.const_method,
 					.time = time};
 	const struct code_row *row = row_at(text->event, scope->index);
-	int err;
 
 	e->calls[e->count++] = (struct code_call){q.function, q.check, row ? row->line : 0, 0};
 	if (code_answers__has(answers, &q))
 		return 0;
-	err = code_answers__add_event(answers, text->event, flags_of(found, &q));
-	return err ? err : vec_push(&answers->methods, q);
+	return code_answers__add_event(answers, text->event, flags_of(found, &q))
+		       ?: vec_push(&answers->methods, q);
 }
 
 /*

@@ -108,14 +108,13 @@ static int read_file(const struct hotspot_object *o, struct target_memory *memor
 	const struct hotspot_layout *l = o->layout;
 	uint16_t index = hotspot_number(o, HOTSPOT_POOL_FILE_INDEX, 2);
 	uint64_t symbol;
-	int err;
 
 	/* the pool of a MethodHandle's intrinsic has the index of its class, and not that name */
 	if (!l->can[HOTSPOT_CAN_LINE] || !index ||
 	    index >= hotspot_number(o, HOTSPOT_POOL_LENGTH, 4))
 		return 0;
-	err = read_entry(l, memory, pool, index, &symbol);
-	return err ? err : read_symbol(l, memory, symbol, t->file, sizeof(t->file));
+	return read_entry(l, memory, pool, index, &symbol)
+		       ?: read_symbol(l, memory, symbol, t->file, sizeof(t->file));
 }
 
 static int read_texts(const struct hotspot_layout *l, struct target_memory *memory,

@@ -198,9 +198,8 @@ static int read_line_table(const struct cpython *py, struct target_memory *m, co
 {
 	_cleanup_free_ uint8_t *table = NULL;
 	size_t size;
-	int err = cpython_bytes__read(py, m, h->linetable, CPYTHON_LINETABLE_MAX, &table, &size);
-
-	return err ? err : cpython_lines__read(table, size, h->identity.firstline, f);
+	return cpython_bytes__read(py, m, h->linetable, CPYTHON_LINETABLE_MAX, &table, &size)
+		       ?: cpython_lines__read(table, size, h->identity.firstline, f);
 }
 
 static int read_all(const struct cpython *py, struct target_memory *m, uint64_t code,

@@ -95,12 +95,9 @@ static int add_v8_function(struct code_answers *answers, struct v8_found *found,
 static int add_inlined(struct code_answers *answers, struct v8_found *found,
 		       const struct code_question *q)
 {
-	int err;
-
 	if (code_answers__has(answers, q))
 		return 0;
-	err = add_v8_function(answers, found, q);
-	return err ? err : vec_push(&answers->methods, *q);
+	return add_v8_function(answers, found, q) ?: vec_push(&answers->methods, *q);
 }
 
 /*
@@ -212,8 +209,8 @@ static int add_wasm_function(struct code_answers *answers, struct v8_found *foun
 	err = v8_wasm__describe(found->wasm, &found->reader, q->function, number, &f);
 	if (err)
 		return err;
-	err = code_answers__function(answers, q, CODE_STATE_CONFIRMED, 0, &f, 0);
-	return err ? err : vec_push(&answers->methods, *q);
+	return code_answers__function(answers, q, CODE_STATE_CONFIRMED, 0, &f, 0)
+		       ?: vec_push(&answers->methods, *q);
 }
 
 int v8_answers__wasm(struct code_answers *answers, struct v8_found *found,

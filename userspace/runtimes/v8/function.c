@@ -233,9 +233,8 @@ static int find_script(struct v8_reader *r, uint64_t word, struct v8_script **sc
 int v8_function__script(struct v8_reader *r, uint64_t sfi, struct v8_script **script)
 {
 	struct v8_object o;
-	int err = read_sfi(r, sfi, &o);
-
-	return err ? err : find_script(r, v8_object__word(&o, r->layout->sfi_script), script);
+	return read_sfi(r, sfi, &o)
+		       ?: find_script(r, v8_object__word(&o, r->layout->sfi_script), script);
 }
 
 static int read_place(struct v8_reader *r, const struct v8_object *sfi, struct managed_function *f,

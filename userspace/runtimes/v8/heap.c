@@ -203,9 +203,9 @@ static int push_cons(struct walk *w, const struct v8_object *o, const struct par
 		return err;
 	if (p->from < length)
 		of_first = min_u64(p->count, length - p->from);
-	err = push(w, v8_object__word(o, l->cons_second),
-		   p->from + of_first - min_u64(length, p->from + of_first), p->count - of_first);
-	return err ? err : push(w, first, p->from, of_first);
+	return push(w, v8_object__word(o, l->cons_second),
+		    p->from + of_first - min_u64(length, p->from + of_first), p->count - of_first)
+		       ?: push(w, first, p->from, of_first);
 }
 
 static int push_sliced(struct walk *w, const struct v8_object *o, const struct part *p)

@@ -42,13 +42,12 @@ int v8_lines__follow_bytecodes(struct v8_reader *r, uint64_t word, uint64_t *byt
 int v8_lines__bytecode_array(struct v8_reader *r, uint64_t sfi, uint64_t *bytecode_array)
 {
 	uint64_t data;
-	int err;
 
 	*bytecode_array = 0;
 	if (!v8_is_object(sfi))
 		return -ENODATA;
-	err = target_memory__word(r->memory, &data, sfi - 1 + SFI_DATA);
-	return err ? err : v8_lines__follow_bytecodes(r, data, bytecode_array);
+	return target_memory__word(r->memory, &data, sfi - 1 + SFI_DATA)
+		       ?: v8_lines__follow_bytecodes(r, data, bytecode_array);
 }
 
 int v8_lines__table(struct v8_reader *r, uint64_t word, unsigned char **bytes, uint32_t *size)
