@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/list_column.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
 
@@ -194,16 +195,9 @@ static void write_waits(FILE *out, const struct agent_metrics *m)
 
 static void write_cost(FILE *out, const struct agent_metrics *m)
 {
-	static const char *const CPU[USAGE_CPU_PART_COUNT] = {
-#define X(id, part, label, text) [USAGE_CPU_##id] = label,
-		USAGE_CPU_PARTS(X)
-#undef X
-	};
+	static const char *const CPU[USAGE_CPU_PART_COUNT] = {USAGE_CPU_PARTS(THIRD_COLUMN)};
 	static const char *const MEMORY[USAGE_MEMORY_PART_COUNT] = {
-#define X(id, label, text) [USAGE_MEMORY_##id] = label,
-		USAGE_MEMORY_PARTS(X)
-#undef X
-	};
+		USAGE_MEMORY_PARTS(SECOND_COLUMN)};
 	const struct usage_report *u = &m->usage;
 
 	head(out, "agent_cpu_seconds_total", "counter", "CPU time of the agent, by part.");

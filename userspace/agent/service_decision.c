@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/services.h"
+#include "base/list_column.h"
 #include "base/proc_task.h"
 
 #define SHIM_PREFIX                                                                                \
@@ -12,11 +13,7 @@
 
 const char *service_source_text(enum service_source source)
 {
-	static const char *const texts[SERVICE_SOURCE_COUNT] = {
-#define X(id, text) text,
-		SERVICE_SOURCES(X)
-#undef X
-	};
+	static const char *const texts[SERVICE_SOURCE_COUNT] = {SERVICE_SOURCES(SECOND_COLUMN)};
 
 	return texts[source];
 }

@@ -270,16 +270,12 @@ static void sink_settings__fini(struct sink_settings *sink)
 
 static void free_rules(agent_rules *rules)
 {
-	for (size_t i = 0; i < rules->count; i++)
-		free(rules->data[i]);
-	vec_free(rules);
+	vec_free_with(rules, rule, free(*rule));
 }
 
 static void free_sinks(struct agent_settings *s)
 {
-	for (size_t i = 0; i < s->sinks.count; i++)
-		sink_settings__fini(&s->sinks.data[i]);
-	vec_free(&s->sinks);
+	vec_free_with(&s->sinks, sink, sink_settings__fini(sink));
 }
 
 void agent_settings__clear(struct agent_settings *s, const struct setting *setting)

@@ -9,6 +9,7 @@
 
 #include "agent/http.h"
 #include "agent/secret_memory.h"
+#include "base/list_column.h"
 
 static const struct sink_format *const table[] = {&pyroscope_format, &parca_format, &otlp_format,
 						  &dir_format, NULL};
@@ -28,11 +29,7 @@ const struct sink_format *sink_format__find(const char *name)
 
 const char *sink_verdict_text(enum sink_verdict verdict)
 {
-	static const char *const texts[] = {
-#define X(id, text) text,
-		SINK_VERDICTS(X)
-#undef X
-	};
+	static const char *const texts[] = {SINK_VERDICTS(SECOND_COLUMN)};
 
 	return verdict < SINK_VERDICT_COUNT ? texts[verdict] : "unknown";
 }

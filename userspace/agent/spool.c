@@ -585,9 +585,7 @@ void spool__free(struct spool *s)
 	if (s->path && !s->left && !open_directory(s))
 		move_to_disk(s);
 	close_directory(s);
-	for (size_t i = 0; i < s->entries.count; i++)
-		entry__fini(&s->entries.data[i]);
-	vec_free(&s->entries);
+	vec_free_with(&s->entries, entry, entry__fini(entry));
 	pthread_mutex_destroy(&s->turn);
 	pthread_mutex_destroy(&s->lock);
 	free(s->path);

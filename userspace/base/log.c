@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
+#include "base/list_column.h"
 #include "base/utf8.h"
 
 static enum log_level wanted_level = LOG_INFO;
@@ -117,11 +118,7 @@ void log_print(enum log_level level, const char *format, ...)
 
 void log_print_debug(enum log_subsystem subsystem, const char *format, ...)
 {
-	static const char *const NAMES[] = {
-#define X(id, name) [LOG_##id] = name,
-		LOG_SUBSYSTEMS(X)
-#undef X
-	};
+	static const char *const NAMES[] = {LOG_SUBSYSTEMS(SECOND_COLUMN)};
 	int saved = errno;
 	char prefix[64];
 	va_list args;

@@ -44,9 +44,7 @@ void strtab__free(struct strtab *table)
 {
 	if (!table)
 		return;
-	for (size_t i = 0; i < table->blocks.count; i++)
-		free(table->blocks.data[i]);
-	vec_free(&table->blocks);
+	vec_free_with(&table->blocks, block, free(*block));
 	text_map__fini(&table->strings);
 	free(table);
 }

@@ -87,4 +87,14 @@ int vec_grow(void **data, size_t *capacity, size_t want, size_t size);
 		(v)->count = (v)->capacity = 0;                                                    \
 	} while (0)
 
+/* With what its elements own: `item` points to each, for the expression that frees it. */
+#define vec_free_with(v, item, ...)                                                                \
+	do {                                                                                       \
+		for (size_t vec_i_ = 0; vec_i_ < (v)->count; vec_i_++) {                           \
+			__typeof__((v)->data) item = &(v)->data[vec_i_];                           \
+			__VA_ARGS__;                                                               \
+		}                                                                                  \
+		vec_free(v);                                                                       \
+	} while (0)
+
 #endif

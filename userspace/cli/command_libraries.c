@@ -183,7 +183,5 @@ void command_libraries__map(const char *program)
 			map_needed(&files, &d);
 		free_dynamic(&d);
 	}
-	for (size_t i = 0; i < files.count; i++)
-		free(files.data[i].path);
-	vec_free(&files);
+	vec_free_with(&files, file, free(file->path));
 }

@@ -37,9 +37,7 @@ struct found_windows {
 
 static void found_windows__fini(struct found_windows *w)
 {
-	for (size_t i = 0; i < w->count; i++)
-		free(w->data[i].path);
-	vec_free(w);
+	vec_free_with(w, window, free(window->path));
 }
 
 /* "20261122T161404.123456789Z.pb.gz" */

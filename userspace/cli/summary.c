@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/cleanup.h"
+#include "base/list_column.h"
 #include "base/log.h"
 #include "base/order.h"
 #include "base/utf8.h"
@@ -127,11 +128,7 @@ static void print_outside(const struct profile *p)
 /* Why a file could not be opened, if there is more to say. */
 static const char *why_not_opened(enum symbol_state symbols, enum file_state file)
 {
-	static const char *const TEXTS[] = {
-#define X(id, text) [FILE_STATE_##id] = text,
-		FILE_STATES(X)
-#undef X
-	};
+	static const char *const TEXTS[] = {FILE_STATES(SECOND_COLUMN)};
 
 	if (symbols != SYMBOL_STATE_NO_FILE || file <= FILE_STATE_RIGHT)
 		return NULL;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/list_column.h"
 #include "base/order.h"
 #include "compare/comparison.h"
 #include "compare/merged_profile.h"
@@ -19,33 +20,21 @@
 
 const char *compare_verdict_name(enum compare_verdict verdict)
 {
-	static const char *const names[] = {
-#define X(id, name) [COMPARE_IS_##id] = name,
-		COMPARE_VERDICTS(X)
-#undef X
-	};
+	static const char *const names[] = {COMPARE_VERDICTS(SECOND_COLUMN)};
 
 	return names[verdict];
 }
 
 const char *compare_view_name(enum compare_view view)
 {
-	static const char *const names[] = {
-#define X(id, name, unit) [COMPARE_##id] = name,
-		COMPARE_VIEWS(X)
-#undef X
-	};
+	static const char *const names[] = {COMPARE_VIEWS(SECOND_COLUMN)};
 
 	return names[view];
 }
 
 const char *compare_doubt_text(enum compare_doubt doubt)
 {
-	static const char *const texts[] = {
-#define X(id, name, text) [COMPARE_DOUBT_##id] = text,
-		COMPARE_DOUBTS(X)
-#undef X
-	};
+	static const char *const texts[] = {COMPARE_DOUBTS(THIRD_COLUMN)};
 
 	return texts[doubt];
 }

@@ -22,9 +22,7 @@ void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, s
 
 void dso_archives__fini(struct dso_archives *a)
 {
-	for (size_t i = 0; i < a->members.count; i++)
-		free(a->members.data[i].path);
-	vec_free(&a->members);
+	vec_free_with(&a->members, member, free(member->path));
 	lru__fini(&a->order);
 }
 

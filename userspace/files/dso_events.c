@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/list_column.h"
 #include "base/log.h"
 #include "base/proc_task.h"
 #include "files/dso_files.h"
@@ -196,11 +197,7 @@ void dso_files__complete_like(struct dso_files *f, struct mmap_event *event,
 
 void dso_files__give_up(struct mmap_event *event, enum file_state state)
 {
-	static const char *const texts[] = {
-#define X(id, text) text,
-		FILE_STATES(X)
-#undef X
-	};
+	static const char *const texts[] = {FILE_STATES(SECOND_COLUMN)};
 
 	log_debug(LOG_PROCFS, "%s of process %d: %s", event->path, (int)event->pid, texts[state]);
 	event->file_state = state;

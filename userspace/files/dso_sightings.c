@@ -61,9 +61,7 @@ void dso_sightings__init(struct dso_sightings *s, const struct lru_clock *clock,
 
 void dso_sightings__fini(struct dso_sightings *s)
 {
-	for (size_t i = 0; i < s->sightings.count; i++)
-		free(s->sightings.data[i].path);
-	vec_free(&s->sightings);
+	vec_free_with(&s->sightings, sighting, free(sighting->path));
 	hashmap__fini(&s->by_numbers);
 	hashmap__fini(&s->by_file);
 	lru__fini(&s->order);

@@ -28,9 +28,7 @@ void dso_waits__init(struct dso_waits *w, struct dso_files *files, struct dso_ro
 
 void dso_waits__fini(struct dso_waits *w)
 {
-	for (size_t i = 0; i < w->passed.count; i++)
-		free(w->passed.data[i].event);
-	vec_free(&w->passed);
+	vec_free_with(&w->passed, passed_on, free(passed_on->event));
 }
 
 static void *copy_of(const struct event_header *event)
@@ -179,9 +177,7 @@ static void unlink_search(struct dso_search *s)
 static void free_search(struct dso_search *s)
 {
 	unlink_search(s);
-	for (size_t i = 0; i < s->events.count; i++)
-		free(s->events.data[i].event);
-	vec_free(&s->events);
+	vec_free_with(&s->events, event, free(event->event));
 	for (int i = 0; i < SEARCH_ROOTS; i++)
 		dso_roots__unhold(s->waits->roots, s->roots[i]);
 	dso_archives__unhold(&s->waits->files->archives, s->number);

@@ -6,16 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list_column.h"
 #include "base/order.h"
 #include "base/parse.h"
 
 #define PROCESS_NAME "[interrupts]"
 
-static const char *const kind_names[INTERRUPT_KIND_COUNT] = {
-#define X(id, name) [INTERRUPT_##id] = name,
-	INTERRUPT_KINDS(X)
-#undef X
-};
+static const char *const kind_names[INTERRUPT_KIND_COUNT] = {INTERRUPT_KINDS(SECOND_COLUMN)};
 
 /*
  * What the kernel calls for a softirq; those that follow another one may be all that is left of it

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list_column.h"
 #include "profile/figures.h"
 
 const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, const char *dso_name,
@@ -150,22 +151,14 @@ int64_t profile__unexplained_allowed(const struct profile *p)
 
 const char *code_tier_text(enum code_tier tier)
 {
-	static const char *const texts[CODE_TIER_COUNT] = {
-#define X(id, text) [CODE_TIER_##id] = text,
-		CODE_TIERS(X)
-#undef X
-	};
+	static const char *const texts[CODE_TIER_COUNT] = {CODE_TIERS(SECOND_COLUMN)};
 
 	return texts[tier];
 }
 
 const char *symbol_state_text(enum symbol_state state)
 {
-	static const char *const texts[SYMBOL_STATE_COUNT] = {
-#define X(id, text) [SYMBOL_STATE_##id] = text,
-		SYMBOL_STATES(X)
-#undef X
-	};
+	static const char *const texts[SYMBOL_STATE_COUNT] = {SYMBOL_STATES(SECOND_COLUMN)};
 
 	return texts[state];
 }

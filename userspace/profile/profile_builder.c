@@ -178,9 +178,7 @@ void profile_builder__free(struct profile_builder *b)
 {
 	if (!b)
 		return;
-	for (size_t i = 0; i < b->columns.count; i++)
-		free_columns(&b->columns.data[i]);
-	vec_free(&b->columns);
+	vec_free_with(&b->columns, thread, free_columns(thread));
 	books_table__fini(&b->books);
 	meta_table__fini(&b->meta);
 	builder_free_events(b);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/list_column.h"
 #include "stream/symbol_blob.h"
 
 static bool string_ends(const char *s, size_t available, size_t limit)
@@ -188,11 +189,7 @@ static bool check_jit_clock(const struct jit_clock_event *e)
 
 static bool is_runtime(unsigned int kind)
 {
-	static const char *const runtimes[FRAME_NOTE_COUNT] = {
-#define X(id, runtime) runtime,
-		FRAME_NOTES(X)
-#undef X
-	};
+	static const char *const runtimes[FRAME_NOTE_COUNT] = {FRAME_NOTES(SECOND_COLUMN)};
 
 	return kind < FRAME_NOTE_COUNT && *runtimes[kind];
 }

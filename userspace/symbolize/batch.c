@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/list_column.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/vec.h"
@@ -76,17 +77,9 @@ struct batch {
 	size_t done_before, total; /* addresses: those without a child, and all */
 };
 
-static const char *const lost_lines[] = {
-#define X(id, text) [DWARF_STATE_##id] = text,
-	DWARF_STATES(X)
-#undef X
-};
+static const char *const lost_lines[] = {DWARF_STATES(SECOND_COLUMN)};
 
-static const char *const refusals[] = {
-#define X(id, text) [DEBUG_REFUSAL_##id] = text,
-	DEBUG_REFUSALS(X)
-#undef X
-};
+static const char *const refusals[] = {DEBUG_REFUSALS(SECOND_COLUMN)};
 
 static const char lines_not_read[] = "debug information was not read, to save time";
 static const char names_put_off[] = "some names and lines were put off, to save time";

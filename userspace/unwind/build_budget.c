@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clocks.h"
+#include "base/list_column.h"
 
 #define MB (UINT64_C(1) << 20)
 #define CLOCK_STEP                                                                                 \
@@ -20,11 +21,7 @@ const struct build_limits BUILD_LIMITS = {
 
 const char *table_refusal_text(enum table_refusal refusal)
 {
-	static const char *const TEXTS[] = {
-#define X(id, text) [TABLE_REFUSAL_##id] = text,
-		TABLE_REFUSALS(X)
-#undef X
-	};
+	static const char *const TEXTS[] = {TABLE_REFUSALS(SECOND_COLUMN)};
 
 	return refusal < TABLE_REFUSAL_COUNT ? TEXTS[refusal] : TEXTS[TABLE_REFUSAL_NONE];
 }

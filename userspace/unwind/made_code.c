@@ -78,9 +78,7 @@ void made_code__free(struct made_code *m)
 {
 	if (!m)
 		return;
-	for (size_t i = 0; i < m->processes.count; i++)
-		process__fini(&m->processes.data[i]);
-	vec_free(&m->processes);
+	vec_free_with(&m->processes, process, process__fini(process));
 	free(m);
 }
 

@@ -82,9 +82,7 @@ void unwind_feed__free(struct unwind_feed *f)
 	if (!f)
 		return;
 	table_builder__free(f->builder);
-	for (size_t i = 0; i < f->files.count; i++)
-		unwind_feed__close_file(f, &f->files.data[i]);
-	vec_free(&f->files);
+	vec_free_with(&f->files, file, unwind_feed__close_file(f, file));
 	cleanup_close(&f->open_fd);
 	made_code__free(f->made_code);
 	vec_free(&f->placements);

@@ -295,9 +295,7 @@ void windows__free(struct windows *w)
 	if (!w)
 		return;
 	finisher__free(w->finisher);
-	for (size_t i = 0; i < w->closed.count; i++)
-		window__free(w->closed.data[i]);
-	vec_free(&w->closed);
+	vec_free_with(&w->closed, window, window__free(*window));
 	window__free(w->last);
 	free_open_window(w);
 	recording_facts__free(w->facts);

@@ -105,9 +105,7 @@ void image_table__free(struct image_table *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->slots.count; i++)
-		free(t->slots.data[i].image);
-	vec_free(&t->slots);
+	vec_free_with(&t->slots, slot, free(slot->image));
 	vec_free(&t->unused);
 	hashmap__fini(&t->index);
 	free(t);

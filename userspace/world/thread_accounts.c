@@ -14,6 +14,7 @@
  */
 #include "world/thread_accounts.h"
 
+#include "base/list_column.h"
 #include "base/minmax.h"
 #include "world/recorder.h"
 #include "world/recording_facts.h"
@@ -96,11 +97,7 @@ struct stack_id thread_accounts__made_up_frame(const struct thread_accounts *a,
 					       const struct thread_life *thread,
 					       struct stack_id caller, enum made_up_place place)
 {
-	static const char *const names[] = {
-#define X(id, name) [PLACE_##id] = name,
-		MADE_UP_PLACES(X)
-#undef X
-	};
+	static const char *const names[] = {MADE_UP_PLACES(SECOND_COLUMN)};
 	struct profile_builder *b = a->builder;
 	struct profile_dso dso = {
 		.kind = DSO_UNKNOWN,

@@ -370,9 +370,7 @@ void firefox_tables__fini(struct firefox_tables *t)
 	index__fini(&t->libs);
 	index__fini(&t->natives);
 	index__fini(&t->sources);
-	for (size_t i = 0; i < t->own_texts.count; i++)
-		free(t->own_texts.data[i]);
-	vec_free(&t->own_texts);
+	vec_free_with(&t->own_texts, text, free(*text));
 	vec_free(&t->texts);
 	vec_free(&t->own_names);
 	vec_free(&t->lib_names);

@@ -580,7 +580,5 @@ void report_tree__fini(struct report_tree *tree)
 	report_code__fini(&tree->code);
 	free(tree->groups);
 	tree->groups = NULL;
-	for (size_t i = 0; i < tree->texts.count; i++)
-		free(tree->texts.data[i]);
-	vec_free(&tree->texts);
+	vec_free_with(&tree->texts, text, free(*text));
 }

@@ -83,9 +83,7 @@ void jit_follower__free(struct jit_follower *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->files.count; i++)
-		jit_file__close(&r->files.data[i].file);
-	vec_free(&r->files);
+	vec_free_with(&r->files, file, jit_file__close(&file->file));
 	vec_free(&r->waiting);
 	cleanup_close(&r->inotify);
 	free(r);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/list_column.h"
 #include "base/map.h"
 #include "base/minmax.h"
 #include "base/order.h"
@@ -638,10 +639,7 @@ static struct profile_jit_file describe_file(const struct jit_names *j, uint32_t
 static const char *refusal_text(enum code_runtime_state state)
 {
 	static const char *const texts[CODE_RUNTIME_STATE_COUNT] = {
-#define X(id, text) [CODE_RUNTIME_##id] = text,
-		CODE_RUNTIME_STATES(X)
-#undef X
-	};
+		CODE_RUNTIME_STATES(SECOND_COLUMN)};
 
 	return state == CODE_RUNTIME_READ ? NULL : texts[state];
 }

@@ -607,9 +607,7 @@ static void code__free(void *code)
 {
 	struct code_part *c = code;
 
-	for (size_t i = 0; i < c->processes.count; i++)
-		free_process(c, c->processes.data[i]);
-	vec_free(&c->processes);
+	vec_free_with(&c->processes, process, free_process(c, *process));
 	vec_free(&c->early);
 	file_set__fini(&c->plain);
 	free(c);

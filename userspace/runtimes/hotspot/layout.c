@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/list_column.h"
 
 #define ENTRIES_MAX	 20000u /* all tables of JDK 21 together have 2,064, its flags 1,400 */
 #define STRIDE_MAX	 256u
@@ -13,11 +14,7 @@
 #define OFFSET_MAX	 0x10000u /* of a field, size of a type: larger ones are forged */
 #define STUB_ENTRIES_MAX 256u
 
-const char *const hotspot_export_names[HOTSPOT_EXPORTS] = {
-#define X(name, symbol) symbol,
-	HOTSPOT_EXPORTS_OF(X)
-#undef X
-};
+const char *const hotspot_export_names[HOTSPOT_EXPORTS] = {HOTSPOT_EXPORTS_OF(SECOND_COLUMN)};
 
 enum kind { FIELD, STATIC, SIZE };
 

@@ -104,9 +104,7 @@ void hotspot_debug__fini(struct hotspot_debug *debug)
 	free(debug->scopes);
 	vec_free(&debug->named);
 	vec_free(&debug->blocks);
-	for (size_t i = 0; i < debug->bytecodes.count; i++)
-		free(debug->bytecodes.data[i].code);
-	vec_free(&debug->bytecodes);
+	vec_free_with(&debug->bytecodes, method, free(method->code));
 	*debug = (struct hotspot_debug){};
 }
 

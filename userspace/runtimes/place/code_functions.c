@@ -67,9 +67,7 @@ static size_t bytes_of(const struct entry *entry)
 static void free_entry(struct code_functions *f, struct entry *entry)
 {
 	f->bytes -= bytes_of(entry);
-	for (size_t i = 0; i < entry->versions.count; i++)
-		free(entry->versions.data[i]);
-	vec_free(&entry->versions);
+	vec_free_with(&entry->versions, version, free(*version));
 }
 
 void code_functions__free(struct code_functions *f)

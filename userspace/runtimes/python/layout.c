@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/list_column.h"
+
 #define COOKIE	       "xdebugpy"
 #define COOKIE_SIZE    8u
 #define NEWEST_KNOWN   15u
@@ -19,11 +21,7 @@
 
 const char *cpython_verdict__text(enum cpython_verdict verdict)
 {
-	static const char *const texts[CPYTHON_VERDICTS] = {
-#define X(verdict, state, text) text,
-		CPYTHON_VERDICTS_OF(X)
-#undef X
-	};
+	static const char *const texts[CPYTHON_VERDICTS] = {CPYTHON_VERDICTS_OF(THIRD_COLUMN)};
 
 	return (unsigned int)verdict < CPYTHON_VERDICTS ? texts[verdict] : "";
 }
