@@ -28,7 +28,7 @@
 #define NS_PER_MS     UINT64_C(1000000)
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-static enum sink_verdict judge_200(const struct sink_answer *a)
+static enum sink_verdict judge_200(const struct http_answer *a)
 {
 	(void)a;
 	return SINK_ACCEPTED;

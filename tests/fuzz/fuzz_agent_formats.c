@@ -90,12 +90,12 @@ static void judge_all(const uint8_t *data, size_t size, unsigned int choice)
 	static const long statuses[] = {0, 200, 400, 401, 429, 500, 503};
 
 	for (size_t i = 0; i < COUNT(statuses); i++) {
-		const struct sink_answer answer = {.status = statuses[i],
-						   .sent = choice & 1,
-						   .type = types[choice % COUNT(types)],
-						   .body = data,
-						   .size = size};
+		struct http_answer answer = {.status = statuses[i],
+					     .sent = choice & 1,
+					     .body = (char *)data,
+					     .size = size};
 
+		strcpy(answer.type, types[choice % COUNT(types)]);
 		for (const struct sink_format *const *f = sink_formats(); *f; f++)
 			MUST(!(*f)->judge_200 ||
 			     sink_format__judge(*f, &answer) < SINK_VERDICT_COUNT);

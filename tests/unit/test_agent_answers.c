@@ -10,7 +10,7 @@
 #define HTML  "text/html; charset=utf-8"
 #define TEXT  "text/plain; charset=utf-8"
 
-static enum sink_verdict judge(const char *format, const struct sink_answer *answer)
+static enum sink_verdict judge(const char *format, const struct http_answer *answer)
 {
 	return sink_format__judge(sink_format__find(format), answer);
 }
@@ -20,18 +20,18 @@ static void judge_input(FILE *out, char *input)
 {
 	static const char *const types[][2] = {{"json", JSON}, {"proto", PROTO}, {"otlp", OTLP},
 					       {"html", HTML}, {"text", TEXT},	 {"none", ""}};
-	struct sink_answer answer = {.type = "", .sent = true, .body = ""};
+	struct http_answer answer = {.sent = true, .body = ""};
 	const char *end = input + text_size, *format = strsep(&input, " ");
 	const char *status = strsep(&input, " "), *type = strsep(&input, " ");
 
 	answer.sent = strcmp(status, "refused") != 0;
 	answer.status = strtol(status, NULL, 10);
-	answer.type = type ? type : "";
 	if (type && !strcmp(type, "again"))
-		answer.type = JSON, answer.retry_after = 7000000000;
+		type = "json", answer.retry_after = 7000000000;
+	snprintf(answer.type, sizeof(answer.type), "%s", type ? type : "");
 	for (size_t i = 0; type && i < sizeof(types) / sizeof(types[0]); i++)
 		if (!strcmp(type, types[i][0]))
-			answer.type = types[i][1];
+			strcpy(answer.type, types[i][1]);
 	if (input)
 		answer.body = input, answer.size = (size_t)(end - input);
 	fputs(sink_verdict_text(judge(format, &answer)), out);
@@ -79,7 +79,7 @@ TEST(garbage_is_no_success_at_any_status)
 		for (size_t i = 0; i < sizeof(body); i++)
 			body[i] = (char)(status * 31 + (long)i * 7);
 		for (size_t i = 0; i < 3; i++) {
-			const struct sink_answer answer = {.status = status,
+			const struct http_answer answer = {.status = status,
 							   .sent = true,
 							   .type = TEXT,
 							   .body = body,

@@ -18,16 +18,15 @@
 #include "base/io.h"
 #include "session/session.h"
 
-#define SECOND	      UINT64_C(1000000000)
-#define LAST_SYMBOLS  (SECOND * 3 / 4) /* for the names of the last window */
-#define LAST_PATIENCE (SECOND / 2)     /* for requests under way at the end */
-#define METRICS_EVERY (2 * SECOND)
+#define LAST_SYMBOLS  (NS_PER_SECOND * 3 / 4) /* for the names of the last window */
+#define LAST_PATIENCE (NS_PER_SECOND / 2)     /* for requests under way at the end */
+#define METRICS_EVERY (2 * NS_PER_SECOND)
 #define LOOK_BEFORE                                                                                \
-	(2 * SECOND) /* a window's end, at waits: the agent's steps are a second apart */
-#define STUCK_AFTER	 (60 * SECOND)
-#define PROFILE_SECONDS	 60	       /* a requested profile is one window */
-#define REQUEST_PATIENCE (30 * SECOND) /* until windows before it are finished */
-#define REQUEST_AGAIN	 (SECOND / 10)
+	(2 * NS_PER_SECOND) /* a window's end, at waits: the agent's steps are a second apart */
+#define STUCK_AFTER	 (60 * NS_PER_SECOND)
+#define PROFILE_SECONDS	 60		      /* a requested profile is one window */
+#define REQUEST_PATIENCE (30 * NS_PER_SECOND) /* until windows before it are finished */
+#define REQUEST_AGAIN	 (NS_PER_SECOND / 10)
 #define UNWIND_BYTES	 (UINT64_C(24) << 20)
 #define RING_BYTES	 (UINT64_C(16) << 20)
 #define QUEUE_BYTES	 ((size_t)16 << 20)
@@ -310,7 +309,7 @@ static int end_window(struct agent *a, uint64_t now, struct failure *failure)
 	int err = session__rotate(a->session);
 
 	if (err == -EAGAIN) {
-		a->clock.end = now + SECOND;
+		a->clock.end = now + NS_PER_SECOND;
 		a->put_off++;
 		a->put_off_since = a->put_off_since ? a->put_off_since : now;
 		return 0;
@@ -472,7 +471,7 @@ static bool give_window(struct agent *a, uint64_t now)
 		if (a->request_until || session__rotate(a->session))
 			return false;
 		a->request_since = now;
-		a->request_until = now + a->request.seconds * SECOND;
+		a->request_until = now + a->request.seconds * NS_PER_SECOND;
 	}
 	return publisher__try_request(a->publisher, a->endpoint, &a->request, a->request_since);
 }
@@ -503,7 +502,7 @@ static void take_request(struct agent *a, uint64_t now)
 
 static uint64_t next_thing(const struct agent *a, uint64_t now)
 {
-	uint64_t next = now + (a->request.id ? REQUEST_AGAIN : SECOND);
+	uint64_t next = now + (a->request.id ? REQUEST_AGAIN : NS_PER_SECOND);
 	uint64_t end = a->request_until ? a->request_until : a->clock.end;
 
 	return end < next ? end : next;

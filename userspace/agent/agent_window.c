@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NS_PER_S UINT64_C(1000000000)
+#include "base/clocks.h"
 
 const char *agent_service__label(const struct agent_service *service, const char *name)
 {
@@ -16,7 +16,7 @@ const char *agent_service__label(const struct agent_service *service, const char
 
 uint64_t agent_window__visit_period(const struct agent_window *w)
 {
-	return NS_PER_S / (w->profile->visits.hz ? w->profile->visits.hz : 1);
+	return NS_PER_SECOND / (w->profile->visits.hz ? w->profile->visits.hz : 1);
 }
 
 void sink_request__fini(struct sink_request *r)

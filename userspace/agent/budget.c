@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
 
-#define SECOND	    1000000000ull
-#define CALM_LEAST  (60 * SECOND)
-#define CALM_MOST   (3600 * SECOND)
-#define CALM_RATE   (300 * SECOND) /* the most for a higher rate: what it will cost is known */
-#define LASTS	    (600 * SECOND) /* a step back that holds so long was right */
+#define CALM_LEAST  (60 * NS_PER_SECOND)
+#define CALM_MOST   (3600 * NS_PER_SECOND)
+#define CALM_RATE   (300 * NS_PER_SECOND) /* the most for a higher rate: what it will cost is known */
+#define LASTS	    (600 * NS_PER_SECOND) /* a step back that holds so long was right */
 #define OVER_IN_ROW 2
 #define RECENT	    6	 /* measurements: a minute */
 #define RATE_OVER   3	 /* of them, before the rate is lowered */

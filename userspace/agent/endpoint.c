@@ -29,7 +29,6 @@
 #define SECONDS_MAX	600
 #define GRACE_SECONDS                                                                              \
 	90 /* for the answer to a request, beyond its own time: windows are finished later */
-#define SECOND	     1000000000ull
 #define HEADER_MAX   (16 * 1024)
 #define IDLE_SECONDS 15
 #define RETRY_MS     1000
@@ -111,7 +110,7 @@ static bool answer_health(void *context, const struct route *route, struct serve
 	if (e->options.stuck_after && age > e->options.stuck_after)
 		snprintf(why, sizeof(why),
 			 "the collector is stuck: nothing was measured for %llu s\n",
-			 (unsigned long long)(age / SECOND));
+			 (unsigned long long)(age / NS_PER_SECOND));
 	else if (*e->illness)
 		snprintf(why, sizeof(why), "%s\n", e->illness);
 	pthread_mutex_unlock(&e->lock);
@@ -162,7 +161,7 @@ static bool answer_profile(void *context, const struct route *route, struct serv
 		profile.id = e->request.id + 1;
 		e->request = profile;
 		e->state = REQUEST_NEW;
-		e->deadline = monotonic_ns() + (profile.seconds + GRACE_SECONDS) * SECOND;
+		e->deadline = monotonic_ns() + (profile.seconds + GRACE_SECONDS) * NS_PER_SECOND;
 		e->waiting = request;
 		eventfd_write(e->request_fd, 1);
 		eventfd_write(e->wake_fd, 1); /* there is a deadline now */

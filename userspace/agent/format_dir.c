@@ -15,11 +15,11 @@
 
 #include "agent/service_samples.h"
 #include "agent/sink_format.h"
+#include "base/clocks.h"
 #include "base/json_writer.h"
 #include "formats/out/pprof_writer.h"
 
 #define NAME_SIZE 96
-#define SECOND	  UINT64_C(1000000000)
 
 struct dir {
 	const struct agent_window *window;
@@ -34,14 +34,14 @@ struct dir {
 /* "20261122T161404.123456789Z.pb.gz": of the beginning, in UTC. */
 static void name_file(char *name, const struct agent_window *w, const char *suffix)
 {
-	time_t seconds = (time_t)(w->start_realtime / SECOND);
+	time_t seconds = (time_t)(w->start_realtime / NS_PER_SECOND);
 	struct tm tm = {};
 	char text[64] = "";
 
 	gmtime_r(&seconds, &tm);
 	strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &tm);
-	snprintf(name, NAME_SIZE, "%s.%09uZ%s", text, (unsigned int)(w->start_realtime % SECOND),
-		 suffix);
+	snprintf(name, NAME_SIZE, "%s.%09uZ%s", text,
+		 (unsigned int)(w->start_realtime % NS_PER_SECOND), suffix);
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */

@@ -589,7 +589,7 @@ static int check_partial(void *context, const struct wire *field)
 }
 
 /* From partial_success, which is there even if all was taken. -1: another message. */
-static int64_t rejected_profiles(const struct sink_answer *a)
+static int64_t rejected_profiles(const struct http_answer *a)
 {
 	static const uint32_t partial_success[] = {1};
 	const struct wire answer = wire_of(a->body, a->size);
@@ -602,7 +602,7 @@ static int64_t rejected_profiles(const struct sink_answer *a)
 }
 
 /* Pyroscope answers nothing, others a message, or JSON to some proxies. */
-static enum sink_verdict judge_200(const struct sink_answer *a)
+static enum sink_verdict judge_200(const struct http_answer *a)
 {
 	int64_t rejected;
 

@@ -115,7 +115,7 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 }
 
 /* Requests with an unknown path or type get 200 with its page. */
-static enum sink_verdict judge_200(const struct sink_answer *a)
+static enum sink_verdict judge_200(const struct http_answer *a)
 {
 	const char *body = a->body;
 	size_t size = a->size;
@@ -125,7 +125,7 @@ static enum sink_verdict judge_200(const struct sink_answer *a)
 	return size == 2 && !memcmp(body, "{}", 2) ? SINK_ACCEPTED : SINK_NOT_A_BACKEND;
 }
 
-static bool may_not_be_repeated(const struct sink_answer *a)
+static bool may_not_be_repeated(const struct http_answer *a)
 {
 	return !a->retry_after;
 }

@@ -81,11 +81,9 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 }
 
 /* The body is empty, or the gzip of nothing; its type is the request's, if a proxy has left it. */
-static enum sink_verdict judge_200(const struct sink_answer *a)
+static enum sink_verdict judge_200(const struct http_answer *a)
 {
-	bool has_no_type = !a->type || !*a->type;
-
-	return answer__has_type(a, "application/proto") || (has_no_type && !a->size)
+	return answer__has_type(a, "application/proto") || (!*a->type && !a->size)
 		       ? SINK_ACCEPTED
 		       : SINK_NOT_A_BACKEND;
 }
@@ -94,7 +92,7 @@ static enum sink_verdict judge_200(const struct sink_answer *a)
  * "… exceeded while adding 2.1 MiB": more than the 2 MiB that Pyroscope takes at a time? Then its
  * burst is smaller than the request, now and the next time.
  */
-static bool exceeds_burst(const struct sink_answer *a)
+static bool exceeds_burst(const struct http_answer *a)
 {
 	static const char before[] = "while adding ";
 	const char *begin = a->body ? memmem(a->body, a->size, before, strlen(before)) : NULL;

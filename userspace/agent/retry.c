@@ -5,10 +5,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/parse.h"
-
-#define NS_PER_SECOND UINT64_C(1000000000)
 
 /* The form that senders have to use, exactly; of the two older ones none was met. */
 int parse_http_date(const char *text, int64_t *seconds)

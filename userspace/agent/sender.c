@@ -24,10 +24,9 @@
 #include "base/output_file.h"
 #include "base/utf8.h"
 
-#define NS_PER_SECOND UINT64_C(1000000000)
-#define FEW	      3			  /* tries */
-#define BURST	      (NS_PER_SECOND / 2) /* of the pace: 2 MiB at 4 MiB/s */
-#define MEMORY_PAUSE  (1 * NS_PER_SECOND) /* there may be some then */
+#define FEW	     3			 /* tries */
+#define BURST	     (NS_PER_SECOND / 2) /* of the pace: 2 MiB at 4 MiB/s */
+#define MEMORY_PAUSE (1 * NS_PER_SECOND) /* there may be some then */
 
 /* The result of an attempt. */
 struct outcome {
@@ -180,7 +179,7 @@ static int post(struct sink *s, const struct sink_request *r, struct spooled_req
 		http_answer__fini(&answer);
 		return err;
 	}
-	*attempt = (struct attempt){.verdict = sink_format__judge_http(s->format, &answer),
+	*attempt = (struct attempt){.verdict = sink_format__judge(s->format, &answer),
 				    .after = answer.retry_after,
 				    .sent = answer.sent};
 	attempt->unsure = answer.sent && (attempt->verdict == SINK_AMBIGUOUS || !answer.status);

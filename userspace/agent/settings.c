@@ -10,12 +10,12 @@
 
 #include "agent/sink_format.h"
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/parse.h"
 
-#define SECOND	       UINT64_C(1000000000)
-#define WINDOW_DEFAULT (15 * SECOND)
-#define WINDOW_MIN     (10 * SECOND)
-#define WINDOW_MAX     (60 * SECOND)
+#define WINDOW_DEFAULT (15 * NS_PER_SECOND)
+#define WINDOW_MIN     (10 * NS_PER_SECOND)
+#define WINDOW_MAX     (60 * NS_PER_SECOND)
 #define HZ_DEFAULT     97 /* a prime: in step with nothing that comes every so often */
 #define HZ_MAX	       1000
 #define WALL_MIN       5

@@ -19,10 +19,9 @@
 #include "base/output_file.h"
 #include "base/thread.h"
 
-#define NS_PER_SECOND UINT64_C(1000000000)
-#define SPOOL_BYTES   (UINT64_C(64) << 20)
-#define SPOOL_AGE     (50 * 60 * NS_PER_SECOND)
-#define GRACE	      (NS_PER_SECOND / 4) /* to see that patience is over */
+#define SPOOL_BYTES (UINT64_C(64) << 20)
+#define SPOOL_AGE   (50 * 60 * NS_PER_SECOND)
+#define GRACE	    (NS_PER_SECOND / 4) /* to see that patience is over */
 
 static const struct sink_pace usual_pace = {
 	.retry = {.least = NS_PER_SECOND / 2,
@@ -255,7 +254,7 @@ static int explain(const struct sink_options *o, const struct http_answer *a,
 		return fail_remedy(failure, -EHOSTUNREACH,
 				   "see that it runs, and that this host may reach it");
 	}
-	switch (sink_format__judge_http(o->format, a)) {
+	switch (sink_format__judge(o->format, a)) {
 	case SINK_UNAUTHORIZED:
 		fail(failure, -EACCES, "%s refuses us: %s", url, a->text);
 		return fail_remedy(failure, -EACCES, "see the token or password, and the tenant");

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/http.h"
 #include "agent/secret_memory.h"
 #include "base/list_column.h"
 
@@ -36,18 +35,18 @@ const char *sink_verdict_text(enum sink_verdict verdict)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-bool answer__says(const struct sink_answer *a, const char *text)
+bool answer__says(const struct http_answer *a, const char *text)
 {
 	return a->body && memmem(a->body, a->size, text, strlen(text));
 }
 
-bool answer__has_type(const struct sink_answer *a, const char *type)
+bool answer__has_type(const struct http_answer *a, const char *type)
 {
-	return a->type && !strncasecmp(a->type, type, strlen(type));
+	return !strncasecmp(a->type, type, strlen(type));
 }
 
 /* Proxies' pages that mean "try again" are judged by their status. */
-static bool is_page(const struct sink_answer *a)
+static bool is_page(const struct http_answer *a)
 {
 	return answer__has_type(a, "text/html") &&
 	       (a->status < 400 || a->status == 400 || a->status == 500 || a->status == 501);
@@ -75,7 +74,7 @@ static const struct answer_rule http_rules[] = {
 };
 
 static const struct answer_rule *find_rule(const struct answer_rule *rules,
-					   const struct sink_answer *a)
+					   const struct http_answer *a)
 {
 	for (; rules && rules->status; rules++)
 		if (rules->status == a->status && (!rules->text || answer__says(a, rules->text)) &&
@@ -84,10 +83,13 @@ static const struct answer_rule *find_rule(const struct answer_rule *rules,
 	return NULL;
 }
 
-enum sink_verdict sink_format__judge(const struct sink_format *format, const struct sink_answer *a)
+_zero_registers_ enum sink_verdict sink_format__judge(const struct sink_format *format,
+						      const struct http_answer *a)
 {
 	const struct answer_rule *rule;
 
+	if (a->credentials_unreadable)
+		return SINK_UNAUTHORIZED;
 	if (!a->status)
 		return a->sent ? SINK_AMBIGUOUS : SINK_RETRY;
 	if (is_page(a))
@@ -99,21 +101,6 @@ enum sink_verdict sink_format__judge(const struct sink_format *format, const str
 		return rule->verdict;
 	/* no such path, another method or type, a redirection; from 500 on, it could not read it */
 	return a->status < 500 ? SINK_NOT_A_BACKEND : SINK_RETRY_FEW;
-}
-
-_zero_registers_ enum sink_verdict sink_format__judge_http(const struct sink_format *format,
-							   const struct http_answer *a)
-{
-	const struct sink_answer answer = {
-		.status = a->status,
-		.sent = a->sent,
-		.type = a->type,
-		.body = a->body,
-		.size = a->size,
-		.retry_after = a->retry_after,
-	};
-
-	return a->credentials_unreadable ? SINK_UNAUTHORIZED : sink_format__judge(format, &answer);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -8,22 +8,12 @@
 #include <stdint.h>
 
 #include "agent/agent_window.h"
-#include "agent/retry.h"
+#include "agent/http.h"
 #include "base/wire.h"
 
 struct sink_encoding_options {
 	const char *node; /* the host's name, for formats that have it beside the labels */
 	bool name_all;	  /* frames without a name get one, "libfoo.so+0x1234" */
-};
-
-/* An answer, or why there is none. */
-struct sink_answer {
-	long status;	  /* of HTTP; 0: there was no answer */
-	bool sent;	  /* the request, or a part of it, may have arrived */
-	const char *type; /* Content-Type, "" */
-	const void *body; /* its first 64 KB */
-	size_t size;
-	uint64_t retry_after; /* ns, of Retry-After; 0: none */
 };
 
 /* X(ENUM, text): what an answer means. The texts are labels of a metric. */
@@ -51,7 +41,7 @@ const char *sink_verdict_text(enum sink_verdict verdict);
 struct answer_rule {
 	long status;
 	const char *text; /* a few words of ASCII in its body; NULL: any */
-	bool (*fits)(const struct sink_answer *answer); /* NULL: always */
+	bool (*fits)(const struct http_answer *answer); /* NULL: always */
 	enum sink_verdict verdict;
 };
 
@@ -61,7 +51,7 @@ struct sink_format {
 	int (*encode)(const struct agent_window *window,
 		      const struct sink_encoding_options *options, struct sealed_window *sealed);
 	/* Judges a 200: each backend has its own sign of success. NULL: the format is not sent. */
-	enum sink_verdict (*judge_200)(const struct sink_answer *answer);
+	enum sink_verdict (*judge_200)(const struct http_answer *answer);
 	/* Other answers, the first row that fits; ends with status 0. Else as in HTTP. */
 	const struct answer_rule *rules;
 	/* A request without data, which such a backend answers in its own way. */
@@ -75,19 +65,17 @@ struct sink_format {
 const struct sink_format *const *sink_formats(void);
 const struct sink_format *sink_format__find(const char *name);
 
-/* HTML with a status up to 400, 500 or 501 is no backend's: it is of a proxy or another server. */
+/*
+ * HTML with a status up to 400, 500 or 501 is no backend's: it is of a proxy or another server.
+ * Unauthorized, if credentials could not be read.
+ */
 enum sink_verdict sink_format__judge(const struct sink_format *format,
-				     const struct sink_answer *answer);
-
-struct http_answer;
-/* The same of a client's answer; unauthorized, if credentials could not be read. */
-enum sink_verdict sink_format__judge_http(const struct sink_format *format,
-					  const struct http_answer *answer);
+				     const struct http_answer *answer);
 
 /* Does its body contain the text? */
-bool answer__says(const struct sink_answer *a, const char *text);
+bool answer__says(const struct http_answer *a, const char *text);
 /* Does its Content-Type begin so? */
-bool answer__has_type(const struct sink_answer *a, const char *type);
+bool answer__has_type(const struct http_answer *a, const char *type);
 
 /* Shared by the formats, for making requests. */
 

@@ -3,7 +3,6 @@
 
 #include <time.h>
 
-#define NS_PER_SECOND	  UINT64_C(1000000000)
 #define CPU_CLOCK_OF(pid) ((clockid_t)(~(unsigned int)(pid) << 3 | 2)) /* the kernel's numbers */
 
 static uint64_t read_clock(clockid_t clock)

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define NS_PER_SECOND UINT64_C(1000000000)
+
 uint64_t monotonic_ns(void);
 uint64_t realtime_ns(void);
 /* Counts while the machine sleeps, too. */

@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/vec.h"
-
-#define NS_PER_SECOND UINT64_C(1000000000)
 
 static bool is_digit(char c)
 {

@@ -19,8 +19,7 @@
 #include "base/io.h"
 #include "base/parse.h"
 
-#define SMALL_FILE    4096u
-#define NS_PER_SECOND 1000000000ULL
+#define SMALL_FILE 4096u
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 

@@ -20,7 +20,6 @@
 #include "cli/inputs.h"
 #include "compare/merged.h"
 
-#define SECOND	    UINT64_C(1000000000)
 #define SUFFIX	    "Z.pb.gz"
 #define WINDOWS_MAX 200000 /* files that are listed */
 #define TEXT_SIZE   32
@@ -55,7 +54,7 @@ static bool parse_name(const char *name, uint64_t *start)
 	if (!strptime(name, "%Y%m%dT%H%M%S", &tm))
 		return false;
 	seconds = timegm(&tm);
-	*start = (uint64_t)seconds * SECOND + strtoull(name + 16, NULL, 10);
+	*start = (uint64_t)seconds * NS_PER_SECOND + strtoull(name + 16, NULL, 10);
 	return seconds > 0;
 }
 
@@ -188,7 +187,7 @@ static int list_windows(const char *directory, struct found_windows *windows,
 
 static void time_text(uint64_t ns, char text[TEXT_SIZE])
 {
-	time_t seconds = (time_t)(ns / SECOND);
+	time_t seconds = (time_t)(ns / NS_PER_SECOND);
 	struct tm tm = {};
 
 	gmtime_r(&seconds, &tm);

@@ -5,9 +5,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clocks.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "formats/out/describe.h"
@@ -17,7 +19,6 @@
 #define HZ_DEFAULT_SYSTEM 99
 #define HZ_MAX		  20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
 #define PERIOD_MAX	  (1ull << 48)
-#define NS_PER_S	  1000000000ull
 #define CPU_LIMIT	  8191
 #define WALL_HZ_DEFAULT	  200
 #define WALL_HZ_SYSTEM	  20
@@ -228,13 +229,14 @@ static int set_rate(struct record_options *options, bool system)
 	if (session->hz && session->period)
 		return usage_error(&cmd_record, "-F and -c are mutually exclusive");
 	tick_source__find(session->event ? session->event : TICK_SOURCE_DEFAULT, &source, NULL);
-	if (source.clock && session->period && session->period < NS_PER_S / HZ_MAX)
-		return usage_error(&cmd_record, "-c %llu: of a clock, %llu ns at least",
-				   (unsigned long long)session->period, NS_PER_S / HZ_MAX);
+	if (source.clock && session->period && session->period < NS_PER_SECOND / HZ_MAX)
+		return usage_error(&cmd_record,
+				   "-c %" PRIu64 ": of a clock, %" PRIu64 " ns at least",
+				   session->period, NS_PER_SECOND / HZ_MAX);
 	if (!session->hz)
 		session->hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
 	if (source.clock && session->period)
-		session->hz = session->period < NS_PER_S ? NS_PER_S / session->period : 1;
+		session->hz = session->period < NS_PER_SECOND ? NS_PER_SECOND / session->period : 1;
 	if ((system || !source.clock) && !options->wall_requested)
 		options->wall = false;
 	return 0;

@@ -5,9 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-#define SECOND	   UINT64_C(1000000000)
+#include "base/clocks.h"
+
 #define NUMBER_MAX 1000000
-#define LENGTH_MAX (UINT64_C(100) * 366 * 86400 * SECOND)
+#define LENGTH_MAX (UINT64_C(100) * 366 * 86400 * NS_PER_SECOND)
 #define TEXT_SIZE  64
 
 /* The words of a unit: its letter, its name, and that with an s. */
@@ -26,7 +27,7 @@ static uint64_t unit_of(const char *text, size_t size)
 		if ((size == 1 && *text == *units[i].name) ||
 		    ((size == length || (size == length + 1 && text[length] == 's')) &&
 		     !memcmp(text, units[i].name, length)))
-			return units[i].seconds * SECOND;
+			return units[i].seconds * NS_PER_SECOND;
 	}
 	return 0;
 }
@@ -62,9 +63,9 @@ static int parse_date(const char *text, uint64_t *ns)
 		if (!end || (*end && strcmp(end, "Z")))
 			continue;
 		time = *end ? timegm(&tm) : mktime(&tm);
-		if (time <= 0 || (uint64_t)time > LENGTH_MAX / SECOND)
+		if (time <= 0 || (uint64_t)time > LENGTH_MAX / NS_PER_SECOND)
 			return -EINVAL;
-		*ns = (uint64_t)time * SECOND;
+		*ns = (uint64_t)time * NS_PER_SECOND;
 		return 0;
 	}
 	return -EINVAL;

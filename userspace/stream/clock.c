@@ -15,11 +15,11 @@
 
 #include <string.h>
 
+#include "base/clocks.h"
 #include "base/order.h"
 
-#define NS_PER_S	 1000000000ull
-#define BASELINE_NS	 NS_PER_S
-#define EPOCH_TAIL_NS	 (2 * NS_PER_S) /* an epoch extends so far beyond its last anchor */
+#define BASELINE_NS	 NS_PER_SECOND
+#define EPOCH_TAIL_NS	 (2 * NS_PER_SECOND) /* an epoch extends so far beyond its last anchor */
 #define DEPARTURE_PPM	 1000
 #define CLOCK_RECENT	 256   /* latest anchors, which are all kept */
 #define CLOCK_DROPPED	 64    /* oldest anchors dropped if none is dispensable */

@@ -3,8 +3,9 @@
 
 #include <linux/capability.h>
 
+#include "base/clocks.h"
+
 #define BIT(capability) (1ull << (capability))
-#define SECOND		1000000000ull
 
 /*
  * To read /proc/PID (root, map_files, memory) and files of any user, by a child with that user's ids
@@ -28,26 +29,26 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 	[HELPER_READER] = {.name = "sysprof-reader",
 			   .capabilities = OF_READERS,
 			   .memory = 1536ull << 20,
-			   .silence = SECOND,
-			   .wall_time = 10 * SECOND,
+			   .silence = NS_PER_SECOND,
+			   .wall_time = 10 * NS_PER_SECOND,
 			   .hangs = 2},
 	[HELPER_WATCHER] = {.name = "sysprof-jit",
 			    .capabilities = OF_WATCHERS,
 			    .files = 2048,
-			    .silence = SECOND,
+			    .silence = NS_PER_SECOND,
 			    .hangs = 1},
 	[HELPER_JVM_CLIENT] = {.name = "sysprof-jvm",
 			       .user = HELPER_USER_GIVEN,
-			       .wall_time = 5 * SECOND},
+			       .wall_time = 5 * NS_PER_SECOND},
 	[HELPER_FINDER] = {.name = "sysprof-files",
 			   .capabilities = BIT(CAP_DAC_READ_SEARCH),
 			   .shows_debug = true,
-			   .silence = 5 * SECOND,
+			   .silence = 5 * NS_PER_SECOND,
 			   .hangs = 1},
 	[HELPER_DOWNLOADER] = {.name = "sysprof-files",
 			       .capabilities = BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE),
 			       .shows_debug = true,
-			       .silence = 5 * SECOND,
+			       .silence = 5 * NS_PER_SECOND,
 			       .hangs = 1},
 	[HELPER_BUILDER] = {.name = "sysprof-builder",
 			    .user = HELPER_USER_OWN,
@@ -57,9 +58,9 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			    .memory = 576ull << 20,
 			    .cpu_seconds = 8, /* more than BUILD_LIMITS has, which gives a reason */
 			    .files = 256,
-			    .silence = SECOND,
-			    .wall_time = 20 * SECOND, /* on a busy machine */
-			    .hangs = 3},	      /* a disk may be slow */
+			    .silence = NS_PER_SECOND,
+			    .wall_time = 20 * NS_PER_SECOND, /* on a busy machine */
+			    .hangs = 3},		     /* a disk may be slow */
 	[HELPER_SYMBOLS] = {.name = "sysprof-sealed",
 			    .user = HELPER_USER_OWN,
 			    .filter = HELPER_FILTER_SEALED,
@@ -71,8 +72,8 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			    .memory = 1024ull << 20, /* default; depends on free memory */
 			    .cpu_seconds = 30,	     /* default; depends on the module's size */
 			    .files = 256,
-			    .silence = 10 * SECOND},
+			    .silence = 10 * NS_PER_SECOND},
 	[HELPER_SERVER] = {.as_parent = true},
 	/* it needs only a program's descriptor to run it */
-	[HELPER_VISITOR] = {.name = "sysprof-visitor", .silence = SECOND},
+	[HELPER_VISITOR] = {.name = "sysprof-visitor", .silence = NS_PER_SECOND},
 };

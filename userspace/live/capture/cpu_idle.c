@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
 #include "base/vec.h"
 
-#define STAT_MAX      (4u << 20)
-#define IDLE_UNKNOWN  UINT64_MAX
-#define NS_PER_SECOND 1000000000ULL
+#define STAT_MAX     (4u << 20)
+#define IDLE_UNKNOWN UINT64_MAX
 
 /* The figures of a CPU at the end of the last window. */
 struct idle_mark {

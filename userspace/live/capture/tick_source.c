@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/parse.h"
 #include "live/capture/perf_events.h"
 #include "live/capture/pmu.h"
 
-#define NS_PER_S   1000000000ull
 #define LISTED_HZ  99
 #define MODIFIERS  "ukp"
 #define KIND_CLOCK "clock"
@@ -218,7 +218,7 @@ uint64_t tick_source__period(const struct tick_source *source, const struct tick
 {
 	if (!source->clock)
 		return 0;
-	return rate->period ? rate->period : NS_PER_S / rate->hz;
+	return rate->period ? rate->period : NS_PER_SECOND / rate->hz;
 }
 
 int tick_event_open(const struct tick_source *source, int cpu, const struct tick_rate *rate)

@@ -35,7 +35,6 @@
 #define SMALL_DEBT     10000000 /* ns: with `small`, visits resume after some seconds */
 #define OVERDRAWN_EACH 16	/* threads */
 #define MILLIONTHS     1000000ull
-#define SECOND	       1000000000ull
 #define SHORT_NS       2000000u /* CPU time of a visit that may displace any thread */
 #define PRIORITY       1	/* the least of SCHED_FIFO */
 
@@ -118,7 +117,7 @@ static void visit_all(struct visiting *v)
 /* The length of the next period, ns. Longer after visits that exceeded their budget. */
 static uint64_t next_length(struct visiting *v)
 {
-	uint64_t period = SECOND / __atomic_load_n(&v->shared->hz, __ATOMIC_RELAXED);
+	uint64_t period = NS_PER_SECOND / __atomic_load_n(&v->shared->hz, __ATOMIC_RELAXED);
 	uint32_t budget = __atomic_load_n(&v->shared->budget, __ATOMIC_RELAXED);
 	uint64_t now = monotonic_ns();
 
@@ -373,7 +372,7 @@ static int leave_behind(struct wall *w)
 
 static uint64_t due_until_now(const struct wall *w)
 {
-	return w->due + (w->due_until - w->hz_since) * w->options.hz / SECOND;
+	return w->due + (w->due_until - w->hz_since) * w->options.hz / NS_PER_SECOND;
 }
 
 static int push_books(struct wall *w, uint64_t time)

@@ -34,7 +34,6 @@
 #include "live/proc/proc_maps.h"
 #include "live/proc/process_facts.h"
 
-#define NS_PER_SECOND 1000000000ULL
 #define SUSPEND_MIN                                                                                \
 	5000000ULL /* ns; a smaller difference is caused by reading the clocks, not by a suspend */
 #define CPU_TIME_UNKNOWN UINT64_MAX
