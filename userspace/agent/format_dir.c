@@ -189,10 +189,7 @@ static int write_facts(void *context, FILE *out)
 	json_key_uint(&w, "cpu_ns", d->cpu);
 	if (d->window->parked)
 		json_key_uint(&w, "wall_ns", d->wall);
-	json_key_array(&w, "services");
-	for (size_t i = 0; i < d->window->service_count; i++)
-		write_service_facts(d, i, &w);
-	json_end_array(&w);
+	JSON_COLUMN(&w, "services", d->window->service_count, write_service_facts(d, i, &w));
 	json_end_object(&w);
 	err = json_writer__finish(&w);
 	fputc('\n', out);

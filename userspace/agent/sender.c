@@ -15,7 +15,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "agent/retry.h"
 #include "agent/sink_private.h"
 #include "agent/spool_file.h"
 #include "base/cleanup.h"

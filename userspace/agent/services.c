@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "agent/service_memory.h"
-#include "base/log.h"
 #include "base/order.h"
 #include "base/vec.h"
 

@@ -15,7 +15,6 @@
 #include "base/minmax.h"
 #include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
-#include "elf/elf_private.h"
 
 #define READS_MAX    16
 #define SEGMENTS_MAX 256

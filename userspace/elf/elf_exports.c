@@ -8,7 +8,6 @@
 #include "base/minmax.h"
 #include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
-#include "elf/elf_private.h"
 #include "elf/elf_symbols.h"
 
 #define MAX_CHAIN 4096u /* symbols of one bucket; linkers make some two */

@@ -19,7 +19,6 @@
 #include "base/minmax.h"
 #include "elf/elf_build_id.h"
 #include "elf/elf_file_private.h"
-#include "elf/elf_private.h"
 #include "elf/elf_symbols.h"
 
 #define MAX_SEGMENTS 4096

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "base/minmax.h"
 #include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
-#include "elf/elf_private.h"
 
 #define TABLE_MAX    (UINT64_C(64) << 20)
 #define HEADER_SIZE  12
@@ -18,13 +18,6 @@
 #define FORM_SIZE    0x07
 #define RELATIVE     0x10 /* to the field */
 #define RECORD_BYTES 64	  /* of a CIE or an FDE, from its length on */
-
-/* The bytes of one CIE or FDE up to RECORD_BYTES. */
-struct record {
-	unsigned char bytes[RECORD_BYTES];
-	size_t size, at;
-	bool bad;
-};
 
 static int32_t table_word(const unsigned char *at)
 {
@@ -86,41 +79,17 @@ static size_t count_up_to(const struct elf_frames *f, uint64_t address)
 	return low;
 }
 
-static bool read_record(const struct elf_file *file, uint64_t address, struct record *r)
+/* One CIE or FDE, up to RECORD_BYTES, which is little-endian. False: it cannot be read. */
+static bool read_record(const struct elf_file *file, uint64_t address, uint8_t bytes[RECORD_BYTES],
+			struct cursor *c)
 {
-	ssize_t got = elf_file__read_at(file, address, r->bytes, sizeof(r->bytes));
+	ssize_t got = elf_file__read_at(file, address, bytes, RECORD_BYTES);
 
-	r->size = got > 0 ? got : 0;
-	r->at = 0;
-	r->bad = false;
-	return got > 0;
-}
-
-static uint64_t take_fixed(struct record *r, size_t size)
-{
-	uint64_t value = 0;
-
-	if (size > r->size - r->at) {
-		r->bad = true;
-		return 0;
-	}
-	memcpy(&value, r->bytes + r->at, size);
-	r->at += size;
-	return le64toh(value);
-}
-
-static uint64_t take_leb(struct record *r)
-{
-	uint64_t value = 0, byte;
-	unsigned int shift = 0;
-
-	do {
-		byte = take_fixed(r, 1);
-		if (shift < 64)
-			value |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80 && !r->bad);
-	return value;
+	if (got <= 0)
+		return false;
+	*c = (struct cursor){.at = bytes, .end = bytes + got};
+	cursor__skip(c, 4); /* length */
+	return true;
 }
 
 /* Of a pointer; 0: it has no fixed size. */
@@ -134,61 +103,53 @@ static size_t form_size(uint8_t encoding)
 /* The encoding of a CIE's pointers to code. False: unknown. */
 static bool read_encoding(const struct elf_file *file, uint64_t cie, uint8_t *encoding)
 {
-	struct record r;
+	uint8_t bytes[RECORD_BYTES];
 	const char *letters;
+	struct cursor c;
 
-	if (!read_record(file, cie, &r))
+	if (!read_record(file, cie, bytes, &c) || cursor__u32(&c) || cursor__u8(&c) != VERSION)
 		return false;
-	take_fixed(&r, 4); /* length */
-	if (take_fixed(&r, 4) || take_fixed(&r, 1) != VERSION)
-		return false;
-	letters = (const char *)r.bytes + r.at;
-	while (take_fixed(&r, 1) && !r.bad)
-		;
-	take_leb(&r);
-	take_leb(&r);
-	take_fixed(&r, 1); /* register */
+	letters = cursor__string(&c);
+	cursor__uleb(&c);
+	cursor__uleb(&c);
+	cursor__u8(&c); /* register */
 	*encoding = 0;
-	if (r.bad || *letters != 'z')
-		return !r.bad && !*letters;
-	take_leb(&r);
-	while (*++letters && !r.bad) {
+	if (c.bad || *letters != 'z')
+		return !c.bad && !*letters;
+	cursor__uleb(&c);
+	while (*++letters && !c.bad) {
 		if (*letters == 'R') {
-			*encoding = take_fixed(&r, 1);
-			return !r.bad;
+			*encoding = cursor__u8(&c);
+			return !c.bad;
 		}
 		if (*letters == 'P')
-			take_fixed(&r, form_size(take_fixed(&r, 1)));
+			cursor__skip(&c, form_size(cursor__u8(&c)));
 		else if (*letters == 'L')
-			take_fixed(&r, 1);
+			cursor__u8(&c);
 		else if (*letters != 'S')
 			return false;
 	}
-	return !r.bad;
+	return !c.bad;
 }
 
 /* The code's size, of the FDE at this address. 0: unknown, or its code begins elsewhere. */
 static uint64_t fde_size(const struct elf_file *file, uint64_t fde, uint64_t start)
 {
-	uint64_t cie, begin, base, size;
-	struct record r;
-	uint8_t encoding;
+	uint8_t bytes[RECORD_BYTES], encoding;
+	uint64_t begin, base, size;
+	struct cursor c;
 	size_t width;
 
-	if (!read_record(file, fde, &r))
-		return 0;
-	take_fixed(&r, 4); /* length */
-	cie = fde + r.at;
-	cie -= take_fixed(&r, 4);
-	if (r.bad || !read_encoding(file, cie, &encoding))
+	if (!read_record(file, fde, bytes, &c) ||
+	    !read_encoding(file, fde + 4 - cursor__u32(&c), &encoding) || c.bad)
 		return 0;
 	width = form_size(encoding);
-	base = encoding & RELATIVE ? fde + r.at : 0;
-	begin = take_fixed(&r, width);
+	base = encoding & RELATIVE ? fde + 8 : 0;
+	begin = cursor__fixed(&c, width);
 	if (width == 4 && base)
 		begin = (uint64_t)(int64_t)(int32_t)begin;
-	size = take_fixed(&r, width);
-	return r.bad || !width || begin + base != start ? 0 : size;
+	size = cursor__fixed(&c, width);
+	return c.bad || !width || begin + base != start ? 0 : size;
 }
 
 bool elf_file__find_frame(struct elf_file *file, uint64_t address, struct elf_frame *frame)

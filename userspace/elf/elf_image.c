@@ -25,7 +25,6 @@
 #include "base/gzip.h"
 #include "base/minmax.h"
 #include "elf/elf_file_private.h"
-#include "elf/elf_private.h"
 #include "elf/elf_sections.h"
 
 #define SECTION_ALIGNMENT 64

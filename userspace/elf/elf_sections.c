@@ -9,7 +9,6 @@
 #include "base/minmax.h"
 #include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
-#include "elf/elf_private.h"
 
 #define MAX_SECTION_NAMES (64 << 20) /* -ffunction-sections names a section after each function */
 #define MAX_LINK_SECTION  (64 << 10)

@@ -19,7 +19,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "elf/elf_file_private.h"
-#include "elf/elf_private.h"
 
 #define MAX_STRINGS (UINT64_C(1) << 30)
 #define MAX_SYMBOLS (UINT64_C(1) << 24)

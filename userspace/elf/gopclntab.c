@@ -28,7 +28,6 @@
 #include "base/order.h"
 #include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
-#include "elf/elf_private.h"
 #include "elf/gopclntab_private.h"
 
 #define MAX_NAME	 (16 << 10)

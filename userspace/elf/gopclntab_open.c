@@ -26,7 +26,6 @@
 #include "elf/elf_file_private.h"
 #include "elf/elf_sections.h"
 #include "elf/elf_symbols.h"
-#include "elf/gopclntab.h"
 #include "elf/gopclntab_private.h"
 
 #define MAX_FUNCTIONS (16u << 20)

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "profile/profile.h"
 #include "profile/profile_events.h"
 
 #define BOOKS_CPU_MAX 65536 /* the books of CPUs from this number on are ignored */

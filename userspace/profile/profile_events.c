@@ -6,7 +6,6 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "profile/profile.h"
 #include "profile/profile_builder_private.h"
 #include "tenants/outside_books.h"
 

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "profile/profile.h"
 #include "profile/profile_check.h"
 #include "profile/profile_events.h"
 

@@ -11,7 +11,6 @@
 #include "base/minmax.h"
 #include "serve/listener.h"
 #include "serve/server_private.h"
-#include "serve/server_request.h"
 
 #define ACCEPTS_AT_ONCE 32
 #define SWEEP_MS	1000

@@ -26,7 +26,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
 #include "elf/gopclntab_open.h"
@@ -36,7 +35,6 @@
 #include "symbolize/minidebug.h"
 #include "symbolize/module_index.h"
 #include "symbolize/module_private.h"
-#include "symbolize/symbol_table.h"
 
 #define DEFAULT_MEMORY_LIMIT (UINT64_C(4) << 30)
 

@@ -13,7 +13,6 @@
 #include "symbolize/module_index.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/minmax.h"
@@ -27,7 +26,6 @@
 #include "symbolize/module_private.h"
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbol_index_writer.h"
-#include "symbolize/symbol_table.h"
 
 #define WHOLE_SIZE_MAX (UINT64_C(24) << 20) /* bytes of what is read */
 #define EDGES_MAX      (1u << 20)

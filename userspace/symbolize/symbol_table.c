@@ -35,7 +35,6 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/elf_symbols.h"
 #include "symbolize/module_private.h"

@@ -326,12 +326,9 @@ static void write_outside_row(const struct profile *p, const struct profile_outs
 
 static void write_outside(const struct profile *p, struct json_writer *w)
 {
-	if (!p->outside_count)
-		return;
-	json_key_array(w, "outside");
-	for (size_t i = 0; i < p->outside_count; i++)
-		write_outside_row(p, &p->outside[i], w);
-	json_end_array(w);
+	if (p->outside_count)
+		JSON_COLUMN(w, "outside", p->outside_count,
+			    write_outside_row(p, &p->outside[i], w));
 }
 
 void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id *build_id)

@@ -156,9 +156,6 @@ void write_gils(const struct profile *p, struct json_writer *w)
 	shown = min_u64(table.count, ROWS_MAX);
 	if (shown < table.count)
 		json_key_uint(w, "gil_left_out", table.count - shown);
-	json_key_array(w, "gil");
-	for (size_t i = 0; i < shown; i++)
-		write_process(p, &table.processes[i], w);
-	json_end_array(w);
+	JSON_COLUMN(w, "gil", shown, write_process(p, &table.processes[i], w));
 	gil_table__fini(&table);
 }

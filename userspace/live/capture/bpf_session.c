@@ -21,7 +21,6 @@
 
 #include <bpf/bpf.h>
 
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "live/capture/bpf_session_unwind.h"
 #include "live/capture/features.h"

@@ -25,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"

@@ -20,7 +20,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/hashmap.h"
 #include "live/capture/bpf_session_cpus.h"

@@ -10,7 +10,6 @@
 
 #include <bpf/bpf.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "live/capture/bpf_session_private.h"

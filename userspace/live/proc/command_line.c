@@ -100,12 +100,7 @@ bool command_is_interpreter(const char *program)
 
 /* ---- the arguments --------------------------------------------------------------------------- */
 
-struct arguments {
-	const char *at, *end;
-};
-
-/* The next one, or NULL: there is none, or it is cut off. */
-static const char *next_argument(struct arguments *a)
+const char *next_argument(struct arguments *a)
 {
 	const char *argument = a->at;
 	const char *zero = a->at < a->end ? memchr(a->at, '\0', a->end - a->at) : NULL;

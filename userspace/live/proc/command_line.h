@@ -19,4 +19,11 @@ bool command_is_interpreter(const char *program);
 bool command_line__subject(const char *program, const char *text, size_t size,
 			   char subject[COMMAND_SUBJECT_SIZE]);
 
+/* Arguments as in /proc/PID/cmdline, each with its NUL. */
+struct arguments {
+	const char *at, *end;
+};
+/* The next one, or NULL: there is none, or it is cut off. */
+const char *next_argument(struct arguments *a);
+
 #endif

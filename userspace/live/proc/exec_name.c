@@ -9,25 +9,10 @@
 #include <unistd.h>
 
 #include "base/suffix.h"
+#include "live/proc/command_line.h"
 
 #define WORDS_OF_EXEC 3 /* a script's path follows its interpreter and at most one argument */
 #define CMDLINE_MAX   4096
-
-struct words {
-	const char *at, *end;
-};
-
-/* The next word, or NULL: there is none, or it is cut off. */
-static const char *next_word(struct words *w)
-{
-	const char *word = w->at;
-	const char *zero = w->at < w->end ? memchr(w->at, '\0', w->end - w->at) : NULL;
-
-	if (!zero)
-		return NULL;
-	w->at = zero + 1;
-	return word;
-}
 
 /* As the kernel names a process that executes this file. */
 static void set_name(char name[PROC_COMM_SIZE], const char *path)
@@ -45,31 +30,31 @@ static bool has_name(const char *path, const char *comm)
 	return !strcmp(name, comm);
 }
 
-static bool comes_from_exec(const char *exe, const char *comm, struct words words)
+static bool comes_from_exec(const char *exe, const char *comm, struct arguments words)
 {
 	const char *word;
 
 	if (has_name(exe, comm))
 		return true;
-	for (int i = 0; i < WORDS_OF_EXEC && (word = next_word(&words)); i++)
+	for (int i = 0; i < WORDS_OF_EXEC && (word = next_argument(&words)); i++)
 		if (has_name(word, comm))
 			return true;
 	return false;
 }
 
 /* The program of "ld-linux-x86-64.so.2 [--OPTION [VALUE]]… PROGRAM", or NULL. */
-static const char *program_of_loader(struct words words)
+static const char *program_of_loader(struct arguments words)
 {
 	static const char with_value[] =
 		" --library-path --inhibit-rpath --audit --preload --argv0 "
 		"--glibc-hwcaps-prepend --glibc-hwcaps-mask ";
-	const char *word = next_word(&words);
+	const char *word = next_argument(&words);
 	char key[64];
 
-	while ((word = next_word(&words)) && *word == '-') {
+	while ((word = next_argument(&words)) && *word == '-') {
 		snprintf(key, sizeof(key), " %s ", word);
 		if (strstr(with_value, key))
-			next_word(&words);
+			next_argument(&words);
 	}
 	return word;
 }
@@ -77,7 +62,7 @@ static const char *program_of_loader(struct words words)
 void exec_name__choose(const char *exe, const char *comm, const char *cmdline, size_t size,
 		       char name[PROC_COMM_SIZE])
 {
-	struct words words = {cmdline, cmdline + size};
+	struct arguments words = {cmdline, cmdline + size};
 	const char *program = is_loader_path(exe) ? program_of_loader(words) : NULL;
 
 	if (program && *program)

@@ -17,7 +17,6 @@
 #include "base/minmax.h"
 #include "runtimes/answers.h"
 #include "runtimes/ask/code_queries.h"
-#include "runtimes/table.h"
 
 #define S	      1000000000ull
 #define PROCESSES_MAX 16384u

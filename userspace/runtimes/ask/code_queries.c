@@ -9,7 +9,6 @@
 #include "base/minmax.h"
 #include "runtimes/answers.h"
 #include "runtimes/ask/code_private.h"
-#include "runtimes/table.h"
 #include "tenants/owner.h"
 
 #define S	    1000000000ull
