@@ -33,7 +33,7 @@ static int open_input(const struct open_options *options)
 
 	if (err)
 		return EXIT_FAILED;
-	err = serving__run(input.profile, &options->serving, &failure);
+	err = serving__run(input.profile, &options->serving, 0, &failure);
 	if (err)
 		print_failure(&failure);
 	input__close(&input);

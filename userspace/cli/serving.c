@@ -367,11 +367,10 @@ static int start_server(struct serving *s, const struct profile *profile, struct
 
 /*
  * The order matters: a port below 1024 and the variables of processes above us need privileges,
- * nothing later does. In a child, `parent` is the process with which it ends, else 0: a change of
- * the user cancels that request.
+ * nothing later does. A change of the user cancels the request to end with `parent`.
  */
-static int run(const struct profile *profile, const struct serving_options *options, pid_t parent,
-	       struct failure *failure)
+int serving__run(const struct profile *profile, const struct serving_options *options, pid_t parent,
+		 struct failure *failure)
 {
 	struct serving s = {.options = options};
 	int signal_fd = give_up__watch();
@@ -403,12 +402,6 @@ static int run(const struct profile *profile, const struct serving_options *opti
 	return err;
 }
 
-int serving__run(const struct profile *profile, const struct serving_options *options,
-		 struct failure *failure)
-{
-	return run(profile, options, 0, failure);
-}
-
 /* ---- in a child ------------------------------------------------------------------------------ */
 
 struct child_work {
@@ -424,7 +417,7 @@ static int run_child(const struct child_self *self)
 	int err;
 
 	close(CHILD_SOCKET);
-	err = run(work->profile, work->options, self->parent, &failure);
+	err = serving__run(work->profile, work->options, self->parent, &failure);
 	if (err)
 		print_failure(&failure);
 	return err ? EXIT_FAILED : EXIT_DONE;

@@ -22,8 +22,11 @@ struct serving_options {
 	bool quiet;	   /* only print the address if no browser was opened */
 };
 
-/* Serves until SIGINT, SIGTERM or SIGHUP. 0 or negative errno with `failure` filled. */
-int serving__run(const struct profile *profile, const struct serving_options *options,
+/*
+ * Serves until SIGINT, SIGTERM or SIGHUP; in a child until `parent` has ended, too (0: none).
+ * 0 or negative errno with `failure` filled.
+ */
+int serving__run(const struct profile *profile, const struct serving_options *options, pid_t parent,
 		 struct failure *failure);
 
 /*

@@ -12,6 +12,7 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
+#include "base/wire.h"
 #include "symbolize/symbol_index_private.h"
 #include "symbolize/symbol_names.h"
 
@@ -40,7 +41,7 @@ struct symbol_index {
 
 /* The rest of a section. */
 struct reader {
-	const unsigned char *at, *end;
+	struct wire bytes;
 	bool bad; /* a number did not end, or is too large */
 };
 
@@ -60,23 +61,16 @@ static struct reader read_from(const struct symbol_index *x, enum index_section 
 {
 	const struct section *s = &x->sections[section];
 
-	return (struct reader){.at = s->data + (position < s->size ? position : s->size),
-			       .end = s->data + s->size};
+	position = min_u64(position, s->size);
+	return (struct reader){.bytes = wire_of(s->data + position, s->size - position)};
 }
 
 static uint64_t take_number(struct reader *r)
 {
 	uint64_t number = 0;
 
-	for (unsigned int shift = 0; shift < 64 && r->at < r->end; shift += 7) {
-		unsigned char byte = *r->at++;
-
-		number |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return number;
-	}
-	r->bad = true;
-	return 0;
+	r->bad |= !wire_varint(&r->bytes, &number);
+	return number;
 }
 
 static uint32_t take_short(struct reader *r)
@@ -123,7 +117,7 @@ static struct node take_node(struct reader *r)
 /* From the row before to the next. */
 static void take_row(struct reader *r, struct index_row *row)
 {
-	unsigned char what = r->at < r->end ? *r->at++ : 0;
+	unsigned char what = r->bytes.at < r->bytes.end ? *r->bytes.at++ : 0;
 	uint64_t step = what & ROW_STEP;
 
 	row->address += step < ROW_STEP ? step : take_number(r);
@@ -218,8 +212,8 @@ static bool functions_are_sane(const struct symbol_index *x, const struct names 
 	const struct section *all = &x->sections[INDEX_FUNCTIONS];
 	struct reader r = read_from(x, INDEX_FUNCTIONS, 0);
 
-	while (r.at < r.end) {
-		size_t position = r.at - all->data;
+	while (r.bytes.at < r.bytes.end) {
+		size_t position = r.bytes.at - all->data;
 		struct function f = take_function(&r);
 
 		if (r.bad || !is_name(x, names, f.name) || !is_place(x, &f.definition))
@@ -237,8 +231,8 @@ static bool nodes_are_sane(const struct symbol_index *x, const struct starts *fu
 
 	if (all->size < NODE_FIRST)
 		return false;
-	while (r.at < r.end) {
-		size_t position = r.at - all->data;
+	while (r.bytes.at < r.bytes.end) {
+		size_t position = r.bytes.at - all->data;
 		struct node node = take_node(&r);
 
 		if (r.bad || !is_start(functions, node.function) || !is_place(x, &node.call) ||
@@ -262,7 +256,7 @@ static bool rows_are_sane(const struct symbol_index *x, const struct index_block
 	for (uint32_t i = 0; i < block->count; i++) {
 		uint64_t before = row.address;
 
-		if (r.at >= r.end)
+		if (r.bytes.at >= r.bytes.end)
 			return false;
 		take_row(&r, &row);
 		if (r.bad || row.address > limit ||
@@ -273,7 +267,7 @@ static bool rows_are_sane(const struct symbol_index *x, const struct index_block
 		    (row.node >= NODE_FIRST && !is_start(nodes, row.node)))
 			return false;
 	}
-	return r.at == x->sections[INDEX_ROWS].data + end;
+	return r.bytes.at == x->sections[INDEX_ROWS].data + end;
 }
 
 static bool blocks_are_sane(const struct symbol_index *x, const struct starts *nodes)
