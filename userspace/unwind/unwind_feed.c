@@ -60,10 +60,8 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	if (!f->options.files_max)
 		f->options.files_max = FILES_MAX;
 	quota__init(&f->building_cpu, QUOTA_TABLE_BUILDING);
-	if (f->options.credit) {
-		f->building_cpu.user.limit = (uint64_t)f->options.credit;
-		f->building_cpu.user.period = 20 * (uint64_t)f->options.credit;
-	}
+	if (f->options.credit)
+		f->building_cpu.user = (struct quota_limit){.limit = (uint64_t)f->options.credit};
 	f->made_code = new_made_code(options);
 	err = table_builder__new(options->table_limit, options->builders, options->cache,
 				 &f->builder)

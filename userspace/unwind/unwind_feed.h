@@ -38,8 +38,8 @@ struct unwind_feed_options {
 	struct table_cache *cache;	 /* NULL: none; owned, even if unwind_feed__new() fails */
 	size_t table_limit;		 /* bytes of one table at most */
 	_Atomic int64_t *large_children; /* for table_builder__count_large(), or NULL */
-	int64_t credit;	  /* a user's largest credit of CPU time for building, ns; 0: 2 s */
-	size_t files_max; /* known at one time; 0: 8,192 */
+	int64_t credit;			 /* ns of building for a user, once; 0: as quotas have it */
+	size_t files_max;		 /* known at one time; 0: 8,192 */
 	/* Requests an image's file: calls unwind_feed__answer_file(), now or later. 0, -ENOMEM. */
 	int (*request_file)(void *context, struct image_id image);
 	struct fed_image (*describe)(void *context, struct image_id image);
