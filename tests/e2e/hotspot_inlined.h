@@ -208,17 +208,21 @@ static struct described *describe(const struct hotspot_blob *blob, uint64_t maps
 	return d;
 }
 
-static bool same_methods(const struct hotspot_chain *a, const struct hotspot_chain *b)
+/* Are so many of its outermost methods those of the other chain? All of them: nothing more is in that one. */
+static bool same_methods(const struct hotspot_chain *ours, const struct hotspot_chain *all,
+			 unsigned int count)
 {
-	for (unsigned int i = 0; i < a->count && i < b->count; i++)
-		if (a->scopes[i].method != b->scopes[i].method)
+	if (count > all->count || (count == ours->count && count < all->count))
+		return false;
+	for (unsigned int i = 1; i <= count; i++)
+		if (ours->scopes[ours->count - i].method != all->scopes[all->count - i].method)
 			return false;
-	return a->count == b->count;
+	return true;
 }
 
-/* Are these the methods at the address? */
+/* Are these, the outermost `count`, the methods at the address? */
 static bool is_right(const struct hotspot_blob *blob, struct described *d, uint64_t ip,
-		     const struct hotspot_chain *ours)
+		     const struct hotspot_chain *ours, unsigned int count)
 {
 	const struct hotspot_debug *all = &d->all;
 	int64_t offset = (int64_t)(ip - blob->code) + 1;
@@ -227,19 +231,20 @@ static bool is_right(const struct hotspot_blob *blob, struct described *d, uint6
 
 	if (!read_described(blob, &d->all, true, ip, &chain))
 		return false;
-	if (same_methods(ours, &chain))
+	if (same_methods(ours, &chain, count))
 		return true;
 	behind = partition_point(all->places, all->place_count, p, p->pc_offset < offset);
 	if (!behind || (behind < all->place_count && all->places[behind].pc_offset == offset))
 		return false;
 	return read_described(blob, &d->all, true,
 			      blob->code + all->places[behind - 1].pc_offset - 1, &chain) &&
-	       same_methods(ours, &chain);
+	       same_methods(ours, &chain, count);
 }
 
 static int compare_inlined(size_t wanted)
 {
-	uint64_t compared = 0, marked = 0, marked_right = 0, wrong = 0, maps_offset;
+	uint64_t compared = 0, marked = 0, marked_right = 0, wrong = 0, wrong_callers = 0,
+		 maps_offset;
 	address_list ips = {};
 
 	open_jvm();
@@ -256,16 +261,18 @@ static int compare_inlined(size_t wanted)
 		d = describe(&blob, maps_offset);
 		if (!read_described(&blob, &d->some, false, ips.data[i], &ours))
 			continue;
-		right = is_right(&blob, d, ips.data[i], &ours);
+		right = is_right(&blob, d, ips.data[i], &ours, ours.count);
 		compared++;
 		marked += ours.sure < ours.count;
 		marked_right += ours.sure < ours.count && right;
 		wrong += ours.sure == ours.count && !right;
+		wrong_callers += ours.sure < ours.count &&
+				 !is_right(&blob, d, ips.data[i], &ours, ours.sure);
 	}
 	kill(pid, SIGCONT);
 	printf("total compared %" PRIu64 "\ntotal marked %" PRIu64 "\ntotal marked_right %" PRIu64
-	       "\ntotal wrong %" PRIu64 "\n",
-	       compared, marked, marked_right, wrong);
+	       "\ntotal wrong %" PRIu64 "\ntotal wrong_callers %" PRIu64 "\n",
+	       compared, marked, marked_right, wrong, wrong_callers);
 	return 0;
 }
 

@@ -24,7 +24,6 @@ static struct hotspot_blobs blobs;
 static struct hotspot_table table;
 static struct hotspot_changes changes;
 static bool has_rows;
-static int64_t rows_age_ns, rows_time;
 static uint64_t reads, failed;
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -41,19 +40,12 @@ static struct target_memory memory_of(void)
 		.read = read_target, .bytes_left = 1u << 30, .reads_left = 10000000};
 }
 
-static clockid_t clock_id = CLOCK_MONOTONIC; /* of the CPU time, where that is what is requested */
-
 static int64_t now_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(clock_id, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static double ms_since(int64_t start)
-{
-	return (now_ns() - start) / 1e6;
 }
 
 /* ---- the JVM --------------------------------------------------------------------------------- */
@@ -116,12 +108,12 @@ static void open_jvm(void)
 		die("code heaps");
 }
 
-static void refresh(bool always)
+static void refresh(void)
 {
 	struct target_memory memory = memory_of();
 	int err;
 
-	if (!has_rows || (!always && rows_time && now_ns() - rows_time < rows_age_ns))
+	if (!has_rows)
 		return;
 	err = hotspot_code__read(&code, &layout, &memory);
 	if (!err)
@@ -130,7 +122,6 @@ static void refresh(bool always)
 		err = hotspot_table__refresh(&table, &code, &memory, &blobs, &changes);
 	if (err)
 		failed++;
-	rows_time = now_ns();
 }
 
 #endif

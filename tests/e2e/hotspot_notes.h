@@ -44,7 +44,6 @@ struct naming {
 	} sample;
 	__u64 frames[NOTED_FRAMES];
 	uint64_t requested, stale, unanswered;
-	uint64_t cpu_ns; /* of answering */
 	/* of methods: with that name, with another one, with none, flagged */
 	uint64_t methods, right, other, unnamed, ambiguous, lines, lines_right;
 	uint64_t stubs, stubs_named, shown;
@@ -187,15 +186,12 @@ static inline void naming__read(struct naming *n, struct target_memory memory, u
 	struct sample_event *e = &n->sample.e;
 	struct code_answers answers = {.pid = 1, .limit = ANSWER_LIMIT};
 
-	uint64_t start = thread_cpu_ns();
-
 	for (size_t i = 0; i < e->notes; i++) {
 		struct code_question q = question_of_note(e, &sample_notes(e)[i]);
 
 		n->requested++;
 		n->unanswered += java_runtime.memory->answer(&n->found, &answers, &memory, &q) != 0;
 	}
-	n->cpu_ns += thread_cpu_ns() - start;
 	for (size_t at = 0; at < answers.bytes.count;) {
 		struct event_header *event = (void *)(answers.bytes.data + at);
 
@@ -342,8 +338,8 @@ static inline void naming__print(const struct naming *n)
 	       "\ntotal stubs_noted %" PRIu64 "\ntotal stubs_named %" PRIu64 "\n",
 	       n->lines, n->lines_right, n->stubs, n->stubs_named);
 	printf("total notes_asked %" PRIu64 "\ntotal notes_stale %" PRIu64
-	       "\ntotal notes_unanswered %" PRIu64 "\ntotal note_ns %" PRIu64 "\n",
-	       n->requested, n->stale, n->unanswered, n->requested ? n->cpu_ns / n->requested : 0);
+	       "\ntotal notes_unanswered %" PRIu64 "\n",
+	       n->requested, n->stale, n->unanswered);
 }
 
 static inline void naming__end(struct naming *n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hotspot_oracle layout PID: what it publishes, and what reading it costs.
+ * hotspot_oracle layout PID: what it publishes.
  *
  * hotspot_oracle names PID: "code ADDRESS NAME" of each compiled method.
  *
@@ -14,12 +14,12 @@
  *
  * hotspot_oracle steps PID COUNT SEED THREAD ROWS: the same after each of so many instructions: a stack follows from the one before.
  *
- * ROWS: "fresh": those of all code that there is at each stop; a number of milliseconds: so old at most; "none": frame sizes
- * alone.
+ * ROWS: "fresh": those of all code that there is at each stop; "none": frame sizes alone.
  *
  * Prints the first of what is wrong, and at the end "total NAME COUNT".
  */
 /* the walk of native frames is driven from here, frame by frame */
+#include "elf/x86_code.h"
 #include "runtimes/hotspot/answers.h"
 #include "runtimes/hotspot/heap.h"
 #include "runtimes/hotspot/layout.h"
@@ -41,11 +41,12 @@
 #define SHOWN_MAX     6
 #define STEPS_AT_ONCE 400
 #define TRAP_FLAG     0x100
+#define STRAIGHT_MAX  4096 /* bytes of code to the next place */
 
 static struct trace *trace;
 static const char *thread_name = "";
-static uint64_t stops, in_java, whole, broken, by_row, by_header, shown;
-static uint64_t unmounted;
+static uint64_t stops, in_java, whole, broken, shown;
+static uint64_t marked_callers;
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
@@ -54,6 +55,7 @@ struct java_frame {
 	int32_t index;
 	size_t frame;	/* of the stack */
 	bool is_unsure; /* it is inlined there, or another one is */
+	bool is_apart;	/* what the compiler has described next in memory is not next to be run */
 };
 
 struct stack {
@@ -151,6 +153,30 @@ static int read_chain(struct target_memory *memory, const struct hotspot_blob *b
 	return err;
 }
 
+/* Is the next place in memory run behind this address, unless a branch is taken? */
+static bool leads_to_next_place(struct target_memory *memory, const struct hotspot_blob *blob,
+				uint64_t pc)
+{
+	static struct hotspot_chain chain;
+	struct hotspot_debug debug = {};
+	struct x86_instruction instruction;
+	uint8_t bytes[STRAIGHT_MAX];
+	size_t size = 0, at = 0;
+
+	hotspot_chain__read(&code, memory, blob, &debug, pc, &chain);
+	for (size_t i = 0; i < debug.place_count && !size; i++)
+		if (debug.places[i].flags < HOTSPOT_PLACE_CHECK &&
+		    debug.places[i].pc_offset > (int64_t)(pc - blob->code))
+			size = blob->code + debug.places[i].pc_offset - pc;
+	hotspot_debug__fini(&debug);
+	if (!size || size > sizeof(bytes) || read_process(NULL, bytes, size, pc))
+		return false;
+	for (; at < size && x86_decode(bytes + at, size - at, &instruction); at += instruction.size)
+		if (instruction.effect >= X86_JUMP)
+			return false;
+	return at == size;
+}
+
 static size_t java_frames(const struct stack *stack, struct java_frame *frames, size_t max)
 {
 	static struct hotspot_chain chain;
@@ -160,6 +186,7 @@ static size_t java_frames(const struct stack *stack, struct java_frame *frames, 
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct hotspot_seen *seen = &stack->seen[i];
 		struct hotspot_method m;
+		bool is_apart;
 
 		if (!stack->is_java[i] || seen->what == HOTSPOT_FRAME_STUB)
 			continue;
@@ -169,7 +196,6 @@ static size_t java_frames(const struct stack *stack, struct java_frame *frames, 
 					(struct java_frame){.method = table.stubs.enter_special,
 							    .index = -1,
 							    .frame = i};
-			unmounted++;
 			continue;
 		}
 		if (seen->what == HOTSPOT_FRAME_INTERPRETED) {
@@ -184,12 +210,16 @@ static size_t java_frames(const struct stack *stack, struct java_frame *frames, 
 		if (!seen->blob.frame_size || /* linkToStatic() and others are no methods */
 		    read_chain(&memory, &seen->blob, seen->pc - (i > 0), &chain))
 			continue;
+		/* a caller's address is that of a call, which is described */
+		marked_callers += count && frames[0].frame != i && chain.sure < chain.count;
+		is_apart = !i && !leads_to_next_place(&memory, &seen->blob, seen->pc);
 		for (unsigned int k = 0; k < chain.count && count < max; k++)
 			frames[count++] = (struct java_frame){.method = chain.scopes[k].method,
 							      .index = chain.scopes[k].index,
 							      .frame = i,
 							      .is_unsure = k + chain.sure <
-									   chain.count};
+									   chain.count,
+							      .is_apart = is_apart};
 	}
 	return count;
 }
@@ -241,8 +271,9 @@ static void show_stack(const char *what, const struct stack *stack)
 
 /* ---- against AsyncGetCallTrace --------------------------------------------------------------- */
 
-static uint64_t requested, answered, equal, equal_callers, equal_sure, equal_inlined, differing,
-	indices, equal_indices, names, equal_names, lines, equal_lines, file_names, equal_files;
+static uint64_t requested, answered, equal, equal_callers, equal_marked, equal_apart, equal_inlined,
+	differing, marked, indices, equal_indices, names, equal_names, lines, equal_lines,
+	file_names, equal_files;
 
 /* "La/b/C;.name" as "a.b.C.name"; of hidden classes without the address. */
 static void normalize(char *to, const char *from)
@@ -318,19 +349,20 @@ static size_t count_equal(const struct java_frame *ours, const struct trace_fram
 }
 
 /*
- * Between two places that the compiler has described AsyncGetCallTrace reports what is inlined at the next one in memory, and may
- * have more frames. Ours are those of the next one that is run: those that are sure are outermost in both.
+ * Between two places that the compiler has described AsyncGetCallTrace reports what is inlined at the next one in memory, whatever
+ * runs next. If that place is not run next, or ours are marked, only the nmethod itself and its callers are compared: what is
+ * inlined is compared by hotspot_inlined.h.
  */
-static bool are_sure_ones_equal(const struct java_frame *ours, size_t count,
-				const struct trace_frame *theirs, size_t their_count)
+static bool are_callers_equal(const struct java_frame *ours, size_t count,
+			      const struct trace_frame *theirs, size_t their_count)
 {
-	size_t unsure = 0, sure;
+	size_t own = 0, callers;
 
-	while (unsure < count && ours[unsure].is_unsure)
-		unsure++;
-	sure = count - unsure;
-	return sure && sure <= their_count &&
-	       count_equal(ours + unsure, theirs + their_count - sure, sure) == sure;
+	while (own + 1 < count && ours[own + 1].frame == ours[0].frame)
+		own++;
+	callers = count - own;
+	return count && callers <= their_count &&
+	       count_equal(ours + own, theirs + their_count - callers, callers) == callers;
 }
 
 /*
@@ -350,12 +382,21 @@ static bool are_more_inlined(const struct java_frame *ours, size_t count,
 	return count_equal(ours + more, theirs, their_count) == their_count;
 }
 
+/* AsyncGetCallTrace does not see a method that the interpreter enters or leaves. */
+static bool is_method_left_out(const struct java_frame *ours, size_t count,
+			       const struct trace_frame *theirs, size_t their_count)
+{
+	return count > 1 && count == their_count + 1 && ours[0].index < 0 &&
+	       ours[0].frame != ours[1].frame &&
+	       count_equal(ours + 1, theirs, their_count) == their_count;
+}
+
 static void compare_indices(const struct java_frame *ours, const struct trace_frame *theirs,
 			    size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		compare_names(&ours[i], &theirs[i]);
-		if (theirs[i].index < 0)
+		if (theirs[i].index < 0 || ours[i].is_unsure || ours[i].is_apart)
 			continue;
 		indices++;
 		/* where no index is known it says 0 */
@@ -370,9 +411,14 @@ static void compare_stacks(const struct stack *stack, const struct java_frame *o
 	size_t their_count = trace->count;
 
 	answered++;
+	marked += count && ours[0].is_unsure;
 	if (count == their_count && count_equal(ours, theirs, count) == count) {
 		equal++;
-	} else if (count == their_count && count &&
+	} else if (count && ours[0].is_unsure &&
+		   are_callers_equal(ours, count, theirs, their_count)) {
+		equal_marked++;
+		return;
+	} else if (count == their_count && count && !ours[0].is_unsure &&
 		   count_equal(ours + 1, theirs + 1, count - 1) == count - 1) {
 		equal_callers++;
 		if (shown < SHOWN_MAX) {
@@ -381,12 +427,16 @@ static void compare_stacks(const struct stack *stack, const struct java_frame *o
 			printf(" | %s@%d\n", theirs[0].name, theirs[0].index);
 		}
 		return;
-	} else if (are_sure_ones_equal(ours, count, theirs, their_count)) {
-		equal_sure++;
+	} else if (is_method_left_out(ours, count, theirs, their_count)) {
+		equal_callers++;
 		return;
 	} else if (are_more_inlined(ours, count, theirs, their_count)) {
 		equal_inlined++;
 		compare_indices(ours + count - their_count + 1, theirs + 1, their_count - 1);
+		return;
+	} else if (count && ours[0].is_apart &&
+		   are_callers_equal(ours, count, theirs, their_count)) {
+		equal_apart++;
 		return;
 	} else {
 		differing++;
@@ -397,7 +447,8 @@ static void compare_stacks(const struct stack *stack, const struct java_frame *o
 					    ours[i].method == theirs[i].method;
 				if (i > 12 && same)
 					continue;
-				printf("   %2zu %s", i, same ? " " : "*");
+				printf("   %2zu %s%s", i, same ? " " : "*",
+				       i < count && ours[i].is_unsure ? "?" : " ");
 				print_method(i < count ? ours[i].method : 0,
 					     i < count ? ours[i].index : 0);
 				printf(" | %s@%d\n", i < their_count ? theirs[i].name : "-",
@@ -495,10 +546,6 @@ static void judge(const struct stack *stack)
 	if (!stack->java_count)
 		return;
 	in_java++;
-	for (size_t i = 0; i < stack->count; i++) {
-		by_row += stack->is_java[i] && stack->seen[i].by_row;
-		by_header += stack->is_java[i] && !stack->seen[i].by_row;
-	}
 	if (stack->end == STACK_END_ROOT) {
 		whole++;
 		return;
@@ -519,14 +566,13 @@ static bool one_stop(void)
 
 	if (!tid)
 		return false;
-	refresh(false);
+	refresh();
 	if (stop(tid, &sig)) {
 		failed++;
 		return failed < 100;
 	}
 	if (!ptrace(PTRACE_GETREGS, tid, NULL, &registers)) {
-		if (has_rows && !rows_age_ns)
-			refresh(true);
+		refresh();
 		walk_all(&registers, &stack);
 		if (stack.end == STACK_END_NO_FRAME || stack.end == STACK_END_NO_TABLE) {
 			read_maps(); /* a library that was loaded since */
@@ -621,7 +667,7 @@ static bool some_steps(uint64_t wanted)
 
 	if (!tid)
 		return false;
-	refresh(false);
+	refresh();
 	if (stop(tid, &sig)) {
 		failed++;
 		return failed < 100;
@@ -636,7 +682,7 @@ static bool some_steps(uint64_t wanted)
 			break;
 		walk_all(&registers, &stacks[which]);
 		if (has_rows && stacks[which].is_java[0] && !stacks[which].seen[0].by_row) {
-			refresh(true); /* it has been compiled since */
+			refresh(); /* it has been compiled since */
 			walk_all(&registers, &stacks[which]);
 		}
 		judge_step(&stacks[which], &stacks[which ^ 1]);
@@ -652,17 +698,14 @@ static bool some_steps(uint64_t wanted)
 	return true;
 }
 
-/* ---- what it costs --------------------------------------------------------------------------- */
+/* ---- what it publishes ----------------------------------------------------------------------- */
 
 static const char *const PARTS[HOTSPOT_PARTS] = {"unwind", "name", "line", "count"};
 
 static void print_names(void)
 {
-	int64_t start = now_ns();
-	uint64_t count = 0, named = 0, chains = 0, scopes = 0;
-	static struct hotspot_chain chain;
+	uint64_t count = 0, named = 0;
 
-	reads = 0;
 	for (size_t i = 0; i < blobs.list.count; i++) {
 		const struct hotspot_blob *b = &blobs.list.data[i];
 		struct target_memory memory = memory_of();
@@ -677,22 +720,7 @@ static void print_names(void)
 			named += *f.name != '\0';
 		managed_function__fini(&f);
 	}
-	printf("total name_reads %.1f\n", count ? (double)reads / count : 0);
-	printf("total methods %" PRIu64 "\ntotal named %" PRIu64 "\ntotal name_ns %.0f\n", count,
-	       named, count ? 1e6 * ms_since(start) / count : 0);
-	start = now_ns();
-	for (size_t i = 0; i < blobs.list.count; i++) {
-		const struct hotspot_blob *b = &blobs.list.data[i];
-		struct target_memory memory = memory_of();
-
-		if (b->kind != HOTSPOT_NMETHOD ||
-		    read_chain(&memory, b, b->code + (b->code_end - b->code) / 2 - 1, &chain))
-			continue;
-		chains++;
-		scopes += chain.count;
-	}
-	printf("total chain_ns %.0f\ntotal chains %" PRIu64 "\ntotal scopes %" PRIu64 "\n",
-	       chains ? 1e6 * ms_since(start) / chains : 0, chains, scopes);
+	printf("total methods %" PRIu64 "\ntotal named %" PRIu64 "\n", count, named);
 }
 
 static void print_layout(void)
@@ -700,45 +728,28 @@ static void print_layout(void)
 	struct target_memory memory = memory_of();
 	struct hotspot_layout again;
 	struct runtime_hotspot words;
-	uint64_t counter, compiles, rows = 0, nmethods = 0;
-	int64_t start = now_ns();
+	uint64_t counter, compiles, nmethods = 0;
 
 	reads = 0;
 	if (hotspot_layout__read(&again, &memory, exports))
 		die("layout");
-	printf("total layout_us %.0f\ntotal layout_reads %" PRIu64 "\ntotal major %u\n",
-	       1e3 * ms_since(start), reads, again.major);
+	printf("total layout_reads %" PRIu64 "\n", reads);
 	for (int i = 0; i < HOTSPOT_PARTS; i++)
 		printf("can %s %d\n", PARTS[i], again.can[i]);
 	printf("total knows_used %d\ntotal knows_signature %d\n",
 	       again.known[HOTSPOT_HEAP_BLOCK_USED], again.known[HOTSPOT_SIGNATURE_INDEX]);
 	printf("total words %d\n", hotspot_words__make(&words, &code));
-	printf("words: shift %u block %u name %u frame_size %u complete %u code %u id %u method %u narrow %d, %zu bytes\n",
-	       words.shift, words.block_size, words.name, words.frame_size, words.frame_complete,
-	       words.code, words.compile_id, words.method, words.is_narrow, sizeof(words));
 	if (!hotspot_counter__find(&layout, &memory, "sun.ci.totalCompiles", &counter) &&
 	    !target_memory__word(&memory, &compiles, counter))
 		printf("total compiles %" PRIu64 "\n", compiles);
-	start = now_ns();
-	if (hotspot_blobs__refresh(&blobs, &code, &memory, &changes))
-		die("blobs");
-	printf("total blobs %zu\ntotal unreadable %" PRIu64 "\ntotal blobs_us %.0f\n",
-	       blobs.list.count, blobs.unreadable, 1e3 * ms_since(start));
-	start = now_ns();
-	if (hotspot_table__refresh(&table, &code, &memory, &blobs, &changes))
-		die("rows");
-	for (size_t i = 0; i < table.entries.count; i++)
-		rows += table.entries.data[i].rows.list.count;
+	has_rows = true;
+	refresh();
+	if (failed)
+		die("blobs and rows");
 	for (size_t i = 0; i < blobs.list.count; i++)
 		nmethods += blobs.list.data[i].kind == HOTSPOT_NMETHOD;
-	printf("total rows %" PRIu64 "\ntotal rows_us %.0f\ntotal nmethods %" PRIu64
-	       "\ntotal without_rows %" PRIu64 "\ntotal enter_special_words %u\n",
-	       rows, 1e3 * ms_since(start), nmethods, table.failed,
-	       table.stubs.enter_special_words);
-	start = now_ns();
-	hotspot_blobs__refresh(&blobs, &code, &memory, &changes);
-	printf("total again_us %.0f\ntotal added %zu\ntotal gone %zu\n", 1e3 * ms_since(start),
-	       changes.added.count, changes.gone.count);
+	printf("total nmethods %" PRIu64 "\ntotal without_rows %" PRIu64 "\n", nmethods,
+	       table.failed);
 	print_names();
 	hotspot_layout__fini(&again);
 }
@@ -766,16 +777,17 @@ static void print_totals(void)
 		{"in_java", in_java},
 		{"whole", whole},
 		{"broken", broken},
-		{"by_row", by_row},
-		{"by_header", by_header},
 		{"failed", failed},
 		{"asked", requested},
 		{"answered", answered},
 		{"equal", equal},
 		{"equal_callers", equal_callers},
-		{"equal_sure", equal_sure},
+		{"equal_marked", equal_marked},
+		{"equal_apart", equal_apart},
 		{"equal_inlined", equal_inlined},
 		{"differing", differing},
+		{"marked", marked},
+		{"marked_callers", marked_callers},
 		{"indices", indices},
 		{"equal_indices", equal_indices},
 		{"names", names},
@@ -784,7 +796,6 @@ static void print_totals(void)
 		{"equal_files", equal_files},
 		{"lines", lines},
 		{"equal_lines", equal_lines},
-		{"unmounted", unmounted},
 		{"steps", steps},
 		{"steps_in_java", steps_in_java},
 		{"steps_broken", steps_broken},
@@ -807,7 +818,6 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "layout")) {
 		pid = atoi(argv[2]);
-		clock_id = CLOCK_THREAD_CPUTIME_ID;
 		open_jvm();
 		print_layout();
 		return 0;
@@ -836,7 +846,6 @@ int main(int argc, char **argv)
 	srandom(strtoul(argv[4], NULL, 0));
 	thread_name = argv[5];
 	has_rows = strcmp(argv[6], "none");
-	rows_age_ns = strcmp(argv[6], "fresh") ? strtoul(argv[6], NULL, 0) * 1000000 : 0;
 	open_jvm();
 	read_maps();
 	if (argc >= 8)

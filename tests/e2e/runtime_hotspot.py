@@ -55,8 +55,13 @@ def oracle(*args):
     return total, result
 
 
-def same_as_asked(total):
-    return sum(total.get(name, 0) for name in ("equal", "equal_callers", "equal_sure", "equal_inlined"))
+def few_differ(total):
+    """
+    Of the answers without a mark. At a marked frame the callers are compared (hotspot_oracle.c), and what is inlined in
+    test_methods_between_places. equal_apart: AsyncGetCallTrace reports a place that is not run next, for want of one that is.
+    """
+    differing, apart, answered = (total.get(name, 0) for name in ("differing", "equal_apart", "answered"))
+    return differing <= 0.03 * answered and differing + apart <= 0.1 * answered
 
 
 def check_stops(name, *flags, rows="fresh", thread="java", seconds=0.5):
@@ -65,17 +70,17 @@ def check_stops(name, *flags, rows="fresh", thread="java", seconds=0.5):
         f.truncate(TRACE_SIZE)
     with shapes(name, *flags, trace=trace) as pid:
         run("sleep", seconds)
-        for seed in 7, 8, 9:  # AsyncGetCallTrace gets some wrong itself: exceptions, leaves as they return
+        for seed in 7, 8, 9:  # AsyncGetCallTrace gets some wrong itself: exceptions, leaves as they return; stubs have no rows
             total, result = oracle("stops", pid, STOPS, seed, thread, rows, trace)
-            if same_as_asked(total) >= 0.95 * total.get("answered", 0):
+            java, answered = total["in_java"], total.get("answered", 0)
+            is_whole = total.get("whole", 0) >= (0.96 if rows == "fresh" else 0.9) * java
+            if is_whole and few_differ(total):
                 break
     print(f"  {name}, rows {rows}: {total}")
-    whole, java, answered = total.get("whole", 0), total["in_java"], total.get("answered", 0)
-    assert java >= 0.5 * STOPS and answered >= 0.3 * java, result
-    assert whole >= (0.96 if rows == "fresh" else 0.9) * java, result
+    assert java >= 0.5 * STOPS and answered >= 0.3 * java and is_whole, result
     if rows != "fresh":
         return
-    assert same_as_asked(total) >= 0.95 * answered, result
+    assert few_differ(total) and not total.get("marked_callers"), result
     assert total["equal_names"] == total["names"] > 0 and total["equal_files"] == total["files"], result
     assert total["equal_lines"] == total["lines"] > 0, result
     assert total["equal_indices"] >= 0.97 * total["indices"], result
@@ -96,18 +101,9 @@ def check_notes(name, *flags, milliseconds=0, stops=STOPS):
     return total, result
 
 
-def check_names_of_notes(name):
-    total, result = check_notes(name, milliseconds=20)
-    assert total["noted_right"] >= 0.99 * total["noted"], result
-
-
 def test_names_of_notes():
-    check_names_of_notes("mixed")
-
-
-@long
-def test_names_of_notes_of_recursion():
-    check_names_of_notes("recursion")
+    total, result = check_notes("mixed", milliseconds=20)
+    assert total["noted_right"] >= 0.99 * total["noted"], result
 
 
 def test_interpreted_names_of_notes():
@@ -231,10 +227,11 @@ def check_inlined(kind, collector, major=MAJOR):
         wait_for(lambda: java.p.poll() is not None or cpu_ns(java.pid) > 4e9, 100, "4 s of CPU time")
         total, result = oracle("inlined", java.pid, 2000)
     count = total["compared"]
+    callers = total["wrong_callers"] / max(total["marked"], 1)
     wrong, marked, right = total["wrong"] / count, total["marked"] / count, total["marked_right"] / max(total["marked"], 1)
-    print(f"  | {kind} | {major}, {collector} | {100 * wrong:.1f} % | {100 * marked:.0f} % | {100 * right:.0f} % |", flush=True)
+    print(f"  | {kind} | {major}, {collector} | {100 * wrong:.1f} % | {100 * marked:.0f} % | {100 * right:.0f} % | {100 * callers:.1f} % |", flush=True)
     assert count >= 1000, result
-    assert wrong <= WRONG_MAX, result
+    assert wrong <= WRONG_MAX and callers <= WRONG_MAX, result
     return marked
 
 
@@ -251,7 +248,8 @@ def test_methods_between_places():
 def test_methods_between_places_of_all():
     """Of each JDK, in rows of a table."""
     need_root()
-    print("  | program | JDK, collector | wrong, not marked | marked | of these the same methods |\n  |---|---|---|---|---|")
+    print("  | program | JDK, collector | wrong, not marked | marked | of these the same methods | with a wrong caller |\n"
+          "  |---|---|---|---|---|---|")
     for major in jdks():
         for kind, collector in KINDS:
             check_inlined(kind, collector, major)
