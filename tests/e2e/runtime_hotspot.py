@@ -4,6 +4,7 @@
 # runs: beside long soak
 """Stacks of JVMs that were started without a flag, by what their memory says: whole, and the same as the JVM's own walk at the
 same instruction (AsyncGetCallTrace), with names, files and lines. SECONDS=600 goes on for so long with classes that are unloaded."""
+import collections
 import contextlib
 import os
 import re
@@ -177,16 +178,18 @@ def test_without_rows():
 
 def test_every_step():
     """From one instruction to the next the callers stay, but for one at the top."""
-    with shapes("mixed") as pid:
-        run("sleep", 1.5)
-        total, result = oracle("steps", pid, 4000, 3, "java", "fresh")
-    wrong = {int(kind): int(n) for kind, n in re.findall(r"^wrong steps in kind (\d+): (\d+)$", result.out, re.M)}
-    print(f"  {total}, wrong by kind of blob: {wrong}")
-    assert sum(wrong.values()) == total.get("steps_broken", 0) + total.get("steps_other", 0), result
-    assert total["steps_in_java"] > 1200, result
+    sums, wrong = collections.Counter(), collections.Counter()
+    while sums["steps_in_java"] <= 1200 and sums["jvms"] < 6:  # one that was stepped can die of SIGTRAP when it runs again
+        with shapes("mixed") as pid:
+            run("sleep", 1.5)
+            total, result = oracle("steps", pid, 4000, 3 + sums["jvms"], "java", "fresh")
+        sums.update(total, jvms=1)
+        wrong.update({int(kind): int(n) for kind, n in re.findall(r"^wrong steps in kind (\d+): (\d+)$", result.out, re.M)})
+    print(f"  {sums}, wrong by kind of blob: {wrong}")
+    assert wrong.total() == sums["steps_broken"] + sums["steps_other"] and sums["steps_in_java"] > 1200, result
     # Stubs have no table, and after their `leave` no frame: how often a step is there depends on which of them is called.
     stubs = wrong.pop(STUBS, 0)
-    assert sum(wrong.values()) <= 0.005 * total["steps_in_java"] and stubs <= 0.03 * total["steps_in_java"], result
+    assert wrong.total() <= 0.005 * sums["steps_in_java"] and stubs <= 0.03 * sums["steps_in_java"], result
 
 
 def test_what_it_publishes():
