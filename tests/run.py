@@ -35,8 +35,9 @@ while, because many tests mostly wait. TEST_JOBS=N: N at a time, always.
 A unit test or an end-to-end test that failed is run again at the end, alone, twice at most: a host that takes the CPUs away
 for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
 failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded
-gets no second try. What failed is printed once more at the end, with its reasons, and the ten slowest tests are listed. CPU
-time is that of the test and of all the processes that were waited for.
+gets no second try. With CI=true an unsteady test fails the run: its second try shows what kind of failure it is. What failed
+is printed once more at the end, with its reasons, then the ten slowest tests and the CPU time of each suite: that of its tests
+and of all the processes that were waited for.
 
 A test finds
   BUILD       the build directory, absolute     SYSPROF   the program
@@ -50,6 +51,7 @@ End-to-end tests need root, and so do some cases of unit tests. As a user they r
 everything else in the build directory stay the user's. A report of a sanitizer fails a test that otherwise passed,
 whichever of its processes wrote it.
 """
+import collections
 import functools
 import glob
 import os
@@ -98,7 +100,7 @@ class Test:
 
     def __init__(self, suite, name, source, build, place, cases):
         self.suite, self.name, self.source, self.build, self.place, self.cases = suite, name, source, build, place, cases
-        self.lines, self.process, self.scratch, self.seconds = [], None, None, 0
+        self.lines, self.process, self.scratch, self.seconds, self.cpu = [], None, None, 0, 0
         self.log = f"{build}/tests/log/{suite}-{os.path.basename(name)}.log"
         self.first_log = self.log.removesuffix(".log") + ".first.log"
         limit = re.search(r"time-limit: *(\d+)", read(source))
@@ -160,8 +162,9 @@ class Test:
             self.end()
             raise
         self.process.returncode = os.waitstatus_to_exitcode(status)
-        self.seconds = time.monotonic() - begin
-        return self.process.returncode, f"{self.seconds:.1f} s, CPU {usage.ru_utime + usage.ru_stime:.1f} s"
+        self.seconds, cpu = time.monotonic() - begin, usage.ru_utime + usage.ru_stime
+        self.cpu += cpu
+        return self.process.returncode, f"{self.seconds:.1f} s, CPU {cpu:.1f} s"
 
     def judge(self, status, took):
         reports = subprocess.run([*self.as_root, "find", f"{self.scratch}/reports", "-type", "f", "-size", "+0", "-exec", "cat",
@@ -357,6 +360,10 @@ def report_failures(tests):
     print("the ten slowest:")  # one that ran beside others has taken more than it would alone
     for test in sorted(tests, key=lambda test: -test.seconds)[:10]:
         print(f"  {test.lines[0]}")
+    cpu = collections.Counter()
+    for test in tests:
+        cpu[f"{os.path.basename(test.build)}:{test.suite}"] += round(test.cpu)
+    print("CPU s of each suite:", *(f"{suite} {seconds}" for suite, seconds in cpu.items()))
 
 
 def main():
@@ -387,7 +394,8 @@ def main():
         print(f"CI=true, and {refused} tests that need root were skipped: that is a failure")
         failed = True
     if unsteady:
-        print("unsteady, passed when they ran again:", *unsteady)
+        print("unsteady, passed when they ran again:", *unsteady, *["(CI=true: that is a failure)"] * (CI == "true"))
+        failed |= CI == "true"
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
     sys.exit(failed)
 
