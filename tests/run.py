@@ -51,7 +51,6 @@ End-to-end tests need root, and so do some cases of unit tests. As a user they r
 everything else in the build directory stay the user's. A report of a sanitizer fails a test that otherwise passed,
 whichever of its processes wrote it.
 """
-import collections
 import functools
 import glob
 import os
@@ -100,7 +99,7 @@ class Test:
 
     def __init__(self, suite, name, source, build, place, cases):
         self.suite, self.name, self.source, self.build, self.place, self.cases = suite, name, source, build, place, cases
-        self.lines, self.process, self.scratch, self.seconds, self.cpu = [], None, None, 0, 0
+        self.lines, self.process, self.scratch, self.seconds, self.cpu = [], None, None, 0, 0.0
         self.log = f"{build}/tests/log/{suite}-{os.path.basename(name)}.log"
         self.first_log = self.log.removesuffix(".log") + ".first.log"
         limit = re.search(r"time-limit: *(\d+)", read(source))
@@ -360,10 +359,8 @@ def report_failures(tests):
     print("the ten slowest:")  # one that ran beside others has taken more than it would alone
     for test in sorted(tests, key=lambda test: -test.seconds)[:10]:
         print(f"  {test.lines[0]}")
-    cpu = collections.Counter()
-    for test in tests:
-        cpu[f"{os.path.basename(test.build)}:{test.suite}"] += round(test.cpu)
-    print("CPU s of each suite:", *(f"{suite} {seconds}" for suite, seconds in cpu.items()))
+    print("CPU s:", *(f"{build}:{suite} {sum(t.cpu for t in tests if (os.path.basename(t.build), t.suite) == (build, suite)):.0f}"
+                      for build, suite in dict.fromkeys((os.path.basename(t.build), t.suite) for t in tests)))
 
 
 def main():

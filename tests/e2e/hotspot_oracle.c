@@ -382,13 +382,15 @@ static bool are_more_inlined(const struct java_frame *ours, size_t count,
 	return count_equal(ours + more, theirs, their_count) == their_count;
 }
 
-/* AsyncGetCallTrace does not see a method that the interpreter enters or leaves. */
-static bool is_method_left_out(const struct java_frame *ours, size_t count,
-			       const struct trace_frame *theirs, size_t their_count)
+/* AsyncGetCallTrace gets a method wrong that is entered or left, and leaves the interpreter's out. */
+static bool are_all_others_equal(const struct java_frame *ours, size_t count,
+				 const struct trace_frame *theirs, size_t their_count)
 {
-	return count > 1 && count == their_count + 1 && ours[0].index < 0 &&
-	       ours[0].frame != ours[1].frame &&
-	       count_equal(ours + 1, theirs, their_count) == their_count;
+	bool is_left_out = count > 1 && count == their_count + 1 && ours[0].index < 0 &&
+			   ours[0].frame != ours[1].frame;
+
+	return count && (count == their_count || is_left_out) &&
+	       count_equal(ours + 1, theirs + !is_left_out, count - 1) == count - 1;
 }
 
 static void compare_indices(const struct java_frame *ours, const struct trace_frame *theirs,
@@ -418,16 +420,7 @@ static void compare_stacks(const struct stack *stack, const struct java_frame *o
 		   are_callers_equal(ours, count, theirs, their_count)) {
 		equal_marked++;
 		return;
-	} else if (count == their_count && count && !ours[0].is_unsure &&
-		   count_equal(ours + 1, theirs + 1, count - 1) == count - 1) {
-		equal_callers++;
-		if (shown < SHOWN_MAX) {
-			show_stack("innermost", stack);
-			print_method(ours[0].method, ours[0].index);
-			printf(" | %s@%d\n", theirs[0].name, theirs[0].index);
-		}
-		return;
-	} else if (is_method_left_out(ours, count, theirs, their_count)) {
+	} else if (are_all_others_equal(ours, count, theirs, their_count)) {
 		equal_callers++;
 		return;
 	} else if (are_more_inlined(ours, count, theirs, their_count)) {

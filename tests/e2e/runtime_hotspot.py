@@ -57,10 +57,8 @@ def oracle(*args):
 
 
 def few_differ(total):
-    """
-    Of the answers without a mark. At a marked frame the callers are compared (hotspot_oracle.c), and what is inlined in
-    test_methods_between_places. equal_apart: AsyncGetCallTrace reports a place that is not run next, for want of one that is.
-    """
+    """Of the answers without a mark: at a marked frame the callers are compared, and what is inlined in test_methods_between_places.
+    equal_apart: AsyncGetCallTrace reports a place that is not run next."""
     differing, apart, answered = (total.get(name, 0) for name in ("differing", "equal_apart", "answered"))
     return differing <= 0.03 * answered and differing + apart <= 0.1 * answered
 
