@@ -44,7 +44,7 @@ def test_programs_that_take_turns():
     other = f"{e.SYSPROF} record -d 0.1 -o {e.scratch('beside.folded')} -- sleep 0.1; "
     turn = "./one first 0.2; sleep 0.2; ./two second 0.2; sleep 0.2; "
     e.run(e.SYSPROF, "record", "-F", 499, "-o", recording, "-o", folded, "--", "sh", "-c",
-          f"ln -sf {program} ./one; ln -sf {program} ./two; " + turn + other + turn, check=0)
+          f"ln -sf {program} ./one; ln -sf {program} ./two; " + turn + other + turn, check=0, cwd=e.SCRATCH)
     one, two = stacks_of(folded, "one"), stacks_of(folded, "two")
     shared = [(a, b) for a in places_of(recording, "first") for b in places_of(recording, "second") if a[0] < b[1] and b[0] < a[1]]
     print(len(shared), "times one lay where the other one was")
@@ -60,7 +60,7 @@ def test_programs_that_are_loaded_later():
     # the same file under two names, so that the processes can be distinguished
     script = (f"ln -sf {program} ./one; ln -sf {program} ./two; "
               "sleep 0.2; ./one first 0.7; ./two second 0.7")
-    e.run(e.SYSPROF, "record", "-F", 499, "-o", folded, "--", "sh", "-c", script)
+    e.run(e.SYSPROF, "record", "-F", 499, "-o", folded, "--", "sh", "-c", script, cwd=e.SCRATCH)
     one, two = stacks_of(folded, "one"), stacks_of(folded, "two")
     print("one:", share_of(one, "first"), share_of(one, "second"),
           "two:", share_of(two, "first"), share_of(two, "second"))
