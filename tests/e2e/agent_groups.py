@@ -62,13 +62,9 @@ def test_groups_that_are_left_out():
     with Groups() as groups:
         running = {name: busy(groups, f"{name}.service") for name in ("out", "within")}
         running["below"] = busy(groups, "out.service/worker")
-        try:
-            windows, _ = run_tool("-x", "unit=out.service",
-                                  until=lambda w: len(w.windows) > 4 and w.count(running["within"].pid) > 2 and
-                                  filtered(w) > 100)
-        finally:
-            for process in running.values():
-                process.__exit__()
+        windows, _ = run_tool("-x", "unit=out.service",
+                              until=lambda w: len(w.windows) > 4 and w.count(running["within"].pid) > 2 and
+                              filtered(w) > 100)
     for name in ("out", "below"):
         late = [samples_of(w, running[name].pid) for w in windows.windows[2:]]
         print(f"  {name}: {[samples_of(w, running[name].pid) for w in windows.windows]} samples")
@@ -88,20 +84,16 @@ def test_requested_groups():
     e.need_root()
     began = []
     with Groups() as groups:
-        running = [busy(groups, "other.service")]
+        busy(groups, "other.service")
 
         def start_late(_):
             if not began and time.monotonic() > start_at:
                 began.append(busy(groups, "wanted@1.service"))
 
         start_at = time.monotonic() + 3
-        try:
-            windows, _ = run_tool("-i", "unit=wanted*", meanwhile=start_late,
-                                  until=lambda w: began and w.count(began[0].pid) > 2 and filtered(w) > 100)
-            used = cpu_of(began[0].pid)
-        finally:
-            for process in running + began:
-                process.__exit__()
+        windows, _ = run_tool("-i", "unit=wanted*", meanwhile=start_late,
+                              until=lambda w: began and w.count(began[0].pid) > 2 and filtered(w) > 100)
+        used = cpu_of(began[0].pid)
     sampled = cpu_in(windows, began[0].pid)
     print(f"  {sampled / 1e6:.0f} ms of {used / 1e6:.0f} ms are in samples")
     # what it used after the last window is not there: that took a moment only
@@ -132,15 +124,11 @@ def test_out_of_a_group_that_is_left_out():
                 move(other_threads, target)
 
         move_at = time.monotonic() + 4
-        try:
-            windows, _ = run_tool("-x", "unit=out.service", meanwhile=move_late,
-                                  until=lambda w: moved and w.count(process.pid) > 3 and
-                                  w.windows and samples_of(w.windows[-1], process.pid) and
-                                  samples_of(w.windows[-1], other_threads.pid))
-            used = cpu_of(process.pid), cpu_of_process(other_threads.pid)
-        finally:
-            process.__exit__()
-            other_threads.__exit__()
+        windows, _ = run_tool("-x", "unit=out.service", meanwhile=move_late,
+                              until=lambda w: moved and w.count(process.pid) > 3 and
+                              w.windows and samples_of(w.windows[-1], process.pid) and
+                              samples_of(w.windows[-1], other_threads.pid))
+        used = cpu_of(process.pid), cpu_of_process(other_threads.pid)
     for p, before, after in zip((process, other_threads), moved, used):
         sampled = sum(x["cpu_ns"] for w in windows.windows[3:] for x in w["processes"] if x["pid"] == p.pid)
         print(f"  {before / 1e6:.0f} ms before it was moved, {after / 1e6:.0f} ms in all, {sampled / 1e6:.0f} ms in samples")
@@ -177,10 +165,7 @@ def test_processes_that_are_moved_and_end():
                 process.signal(signal.SIGKILL)
 
         move_at = time.monotonic() + 3
-        try:
-            windows, _ = run_tool(meanwhile=move_and_end, until=lambda w: moved and len(w.windows) > 5)
-        finally:
-            process.__exit__()
+        windows, _ = run_tool(meanwhile=move_and_end, until=lambda w: moved and len(w.windows) > 5)
     seen = [labels["service_name"] for w in windows.windows for labels in windows.of(w, process.pid)]
     print(f"  it was {seen}")
     assert seen[0] == "first" and seen[-1] == "second", seen
@@ -243,12 +228,8 @@ def test_programs_that_are_gone_at_once():
             if not ran:
                 ran.append(groups.start("stormy", e.fixture("storm"), "-j", "4", "exec", "1500", "300", e.scratch("storm.log")))
 
-        try:
-            windows, _ = run_tool("-l", "where = cgroup ~ /(stormy)$", meanwhile=storm,
-                                  until=lambda w: ran and ran[0].p.poll() is not None and len(w.windows) > 2)
-        finally:
-            for process in ran:
-                process.__exit__()
+        windows, _ = run_tool("-l", "where = cgroup ~ /(stormy)$", meanwhile=storm,
+                              until=lambda w: ran and ran[0].p.poll() is not None and len(w.windows) > 2)
     lost = sum(w["sideband_lost"] for w in windows.windows)
     print("  lost records of mappings:", lost)
     lives = [(p["samples"], p["state"], labels) for w in windows.windows for p in w["processes"]
@@ -341,8 +322,7 @@ TEXTS = {
 
 def memory_of(pid):
     """The most that it has had, in kB."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
+    return next(int(line.split()[1]) for line in e.read(f"/proc/{pid}/status").splitlines() if line.startswith("VmHWM:"))
 
 
 def test_hostile_names_and_environments():

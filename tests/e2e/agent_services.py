@@ -89,19 +89,15 @@ def test_services_of_processes():
         if shutil.which("java"):
             source = write(e.scratch("Spinner.java"), "class Spinner { public static void main(String[] a) { while (true); } }")
             running["java"] = groups.start(user, "java", "-Xint", "-XX:TieredStopAtLevel=1", source)
-        try:
-            def enough(windows):
-                """All were read, also facts that are published late."""
-                return (all(windows.is_read(p.pid) for name, p in running.items() if name != "context") and
-                        windows.count(running["context"].pid) > 2 and
-                        windows.last(running["context"].pid)["service_source"] == "otel_ctx" and
-                        len(windows.windows) > 3)
+        def enough(windows):
+            """All were read, also facts that are published late."""
+            return (all(windows.is_read(p.pid) for name, p in running.items() if name != "context") and
+                    windows.count(running["context"].pid) > 2 and
+                    windows.last(running["context"].pid)["service_source"] == "otel_ctx" and
+                    len(windows.windows) > 3)
 
-            windows, result = run_tool("-l", "team = env:TEAM", "-l", "kind = exe ~ ([a-z]+)[0-9.]*$", "-x", "service=noise",
-                                       "-r", host_files(), "-p", "-o", e.scratch("services.sysprof"), until=enough)
-        finally:
-            for program in running.values():
-                program.__exit__()
+        windows, result = run_tool("-l", "team = env:TEAM", "-l", "kind = exe ~ ([a-z]+)[0-9.]*$", "-x", "service=noise",
+                                   "-r", host_files(), "-p", "-o", e.scratch("services.sysprof"), until=enough)
     expected = {
         "env": ("shop", "env"), "attributes": ("payments", "resource_attributes"), "hostile": ("e_vil__name", "env"),
         "script": ("api/main.py", "script"), "shell": ("backup.sh", "script"), "context": ("checkout", "otel_ctx"),

@@ -14,7 +14,8 @@ import sys
 import signal
 
 from libconsumers import structure
-from libe2e import SYSPROF, Background, Fixture, Skip, fixture, load_json, main, record, run, scratch, started_sampling
+from libe2e import (SYSPROF, Background, Fixture, Skip, fixture, load_json, main, read, record, run, scratch,
+                    started_sampling)
 
 def checked(path):
     structure(path)
@@ -100,10 +101,8 @@ def test_processes_and_names():
 
 def own_group(controller="cpu"):
     """The directory of this process's control group, in which another one can be made."""
-    with open("/proc/self/cgroup", encoding="utf-8") as f:
-        paths = {row.split(":", 2)[1]: row.rstrip("\n").split(":", 2)[2] for row in f}
-    with open("/proc/self/mounts", encoding="utf-8") as f:
-        mounts = [row.split() for row in f]
+    paths = {row.split(":", 2)[1]: row.rstrip("\n").split(":", 2)[2] for row in read("/proc/self/cgroup").splitlines()}
+    mounts = [row.split() for row in read("/proc/self/mounts").splitlines()]
     for _, place, kind, options, *_ in mounts:
         mine = [p for c, p in paths.items() if controller in c.split(",")] if kind == "cgroup" else [paths.get("")]
         if kind == "cgroup2" or (kind == "cgroup" and controller in options.split(",")):

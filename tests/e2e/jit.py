@@ -14,7 +14,7 @@ import subprocess
 import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
-                    has_chain, load_json, long, main, natively, need_root, record, run, scratch, share, write)
+                    has_chain, load_json, long, main, natively, need_root, read, record, run, scratch, share, write)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -271,8 +271,7 @@ class Elsewhere(Fixture):
 
     def code(self):
         """Where its code lies."""
-        with open(f"/proc/{self.pid}/maps", encoding="utf-8") as f:
-            return next(int(line.split("-")[0], 16) for line in f if " rwxp " in line)
+        return next(int(line.split("-")[0], 16) for line in read(f"/proc/{self.pid}/maps").splitlines() if " rwxp " in line)
 
 
 def test_what_is_no_file_of_its():

@@ -26,11 +26,10 @@ def write(path, text):
 
 
 def unified_hierarchy():
-    with open("/proc/self/mounts", encoding="utf-8") as f:
-        for line in f:
-            words = line.split()
-            if words[2] == "cgroup2":
-                return words[1]
+    for line in e.read("/proc/self/mounts").splitlines():
+        words = line.split()
+        if words[2] == "cgroup2":
+            return words[1]
     raise e.Skip("no cgroup2 is mounted")
 
 
@@ -38,10 +37,9 @@ class Groups:
     """Control groups that are there within the with block, below those of this test."""
 
     def __init__(self):
-        with open("/proc/self/cgroup", encoding="utf-8") as f:
-            own = [line.rstrip("\n").split(":", 2)[2] for line in f if line.startswith("0::")]
+        own = [line.rstrip("\n").split(":", 2)[2] for line in e.read("/proc/self/cgroup").splitlines() if line.startswith("0::")]
         self.top = unified_hierarchy() + (own[0].rstrip("/") if own else "")
-        self.made = []
+        self.made, self.running = [], []
 
     def __enter__(self):
         return self
@@ -60,11 +58,14 @@ class Groups:
         return at
 
     def start(self, path, *args, **environment):
-        """A program in that group."""
+        """A program in that group, until the end of the with block at most."""
         group = self.make(path)
-        return start("/bin/sh", "-c", f'echo $$ > {group}/cgroup.procs && exec nice -n 19 "$@"', "sh", *args, **environment)
+        self.running.append(start("/bin/sh", "-c", f'echo $$ > {group}/cgroup.procs && exec nice -n 19 "$@"', "sh", *args, **environment))
+        return self.running[-1]
 
     def __exit__(self, *_):
+        for program in self.running:
+            program.__exit__()
         for path in reversed(self.made):
             e.wait_for(lambda: remove(path), 20, f"the end of {path}")
 

@@ -264,11 +264,10 @@ def listening(pid):
     for name in "tcp", "tcp6", "udp", "udp6":
         if not os.path.exists(f"/proc/net/{name}"):
             continue
-        with open(f"/proc/net/{name}", encoding="ascii") as table:
-            for row in list(table)[1:]:
-                fields = row.split()
-                if fields[9] in inodes and (fields[3] == "0A" or name.startswith("udp")):
-                    addresses.append(fields[1].split(":")[0])
+        for row in read(f"/proc/net/{name}").splitlines()[1:]:
+            fields = row.split()
+            if fields[9] in inodes and (fields[3] == "0A" or name.startswith("udp")):
+                addresses.append(fields[1].split(":")[0])
     return addresses
 
 

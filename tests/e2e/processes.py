@@ -550,8 +550,7 @@ def test_setuid_exec():
         shell.wait_facts("ready")
         with Background(SYSPROF, "record", "-p", shell.pid, "-o", path) as recorder:
             shell.wait_facts("start")
-            with open(f"/proc/{shell.pid}/status", encoding="utf-8") as f:
-                ids = next(line for line in f if line.startswith("Uid:")).split()
+            ids = next(line for line in read(f"/proc/{shell.pid}/status").splitlines() if line.startswith("Uid:")).split()
             assert ids[1:3] == ["65534", "0"], ids
             shell.finish(check=0)
             recorder.finish(check=0)

@@ -142,13 +142,18 @@ def check(case, major=MAJOR, kinds=(NOTE_COMPILED,)):
     return rows
 
 
-def test_recursion():
-    check("recursion")
+def test_programs():
+    for case, major in ("recursion", MAJOR), ("mixed", MAJOR), ("exceptions", MAJOR), ("newer", 25):
+        check(case, major)
 
 
 @long
-def test_inlining():
-    check("inlining")
+def test_more_programs():
+    """With its flag that keeps frame pointers stacks are whole as before; of upcalls a stack is of Java, native code and Java."""
+    for case in "inlining", "first compiler", "second compiler", "garbage", "upcalls", "frame pointers":
+        check(case)
+    check("interpreted method", kinds=[NOTE_HOTSPOT, NOTE_COMPILED])  # and compiled frames in turn
+    check("newer, interpreted", 25, [NOTE_HOTSPOT])
 
 
 def test_interpreter():
@@ -157,43 +162,8 @@ def test_interpreter():
     assert all(n.place for s in rows for n in s.notes if n.kind == NOTE_HOTSPOT and n.frame and n.place)
 
 
-@long
-def test_interpreted_method():
-    """Interpreted and compiled frames in turn."""
-    check("interpreted method", kinds=[NOTE_HOTSPOT, NOTE_COMPILED])
-
-
-@long
-def test_first_compiler():
-    check("first compiler")
-
-
-@long
-def test_second_compiler():
-    check("second compiler")
-
-
-def test_mixed():
-    check("mixed")
-
-
-def test_exceptions():
-    check("exceptions")
-
-
-@long
-def test_garbage():
-    check("garbage")
-
-
 def test_threads():
     assert len({s.tid for s in check("threads")}) >= 4
-
-
-@long
-def test_native_frames_between():
-    """The JVM calls back: Java, native, Java."""
-    check("upcalls")
 
 
 def test_from_the_start():
@@ -206,21 +176,6 @@ def test_from_the_start():
     whole = sum(s.end in COMPLETE for s in warm)
     print(f"  {whole} of {len(warm)} whole; {collections.Counter(s.end for s in warm)}")
     assert len(warm) >= 100 and whole >= 0.98 * len(warm), log
-
-
-@long
-def test_frame_pointers_are_kept():
-    """With its flag the stacks are whole as before."""
-    check("frame pointers")
-
-
-def test_newer_jdk():
-    check("newer", major=25)
-
-
-@long
-def test_newer_jdk_interpreted():
-    check("newer, interpreted", major=25, kinds=[NOTE_HOTSPOT])
 
 
 @long

@@ -194,19 +194,17 @@ def recorded(hidden, seconds):
     return growing, joined(Shown(paths[1]), raw_samples(paths[0]), hidden.program.pid)
 
 
-def check_program(binary, name, wanted, with_column):
-    counts = collections.Counter()
-    with Hidden(binary, FLAGS, PROGRAM, name) as hidden:
-        hidden.ready(3 if name == "workers" else 1)
-        # what is read of a process that has just been met comes too late for its first samples
-        record("--no-wall", "-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
-        samples = []
-        for _ in range(RECORDINGS_MAX):
-            growing, more = recorded(hidden, SECONDS)
-            samples += [(growing.around(sample[0]), *sample[1:]) for sample in more]
-            if sum(sample[3] for sample in samples) >= wanted:
-                break
-        before, after = PerfMap(hidden.map), PerfMap(hidden.map)
+def frames_of(hidden, wanted, seconds, counts):
+    """(address, names of ours, its number from the innermost frame of V8 on, whether that is the stack's, the map's names before and after)"""
+    # what is read of a process that has just been met comes too late for its first samples
+    record("--no-wall", "-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
+    samples = []
+    for _ in range(RECORDINGS_MAX):
+        growing, more = recorded(hidden, seconds)
+        samples += [(growing.around(sample[0]), *sample[1:]) for sample in more]
+        if sum(sample[3] for sample in samples) >= wanted:
+            break
+    before, after = PerfMap(hidden.map), PerfMap(hidden.map)
     for sizes, raw, kernel, has_words, stack in sorted(samples, key=lambda sample: sample[0]):
         counts["samples"] += 1
         if not has_words:  # of the first moments, when its stacks are copied, and those that ran nothing of V8
@@ -222,8 +220,15 @@ def check_program(binary, name, wanted, with_column):
         after.up_to(sizes[1])
         for i in range(kernel, len(raw)):
             address = (raw[i] & 0xffffffffffffff) - (i > kernel)
-            compare(counts, (before.name(address), after.name(address)), stack[i][0 if i == kernel else -1],
-                    i == kernel and not kernel, with_column)
+            yield raw[i], stack[i], i - kernel, not kernel, (before.name(address), after.name(address))
+
+
+def check_program(binary, name, wanted, with_column):
+    counts = collections.Counter()
+    with Hidden(binary, FLAGS, PROGRAM, name) as hidden:
+        hidden.ready(3 if name == "workers" else 1)
+        for _, names, i, innermost, reported in frames_of(hidden, wanted, SECONDS, counts):
+            compare(counts, reported, names[-1 if i else 0], not i and innermost, with_column)
     return counts
 
 

@@ -12,16 +12,14 @@ import os
 import re
 
 from libe2e import SYSPROF, Background, folded, long, main, need_root, record, run, scratch
-from libv8 import PerfMap
 from librecorded import TOP
-from runtime_v8_recorded import SAMPLES, Hidden, all_nodes, recorded, version_of
+from runtime_v8_recorded import SAMPLES, Hidden, all_nodes, frames_of, version_of
 
 PROGRAM = os.path.join(TOP, "tests/fixtures/v8/wasm.cjs")
 PROGRAMS = ["recursion", "mutual", "memory", "bounce", "indirect", "many"]
 SHORT = ["mixed"]
 ENTRY = re.compile(r"^(?:JS|Function):(.*)-(\d+)-(liftoff|turbofan)$")
 SHOWN = int(os.environ.get("V8_SHOW", "0"))
-RECORDINGS_MAX = 16
 LABELS = ("[V8]", "[WebAssembly]", "[WebAssembly to JavaScript]", "[JavaScript to WebAssembly]")
 
 
@@ -50,38 +48,17 @@ def verdict_of(frame, reported):
 
 
 def check_program(binary, name, wanted):
-    counts, samples = collections.Counter(), []
+    counts = collections.Counter()
     with Hidden(binary, ["--perf-basic-prof"], PROGRAM, name) as hidden:
         hidden.ready(1)
-        record("--no-wall", "-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
-        for _ in range(RECORDINGS_MAX):
-            growing, more = recorded(hidden, 0.5)
-            samples += [(growing.around(sample[0]), *sample[1:]) for sample in more]
-            if sum(sample[3] for sample in samples) >= wanted:
-                break
-        before, after = PerfMap(hidden.map), PerfMap(hidden.map)
-    for sizes, raw, kernel, has_words, stack in sorted(samples, key=lambda sample: sample[0]):
-        if not has_words:
-            counts["samples without words"] += 1
-            continue
-        if len(stack) == len(raw) + 1:  # a builtin without a frame, which compiled code has called
-            stack = stack[:kernel] + stack[kernel + 1:]
-        if len(stack) != len(raw):
-            counts["samples of another depth"] += 1
-            continue
-        counts["samples"] += 1
-        before.up_to(sizes[0])
-        after.up_to(sizes[1])
-        for i in range(kernel, len(raw)):
-            address = (raw[i] & 0xffffffffffffff) - (i > kernel)
-            reported = before.name(address), after.name(address)
-            verdict = verdict_of(stack[i][-1], reported)
+        for raw, names, i, _, reported in frames_of(hidden, wanted, 0.5, counts):
+            verdict = verdict_of(names[-1], reported)
             if not verdict:
                 continue
-            kind = "innermost" if i == kernel else "frame"
+            kind = "frame" if i else "innermost"
             counts[f"{kind}: {verdict}"] += 1
             if not verdict.startswith("equal") and counts[f"{kind}: {verdict}"] <= SHOWN:
-                print(f"    {kind} {verdict}: ours {stack[i][-1]} theirs {reported} at {raw[i]:#x}")
+                print(f"    {kind} {verdict}: ours {names[-1]} theirs {reported} at {raw:#x}")
     return counts
 
 

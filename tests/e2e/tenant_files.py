@@ -299,8 +299,7 @@ class SilentFiles:
 
 
 def abort(path):
-    with open("/proc/self/mountinfo", encoding="utf-8") as f:
-        rows = [line.split() for line in f]
+    rows = [line.split() for line in read("/proc/self/mountinfo").splitlines()]
     devices = [row[2] for row in rows if row[4] == path]
     run("mount", "-t", "fusectl", "fusectl", "/sys/fs/fuse/connections")
     for device in devices:

@@ -24,6 +24,7 @@ MEMORY = 3 << 30
 CHUNK = MB
 FORMATS = "json", "cpuprofile", "trace.json", "folded", "pb.gz", "html", "txt"
 WORK = 0x10010
+WHEN = r.START + r.SECOND
 
 
 # ---- what files are made of ---------------------------------------------------------------------
@@ -139,65 +140,59 @@ def test_cpu_time_that_is_taken_back():
 def test_changes_of_code_that_begin_earlier():
     """A perf map whose pieces say that they were written ever earlier: each took all before it along."""
     count = 250000
-    when = r.START + r.SECOND
-    events = begin() + [mapping(when, 0x40000, 0x1000, "//anon"), jit_file(when, 100, 1)]
-    events += [jit_bytes(when, 1, b"40000 100 f%d\n" % (i % 2), after=when - i, before=when) for i in range(count)]
-    events += [sample(when + 1 + i, 4 * r.SECOND + i, (0x40010,)) for i in range(100)]
+    events = begin() + [mapping(WHEN, 0x40000, 0x1000, "//anon"), jit_file(WHEN, 100, 1)]
+    events += [jit_bytes(WHEN, 1, b"40000 100 f%d\n" % (i % 2), after=WHEN - i, before=WHEN) for i in range(count)]
+    events += [sample(WHEN + 1 + i, 4 * r.SECOND + i, (0x40010,)) for i in range(100)]
     check_all(write("earlier", events), 64 * MB)
 
 
 def test_books_of_descending_cpus():
     books = [r.event(r.BOOKS, r.START, struct.pack("<IIQQQQ8Q", cpu, 8, r.PERIOD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
              for cpu in range(65535, -1, -1)]
-    when = r.START + r.SECOND
-    check_all(write("books", begin() + books + [sample(when, 4 * r.SECOND)]), 64 * MB)
+    check_all(write("books", begin() + books + [sample(WHEN, 4 * r.SECOND)]), 64 * MB)
 
 
 def test_mappings_that_descend_and_forks_that_map():
     """Many mappings from the top down; then children that each map one more, and are sampled in code of their own."""
     count, children = 20000, 8000
-    when = r.START + r.SECOND
     top = 0x7f0000000000
-    events = begin() + [mapping(when, top - i * 0x2000, 0x1000) for i in range(count)]
-    events.append(mapping(when, 0x40000, 0x1000, "//anon"))
+    events = begin() + [mapping(WHEN, top - i * 0x2000, 0x1000) for i in range(count)]
+    events.append(mapping(WHEN, 0x40000, 0x1000, "//anon"))
     for child in range(1000, 1000 + children):
-        events += [fork(when, 100, child), mapping(when, top + 0x2000, 0x1000, pid=child),
-                   sample(when + child, 1000, (0x40010,), pid=child)]
+        events += [fork(WHEN, 100, child), mapping(WHEN, top + 0x2000, 0x1000, pid=child),
+                   sample(WHEN + child, 1000, (0x40010,), pid=child)]
     check_all(write("mappings", events), 400 * MB)
 
 
 def test_threads_that_are_dead():
     """Exits of threads that nobody knows, of a process with many dead ones; and losses beside many processes."""
     count = 60000
-    when = r.START + r.SECOND
-    events = begin() + [fork(when, 100, 100, tid) for tid in range(1000, 1000 + count)]
-    gone = [r.event(r.EXIT, when, struct.pack("<IIII", 100, 0, tid, 0)) for tid in range(1000, 1000 + count)]
-    events += gone + [r.event(r.EXIT, when, struct.pack("<IIII", 100, 0, 100, 0))] + gone
-    events += [fork(when, 1, pid) for pid in range(100000, 100000 + count)]
-    events += [r.event(r.LOST, when, struct.pack("<IIQQ", r.LOST_SIDEBAND, 0, 1, 0)) for _ in range(count)]
-    check_all(write("dead", events + [sample(when + 1, 1000, pid=100000)]), 64 * MB)
+    events = begin() + [fork(WHEN, 100, 100, tid) for tid in range(1000, 1000 + count)]
+    gone = [r.event(r.EXIT, WHEN, struct.pack("<IIII", 100, 0, tid, 0)) for tid in range(1000, 1000 + count)]
+    events += gone + [r.event(r.EXIT, WHEN, struct.pack("<IIII", 100, 0, 100, 0))] + gone
+    events += [fork(WHEN, 1, pid) for pid in range(100000, 100000 + count)]
+    events += [r.event(r.LOST, WHEN, struct.pack("<IIQQ", r.LOST_SIDEBAND, 0, 1, 0)) for _ in range(count)]
+    check_all(write("dead", events + [sample(WHEN + 1, 1000, pid=100000)]), 64 * MB)
 
 
 def test_files_of_code():
     """Numbers of JIT files from the top down; a jitdump whose record never ends, in pieces of a byte."""
-    when = r.START + r.SECOND
-    events = begin() + [mapping(when, 0x40000, 0x1000, "//anon")]
-    events += [jit_file(when, 100, number) for number in range(66000, 2, -1)]
+    events = begin() + [mapping(WHEN, 0x40000, 0x1000, "//anon")]
+    events += [jit_file(WHEN, 100, number) for number in range(66000, 2, -1)]
     dump = struct.pack("<IIIIIIQQ", 0x4a695444, 1, 40, 62, 0, 1, 0, 0) + struct.pack("<IIQ", 0, 60 * MB, 0)
-    events += [jit_file(when, 100, 1, 1, "/tmp/jit-100.dump"), jit_bytes(when, 1, dump)]
-    events += [jit_bytes(when, 1, bytes(60000)) for _ in range(100)] + [jit_bytes(when, 1, b"\0")] * 60000
-    check_all(write("files", events + [sample(when + 1, 4 * r.SECOND, (0x40010,))]), 64 * MB)
+    events += [jit_file(WHEN, 100, 1, 1, "/tmp/jit-100.dump"), jit_bytes(WHEN, 1, dump)]
+    events += [jit_bytes(WHEN, 1, bytes(60000)) for _ in range(100)] + [jit_bytes(WHEN, 1, b"\0")] * 60000
+    check_all(write("files", events + [sample(WHEN + 1, 4 * r.SECOND, (0x40010,))]), 64 * MB)
 
 
 def test_one_file_that_many_processes_have():
     """Each process asks for the history of its places, which takes the time of the whole file."""
     count, entries = 8000, 60000
-    when = r.START + r.SECOND
     lines = [b"%x 10 f%d\n" % (0x40000 + 16 * (i % 256), i) for i in range(entries)]
-    events = begin() + [mapping(when, 0x40000, 0x1000, "//anon"), jit_file(when, 100, 1)]
-    events += [jit_bytes(when, 1, b"".join(lines[i:i + 2000])) for i in range(0, entries, 2000)]
+    events = begin() + [mapping(WHEN, 0x40000, 0x1000, "//anon"), jit_file(WHEN, 100, 1)]
+    events += [jit_bytes(WHEN, 1, b"".join(lines[i:i + 2000])) for i in range(0, entries, 2000)]
     for child in range(1000, 1000 + count):
-        events += [fork(when, 100, child), jit_file(when, child, 1, path=""), sample(when + child, 1000, (0x40010,), pid=child)]
+        events += [fork(WHEN, 100, child), jit_file(WHEN, child, 1, path=""), sample(WHEN + child, 1000, (0x40010,), pid=child)]
     path = write("shared-map", events)
     check_all(path, 200 * MB)
     report = json.loads(cost_of("report", path, "--json")[1])
@@ -207,38 +202,34 @@ def test_one_file_that_many_processes_have():
 def test_many_kinds_of_code_at_one_address():
     """Memory files with names of their own that are mapped to one address in turn: each is a place of its own."""
     count = 100000
-    when = r.START + r.SECOND
-    events = begin() + [jit_file(when, 100, 1), jit_bytes(when, 1, b"40000 1000 f\n")]
+    events = begin() + [jit_file(WHEN, 100, 1), jit_bytes(WHEN, 1, b"40000 1000 f\n")]
     for i in range(count):
-        events += [mapping(when + i, 0x40000, 0x1000, f"/memfd:{i} (deleted)", inode=0), sample(when + i, 4 * r.SECOND + i, (0x40010,))]
+        events += [mapping(WHEN + i, 0x40000, 0x1000, f"/memfd:{i} (deleted)", inode=0), sample(WHEN + i, 4 * r.SECOND + i, (0x40010,))]
     check_all(write("places", events), 256 * MB)
 
 
 def test_functions_that_differ_in_their_size():
     """Symbols of one location whose functions have one name, one address and each another size."""
-    when = r.START + r.SECOND
-    symbols = [r.event(r.SYMBOL, when, struct.pack("<QQII", 0x1010, 0x1010, 1, 0) + r.Story.symbol_frame(("f", 0x1000, size)))
+    symbols = [r.event(r.SYMBOL, WHEN, struct.pack("<QQII", 0x1010, 0x1010, 1, 0) + r.Story.symbol_frame(("f", 0x1000, size)))
                for size in range(100000)]
-    check_all(write("sizes", begin() + [sample(when, 4 * r.SECOND)], symbols), 64 * MB)
+    check_all(write("sizes", begin() + [sample(WHEN, 4 * r.SECOND)], symbols), 64 * MB)
 
 
 def test_names_of_one_thread():
     """A thread with another name at each sample of one stack."""
     count = 150000
-    when = r.START + r.SECOND
     events = begin()
     for i in range(count):
-        events += [r.event(r.COMM, when + i, struct.pack("<II16s", 100, 100, b"name%d" % i)), sample(when + i, 4 * r.SECOND + i)]
+        events += [r.event(r.COMM, WHEN + i, struct.pack("<II16s", 100, 100, b"name%d" % i)), sample(WHEN + i, 4 * r.SECOND + i)]
     check_all(write("names", events), 128 * MB)
 
 
 def test_long_names_that_are_compared():
     """JIT code that may have been any of 64 functions with names of 32 KB, which are told apart at each sample."""
-    when = r.START + r.SECOND
-    events = begin() + [mapping(when, 0x40000, 0x1000, "//anon"), jit_file(when, 100, 1)]
+    events = begin() + [mapping(WHEN, 0x40000, 0x1000, "//anon"), jit_file(WHEN, 100, 1)]
     long_name = b"n" * 32000
-    events += [jit_bytes(when, 1, b"40000 100 %s%d\n" % (long_name, i), after=when, before=when + r.SECOND) for i in range(60)]
-    events += [sample(when + 1 + i, 4 * r.SECOND + i, (0x40010,) * 60) for i in range(4000)]
+    events += [jit_bytes(WHEN, 1, b"40000 100 %s%d\n" % (long_name, i), after=WHEN, before=WHEN + r.SECOND) for i in range(60)]
+    events += [sample(WHEN + 1 + i, 4 * r.SECOND + i, (0x40010,) * 60) for i in range(4000)]
     check_all(write("compared", events), 64 * MB)
 
 
@@ -261,27 +252,24 @@ def test_a_period_of_nothing():
 
 def test_a_sample_of_long_names():
     """One sample of 8 KB: a thousand times a chain of functions with names of 4 KB."""
-    when = r.START + r.SECOND
-    chain = [symbol(when, 0x100f, *(f"{i}" + "n" * 4000 for i in range(15)))]
-    events = begin() + [sample(when, 4 * r.SECOND, (0x10010,) * 1000)]
+    chain = [symbol(WHEN, 0x100f, *(f"{i}" + "n" * 4000 for i in range(15)))]
+    events = begin() + [sample(WHEN, 4 * r.SECOND, (0x10010,) * 1000)]
     said = check_all(write("long", events, chain), 16 * MB)
     assert "names cut to" in said, said
 
 
 def test_a_name_that_no_recorder_writes():
     """A name of 56 KB is no symbol: such an event is invalid."""
-    when = r.START + r.SECOND
-    events = begin() + [sample(when, 4 * r.SECOND, (0x10010,) * 1000)]
-    said = check_all(write("longer", events, [symbol(when, 0x100f, "n" * 56000)]), 4 * MB)
+    events = begin() + [sample(WHEN, 4 * r.SECOND, (0x10010,) * 1000)]
+    said = check_all(write("longer", events, [symbol(WHEN, 0x100f, "n" * 56000)]), 4 * MB)
     assert "1 events invalid" in said, said
 
 
 def test_functions_inlined_everywhere():
     """Frames of eight bytes, each with a chain of 64 functions."""
-    when = r.START + r.SECOND
-    chain = [symbol(when, 0x100f + 16 * k, *(f"f{k}.{i}" for i in range(64))) for k in range(64)]
+    chain = [symbol(WHEN, 0x100f + 16 * k, *(f"f{k}.{i}" for i in range(64))) for k in range(64)]
     frames = [[WORK + 16 * ((i >> 6 * k) % 64) for k in range(3)] + [WORK] * 300 for i in range(400)]
-    events = begin() + [sample(when + i, 4 * r.SECOND + i, f[::-1]) for i, f in enumerate(frames)]
+    events = begin() + [sample(WHEN + i, 4 * r.SECOND + i, f[::-1]) for i, f in enumerate(frames)]
     path = write("inlined", events, chain)
     said = check_all(path, 128 * os.path.getsize(path) + 32 * MB)
     assert "inlined functions left out" in said, said
@@ -289,21 +277,19 @@ def test_functions_inlined_everywhere():
 
 def test_control_groups_of_children():
     """A path of 4 KB that all children have."""
-    when = r.START + r.SECOND
-    events = begin() + [r.event(r.CGROUP, when, struct.pack("<II", 100, 0) + r.text("/" + "c" * 4000))]
+    events = begin() + [r.event(r.CGROUP, WHEN, struct.pack("<II", 100, 0) + r.text("/" + "c" * 4000))]
     for child in range(1000, 17000):
-        events += [fork(when, 100, child), sample(when + child, 1000, pid=child)]
+        events += [fork(WHEN, 100, child), sample(WHEN + child, 1000, pid=child)]
     check_all(write("cgroups", events), 48 * MB)
 
 
 def test_cpu_time_of_all_the_time():
     """Processes with one sample each, whose CPU time is said to be of hours: a counter has no more rows for that."""
-    when = r.START + r.SECOND
     events = begin()
     for child in range(1000, 4000):
-        events.append(fork(when, 100, child))
+        events.append(fork(WHEN, 100, child))
     for child in range(1000, 4000):
-        events.append(sample(when + 3600 * r.SECOND, 3600 * r.SECOND, pid=child))
+        events.append(sample(WHEN + 3600 * r.SECOND, 3600 * r.SECOND, pid=child))
     check_all(write("counters", events), 48 * MB)
 
 

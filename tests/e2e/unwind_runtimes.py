@@ -14,25 +14,24 @@ from librecorded import recorded
 from unwind import SOURCES, is_rooted, warm_samples
 
 
-@alone
-@long
-def test_java_with_frame_pointers():
+def check_java(key):
     recording = recorded("java")
-    rows = [without_kernel(frames) for _, frames in warm_samples(recording.output(".json.gz"), recording.pid("java"))]
+    rows = [without_kernel(frames) for _, frames in warm_samples(recording.output(".json.gz"), recording.pid(key))]
     rooted = sum(map(is_rooted, rows))
     print(f"  {rooted} of {len(rows)} stacks reach the root")
     assert len(rows) > 300 and rooted >= 0.99 * len(rows), (rooted, len(rows))
+
+
+@alone
+@long
+def test_java_with_frame_pointers():
+    check_java("java")
 
 
 @alone
 def test_java_without():
     """Without its flag the frame pointer is used for something else; the code heap says how large each frame is."""
-    recording = recorded("java")
-    path, pid = recording.output(".json.gz"), recording.pid("launcher")
-    rows = [without_kernel(frames) for _, frames in warm_samples(path, pid)]
-    rooted = sum(map(is_rooted, rows))
-    print(f"  {rooted} of {len(rows)} stacks reach the root")
-    assert len(rows) > 300 and rooted >= 0.99 * len(rows), (rooted, len(rows))
+    check_java("launcher")
 
 
 def forge_32_bit_program():

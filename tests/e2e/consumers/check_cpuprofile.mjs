@@ -4,25 +4,10 @@
 // read these .cpuprofile files, and does it see in them what they say?
 
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import path from 'node:path';
-import {pathToFileURL} from 'node:url';
 
-import {directory, checkEachFile} from './each_file.mjs';
+import {checkEachFile, engineModule, readJson} from './each_file.mjs';
 
-// the engine expects a browser around it
-globalThis.DOMRect ??= class DOMRect {
-	constructor(x = 0, y = 0, width = 0, height = 0) {
-		Object.assign(this, {x, y, width, height});
-	}
-	static fromRect({x, y, width, height}) {
-		return new DOMRect(x, y, width, height);
-	}
-};
-
-const engine = path.resolve(directory, 'node_modules/@paulirish/trace_engine');
-const {CPUProfileDataModel} =
-	(await import(pathToFileURL(path.join(engine, 'models/cpu_profile/cpu_profile.js')))).CPUProfileDataModel;
+const {CPUProfileDataModel} = (await engineModule('cpu_profile/cpu_profile.js')).CPUProfileDataModel;
 
 function visit(node, depth, seen) {
 	seen.count++;
@@ -37,7 +22,7 @@ function visit(node, depth, seen) {
 }
 
 function check(file) {
-	const profile = JSON.parse(fs.readFileSync(file, 'utf8'));
+	const profile = readJson(file);
 	const written = structuredClone(profile);
 	const model = new CPUProfileDataModel(profile);
 

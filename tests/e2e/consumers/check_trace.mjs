@@ -4,30 +4,10 @@
 // traces (.trace.json), does it see every thread in them, and as much time of each function as the file has?
 
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import path from 'node:path';
-import {pathToFileURL} from 'node:url';
-import zlib from 'node:zlib';
 
-import {directory, checkEachFile} from './each_file.mjs';
+import {checkEachFile, engineModule, readJson} from './each_file.mjs';
 
-// the engine expects a browser around it
-globalThis.DOMRect ??= class DOMRect {
-	constructor(x = 0, y = 0, width = 0, height = 0) {
-		Object.assign(this, {x, y, width, height});
-	}
-	static fromRect({x, y, width, height}) {
-		return new DOMRect(x, y, width, height);
-	}
-};
-
-const engine = path.resolve(directory, 'node_modules/@paulirish/trace_engine');
-const Trace = await import(pathToFileURL(path.join(engine, 'models/trace/trace.js')));
-
-function read(file) {
-	const bytes = fs.readFileSync(file);
-	return JSON.parse(file.endsWith('.gz') ? zlib.gunzipSync(bytes) : bytes);
-}
+const Trace = await engineModule('trace/trace.js');
 
 // {"pid:tid": {samples, frames: {node id: frame}, span, list of [node, begin, end]}}
 function threadsOf(events) {
@@ -81,7 +61,7 @@ function seenTimes(thread) {
 }
 
 async function check(file) {
-	const document = read(file), events = document.traceEvents;
+	const document = readJson(file), events = document.traceEvents;
 	const written = threadsOf(structuredClone(events));
 	const model = Trace.TraceModel.Model.createWithAllHandlers();
 	await model.parse(events, {isCPUProfile: false, metadata: document.metadata});
