@@ -2,6 +2,7 @@
 /* Names of kernel code that comes and goes, by the time of the sample: testdata/kernel_history.txt. */
 #include <sysprof/symbolizer.h>
 
+#include "symbolize/symbolize.h"
 #include "text_cases.h"
 
 static struct symbolizer *symbolizer;
@@ -85,14 +86,32 @@ static void read_all(FILE *out, char *input)
 	change(input, (struct kallsyms_piece){.is_reading = true, .begins = true, .ends = true});
 }
 
+/* "COUNT STEP": so many programs, each that far behind the one before; STEP 0: where that one was. */
+static void report_many(FILE *out, char *input)
+{
+	unsigned int count = strtoul(input, &input, 10), step = strtoul(input, NULL, 16);
+	char line[64];
+
+	for (unsigned int i = 0; i < count; i++) {
+		snprintf(line, sizeof(line), "%u + %x %x many [bpf]", i, 0xc0200000 + i * step,
+			 0xc0200040 + i * step);
+		report_code(out, line);
+	}
+	fputs(symbolize_kernel_left(symbolizer) ? "left" : "all", out);
+}
+
 static void forget(FILE *out, char *input)
 {
 	(void)out;
 	symbolizer__end_window(symbolizer, strtoull(input, NULL, 10));
 }
 
-static const struct text_verb verbs[] = {{"at", look_up},	{"code", report_code},
-					 {"text", report_text}, {"read", read_all},
-					 {"forget", forget},	{}};
+static const struct text_verb verbs[] = {{"at", look_up},
+					 {"code", report_code},
+					 {"text", report_text},
+					 {"read", read_all},
+					 {"forget", forget},
+					 {"many", report_many},
+					 {}};
 
 TEXT_TABLE("kernel_history", verbs, begin, end);

@@ -85,10 +85,10 @@ static int set_name(struct kernel_span *span, const char *name, size_t name_size
 	return 0;
 }
 
-/* Takes the span's name. */
+/* Takes the span's name. Of spans with the same start the newest is the last. */
 static int insert(struct kernel_history *h, const struct kernel_span *span)
 {
-	size_t at = count_before(h, span->start);
+	size_t at = count_before(h, span->start + 1);
 
 	if (h->spans.count >= SPANS_MAX || vec_push(&h->spans, *span)) {
 		bool full = h->spans.count >= SPANS_MAX;
@@ -113,16 +113,27 @@ static int insert_code(struct kernel_history *h, const struct kernel_code *code,
 		       ?: insert(h, &span);
 }
 
-/* Ends what is in the range. Was code among it that begins there? */
+/*
+ * Ends what is in the range. Was code among it that begins there? Of spans with the same start only
+ * the newest can have no end. The others are skipped: a place is used often.
+ */
 static bool end_all(struct kernel_history *h, const struct kernel_code *code, uint64_t time)
 {
+	size_t at = count_before(h, code->end);
 	bool same = false;
 
-	each_overlapping (h, span, code->start, code->end) {
-		if (span->until != KERNEL_STAYS)
+	while (at) {
+		const uint64_t start = h->spans.data[at - 1].start;
+		struct kernel_span *newest;
+
+		if (start < code->start && code->start - start >= h->longest)
+			break;
+		newest = &h->spans.data[at - 1];
+		at = count_before(h, start);
+		if (newest->until != KERNEL_STAYS || newest->end <= code->start)
 			continue;
-		span->until = time;
-		same |= span->start == code->start;
+		newest->until = time;
+		same |= start == code->start;
 	}
 	return same;
 }
@@ -227,4 +238,5 @@ void kernel_history__forget(struct kernel_history *h, uint64_t time)
 			h->spans.data[kept++] = h->spans.data[i];
 	}
 	h->spans.count = kept;
+	h->left = false;
 }

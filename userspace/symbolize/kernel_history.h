@@ -25,7 +25,7 @@ struct kernel_span {
 struct kernel_history {
 	VEC(struct kernel_span) spans; /* in the order of `start` */
 	uint64_t longest;	       /* of any span so far, bytes */
-	bool left;		       /* there were more than are kept */
+	bool left;		       /* since kernel_history__forget(): more than are kept */
 };
 
 void kernel_history__fini(struct kernel_history *h);
