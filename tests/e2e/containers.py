@@ -179,10 +179,11 @@ def test_mount_namespace_that_hides_the_binary():
     place, cover = scratch("covered"), scratch("cover")
     put("", place + "/app", fixture("chain"))
     put("", cover + "/app", fixture("storm"))
-    script = f"{place}/app 3 & mount --bind {cover} {place}; wait"
+    script = (f"{place}/app 3 & until [ /proc/$!/exe -ef {place}/app ]; do sleep 0.01; done; "
+              f"mount --bind {cover} {place}; echo covered yes; wait")
     path = scratch("covered.folded")
     with Fixture("/bin/sh", "-c", script, wrap=["unshare", "-m"]) as shell:
-        shell.wait_facts("start")
+        shell.wait_facts("covered")
         result = record("-p", shell.pid, "-d", "0.6", "-o", path)
     assert_chain(result, path, "app")
 

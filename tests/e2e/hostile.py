@@ -91,6 +91,12 @@ def files_in(path):
     return found
 
 
+def assert_seen_in(file, path, least):
+    """However many samples the host let the target have."""
+    samples = sum(len(thread.times) for thread in e.firefox_threads(f"{path}/x.json.gz"))
+    assert files_in(path).get(file, 0) > max(least * samples, 1), (samples, files_in(path))
+
+
 # ---- names --------------------------------------------------------------------------------------
 
 def test_comm():
@@ -365,7 +371,7 @@ def test_truncated_while_read():
             finally:
                 stop.set()
                 thread.join()
-        assert files_in(path).get(file, 0) > 20, files_in(path)
+        assert_seen_in(file, path, 0.05)
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -382,11 +388,11 @@ def test_many_mappings():
     with Background(fixture("mapexec"), "-c", "20000", file, PAGE, "60", "1") as target:
         wait_for(lambda: target.p.stdout.readline().startswith("mapped"), LIMIT, "mapped")
         record(path, "-p", target.pid, "-d", "0.7")
-    assert files_in(path).get(file, 0) > 50, files_in(path)
+    assert_seen_in(file, path, 0.05)
     # so many at once may be more than the kernel can tell; /proc is read again then, a bit later
     path = directory()
     result = record(path, "--", fixture("mapexec"), "-c", "20000", file, PAGE, "3", "0.001")
-    assert files_in(path).get(file, 0) > 50, (files_in(path), result)
+    assert_seen_in(file, path, 0.02)
     if "outside every known mapping" in result.err:
         assert "process and mapping records" in result.err, result
 
