@@ -51,6 +51,15 @@ TEST(list_is_well_formed)
 	features__free(NULL);
 }
 
+TEST(a_kernel_that_only_interprets_programs_has_a_remedy)
+{
+	struct failure why = {};
+
+	assert_int_equal(features_explain(&why, -524, "cannot load"), -524);
+	assert_non_null(strstr(why.what, "interprets eBPF"));
+	assert_non_null(strstr(why.remedy, "net.core.bpf_jit_enable=1"));
+}
+
 TEST(root_can_record)
 {
 	struct features *features;

@@ -37,8 +37,11 @@
 #define KPTR_PATH	 "/proc/sys/kernel/kptr_restrict"
 #define SAMPLE_RATE_PATH "/proc/sys/kernel/perf_event_max_sample_rate"
 #define MLOCK_PATH	 "/proc/sys/kernel/perf_event_mlock_kb"
+#define JIT_PATH	 "/proc/sys/net/core/bpf_jit_enable"
 #define FDS_BESIDES	 256 /* maps, programs, the files of mappings */
 #define RATE		 999
+/* The kernel's own number, of bpf() for a program that it can only interpret. */
+#define KERNEL_ENOTSUPP 524
 
 struct features {
 	VEC(struct feature) list;
@@ -199,6 +202,14 @@ int features_explain(struct failure *f, int error, const char *attempt)
 		return fail_remedy(f, error,
 				   "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (distribution "
 				   "kernels have it); in a container, mount /sys");
+	}
+	if (error == -KERNEL_ENOTSUPP) {
+		fail(f, error,
+		     "%s: the kernel interprets eBPF instead of compiling it (" JIT_PATH ": %ld)",
+		     attempt, read_number(JIT_PATH, -1));
+		return fail_remedy(
+			f, error,
+			"sysctl -w net.core.bpf_jit_enable=1, or a kernel with CONFIG_BPF_JIT=y");
 	}
 	if (error == -ENOSYS) {
 		fail(f, error, "%s: the kernel was built without perf events or eBPF", attempt);
