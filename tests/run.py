@@ -35,9 +35,8 @@ while, because many tests mostly wait. TEST_JOBS=N: N at a time, always.
 A unit test or an end-to-end test that failed is run again at the end, alone, twice at most: a host that takes the CPUs away
 for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
 failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded
-gets no second try. With CI=true an unsteady test fails the run: its second try shows what kind of failure it is. What failed
-is printed once more at the end, with its reasons, then the ten slowest tests and the CPU time of each suite: that of its tests
-and of all the processes that were waited for.
+gets no second try. What failed is printed once more at the end, with its reasons, then the ten slowest tests and the CPU time
+of each suite: that of its tests and of all the processes that were waited for.
 
 A test finds
   BUILD       the build directory, absolute     SYSPROF   the program
@@ -391,8 +390,7 @@ def main():
         print(f"CI=true, and {refused} tests that need root were skipped: that is a failure")
         failed = True
     if unsteady:
-        print("unsteady, passed when they ran again:", *unsteady, *["(CI=true: that is a failure)"] * (CI == "true"))
-        failed |= CI == "true"
+        print("unsteady, passed when they ran again:", *unsteady)
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
     sys.exit(failed)
 
