@@ -391,9 +391,9 @@ def test_two_lives_with_one_number():
 STRANGER = """
 "$2" 60 >"$5" & target=$!
 "$3" read 60 >"$5" & other=$!
-sleep 0.2
-"$1" record -p $target,$other -d 3 -q -o "$4" & recorder=$!
-sleep 1.3
+rm -f "$4.sysprof"
+"$1" record -p $target,$other -d 6 -q -o "$4" -o "$4.sysprof" & recorder=$!
+until "$1" report "$4.sysprof" 2>&1 | grep -q leaf; do sleep 0.1; done
 kill -9 $target; wait $target
 i=0
 while [ $i -lt 50 ]; do
