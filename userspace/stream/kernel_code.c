@@ -7,9 +7,8 @@
 
 #include "base/parse.h"
 
-#define EXTENT_UNKNOWN (64u << 10)
-#define EXTENT_MAX     (64u << 20)
-#define NAME_MAX_SIZE  512
+#define EXTENT_MAX    (64u << 20)
+#define NAME_MAX_SIZE 512
 
 /* From `at` to the next blank or `end`. */
 static size_t word_size(const char *at, const char *end)
@@ -48,7 +47,7 @@ bool kernel_code__parse(const char *text, size_t size, struct kernel_code *code)
 	if (!newline || !parse_line(text, newline, &found.start, &type, &found))
 		return false;
 	found.name_size = type == 'a' ? 0 : found.name_size;
-	found.end = found.start + EXTENT_UNKNOWN;
+	found.end = found.start + KERNEL_EXTENT_UNKNOWN;
 	size -= (size_t)(newline + 1 - text);
 	text = newline + 1;
 	newline = memchr(text, '\n', size);

@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes of a function without a size. */
+#define KERNEL_EXTENT_UNKNOWN (64u << 10)
+
 struct kernel_code {
 	uint64_t start, end; /* end: behind its last byte */
 	const char *name;    /* in the text, without NUL; size 0: the kernel does not show it */

@@ -21,9 +21,8 @@
 #include "base/order.h"
 #include "symbolize/kallsyms.h"
 
-#define SPANS_MAX      (128u << 10)
-#define EXTENT_UNKNOWN (64u << 10) /* of a function without a size */
-#define BUILTIN	       "[__builtin__"
+#define SPANS_MAX (128u << 10)
+#define BUILTIN	  "[__builtin__"
 
 void kernel_history__fini(struct kernel_history *h)
 {
@@ -158,7 +157,7 @@ int kernel_history__keep(struct kernel_history *h, const struct kernel_function 
 {
 	struct kernel_span span = {
 		.start = f->address,
-		.end = f->address + (f->size ?: EXTENT_UNKNOWN),
+		.end = f->address + (f->size ?: KERNEL_EXTENT_UNKNOWN),
 		.from = from,
 		.until = until,
 	};
