@@ -162,10 +162,11 @@ struct thread_clock {
 struct thread_wall {
 	bool known;
 	uint64_t seen; /* CLOCK_MONOTONIC ns: up to then its time is accounted for */
-	uint64_t cpu, delay, switches;	 /* of the account, as far as accounted for */
-	uint64_t blocked_due, delay_due; /* time that no visit has been given yet, ns */
-	uint64_t not_waited;		 /* neither ran nor waited, as in interrupts */
-	struct profile_wall sums;	 /* of this window */
+	uint64_t cpu, delay, switches;	     /* of the account, as far as accounted for */
+	uint64_t visited_cpu, visited_delay; /* of the account at the last visit */
+	uint64_t blocked_due, delay_due;     /* time that no visit has been given yet, ns */
+	uint64_t not_waited;		     /* neither ran nor waited, as in interrupts */
+	struct profile_wall sums;	     /* of this window */
 	/* the state at the last visit, and its time so far */
 	enum wall_state state; /* WALL_NONE: none, or no visit in this window */
 	uint8_t open;	       /* WALL_STATE_OPEN and WALL_STATE_PENDING, or 0 */

@@ -168,13 +168,15 @@ static void find(struct thread_wall *w, const struct wall_visit *visit, uint64_t
 
 /*
  * Is it still blocked where it was, without having run? An unfinished wait for a CPU may have read
- * some microseconds more than the kernel's run delay at its end.
+ * some microseconds more than the kernel's run delay at its end. What was accounted for may still
+ * be less than the account of the last visit, if its clocks are ahead.
  */
 static bool is_same_wait(const struct thread_wall *w, const struct visit_event *e)
 {
 	return w->state != WALL_NONE && !wall_state_is_for_cpu(w->state) &&
 	       !(e->account.found & (VISIT_RUNNING | VISIT_RUNNABLE)) &&
-	       e->stack.cpu_time <= w->cpu && e->account.run_delay <= w->delay &&
+	       e->stack.cpu_time <= max_u64(w->cpu, w->visited_cpu) &&
+	       e->account.run_delay <= max_u64(w->delay, w->visited_delay) &&
 	       e->account.switches == w->switches;
 }
 
@@ -241,6 +243,8 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 	*(blocked ? &w->blocked_due : &w->not_waited) += now - w->seen;
 	w->seen = now;
 	w->switches = e->account.switches;
+	w->visited_cpu = e->stack.cpu_time;
+	w->visited_delay = e->account.run_delay;
 	find(w, visit, e->account.since);
 	return err;
 }
