@@ -251,7 +251,6 @@ class Firefox(Checker):
             self.check(wanted in labels, "meta.extra has no %s" % wanted)
 
     def check_libs(self):
-        seen = set()
         for i, lib in enumerate(self.profile["libs"]):
             for key in ("name", "path", "debugName", "debugPath"):
                 self.check(isinstance(lib.get(key), str) and lib[key], "lib %d: %s" % (i, key))
@@ -262,9 +261,6 @@ class Firefox(Checker):
                        "lib %d: codeId" % i)
             self.check("arch" in lib, "lib %d: arch" % i)
             self.check((lib["breakpadId"] == "") == (code_id is None), "lib %d: ids disagree" % i)
-            identity = (lib["path"], code_id)
-            self.check(identity not in seen or code_id is None, "lib %d is there twice" % i)
-            seen.add(identity)
 
     def string(self, value, what):
         if self.check(is_index(value, len(self.shared["stringArray"])), what + ": string"):
