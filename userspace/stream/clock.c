@@ -33,19 +33,25 @@ void clock__init(struct clock *clock, bool tsc)
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
+/* First anchor of the epoch that history[last] is of. */
+static uint32_t epoch_first(const struct clock *clock, uint32_t last)
+{
+	if (last >= clock->first)
+		return clock->first;
+	while (last > 0 && clock->history[last - 1].epoch == clock->history[last].epoch)
+		last--;
+	return last;
+}
+
 /* The other end of the line that goes through history[end]. May be `end` itself. */
 static uint32_t line_start(const struct clock *clock, uint32_t end)
 {
-	uint32_t start = end;
+	uint32_t first = epoch_first(clock, end);
+	uint64_t now = clock->history[end].monotonic;
+	uint32_t older = partition_point(clock->history + first, end - first, p,
+					 now - p->monotonic >= BASELINE_NS);
 
-	for (uint32_t i = end; i-- > 0;) {
-		if (clock->history[i].epoch != clock->history[end].epoch)
-			break;
-		start = i;
-		if (clock->history[end].monotonic - clock->history[i].monotonic >= BASELINE_NS)
-			break;
-	}
-	return start;
+	return older ? first + older - 1 : first;
 }
 
 /* `ticks` * ns / tsc, rounded to the nearest. */
@@ -78,16 +84,6 @@ static uint64_t on_line(const struct clock *clock, uint32_t end, uint64_t tsc)
 static uint64_t tail_ticks(const struct clock *clock)
 {
 	return clock->khz * (EPOCH_TAIL_NS / 1000000);
-}
-
-/* First anchor of the epoch that history[last] is of. */
-static uint32_t epoch_first(const struct clock *clock, uint32_t last)
-{
-	if (last >= clock->first)
-		return clock->first;
-	while (last > 0 && clock->history[last - 1].epoch == clock->history[last].epoch)
-		last--;
-	return last;
 }
 
 /* The anchor at or before `tsc`. There is at least one anchor. */
