@@ -348,8 +348,8 @@ def run_again(tests, counts):
 
 
 def report_failures(tests):
-    """The end is what is read of a long run."""
-    for test in tests:
+    """The end is what is read of a long run, so what failed at each try comes last."""
+    for test in sorted(tests, key=lambda test: test.has("FAIL")):
         log = test.first_log if os.path.exists(test.first_log) else test.log
         if test.has("FAIL") or log == test.first_log:
             lines = read(log).splitlines() if os.path.exists(log) else test.lines
@@ -391,6 +391,8 @@ def main():
         failed = True
     if unsteady:
         print("unsteady, passed when they ran again:", *unsteady)
+    if counts["FAIL"]:
+        print("failed:", *(test.name for test in tests if test.has("FAIL")))
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
     sys.exit(failed)
 
