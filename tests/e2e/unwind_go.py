@@ -242,8 +242,9 @@ def check_mixed(rows, root, first):
         deep += mine.count("c_middle") >= 2 and "main.goSpin" in mine
     print(f"  {count} stacks of {first}, {deep} of them twice through C")
     assert count >= 100 and deep >= 20, (count, deep)
-    # samples in the vDSO may come before its table: its caller is then found by frame pointer, which skips one
-    assert len(wrong) * 1000 <= count, wrong[:3]
+    # samples in the vDSO may come before its table, later on a busy host: its caller is then found by frame pointer, which skips one
+    early = sum(callee.startswith("__vdso_") for _, callee, _ in wrong)
+    assert (len(wrong) - early) * 1000 <= count and early * 100 <= count, wrong[:3]
 
 
 @long
