@@ -583,7 +583,7 @@ def assert_real(name, key, process, *libraries):
 REAL = [("python", "system", "python3", "python3"),
         ("python", "own", os.path.basename(os.path.realpath(sys.executable))[:15], "python3"),
         ("node", "json", os.path.basename(os.path.realpath(shutil.which("node") or "/nonexistent")), "node"),
-        ("clang", "clang", "clang", "LLVM", "clang"), ("java", "java", "java", "libjvm")]
+        ("clang", "clang", "clang", "LLVM", "clang"), ("java", "launcher", "java", "libjvm")]
 
 
 @natively
