@@ -336,6 +336,8 @@ def run_again(tests, counts):
             any(test.suite not in ("unit", *END_TO_END) or not test.lines[0].endswith(": exit status 1") for test in failed):
         return []
     print("again, alone: what failed", flush=True)
+    # tests share them: one may be why several failed
+    subprocess.call([*root()[0], "rm", "-f", *glob.glob(f"{RECORDINGS}/*.sysprof*")])
     for test in failed:
         os.rename(test.log, test.first_log)
         for _ in range(2):
