@@ -11,7 +11,7 @@ import time
 from jit import Judged, leaves, spans_of
 from libe2e import (Background, Facts, Skip, alone, children_of, folded, load_json, long, main, need_root, record, scratch, share,
                     user_part)
-from librecorded import FIXTURES, TOP, java_command, newer_python, nodes, recorded
+from librecorded import FIXTURES, HZ, TOP, java_command, newer_python, nodes, recorded
 from unwind import is_rooted, warm_samples
 
 # with a /tmp of its own, unless that would hide what runs
@@ -57,7 +57,7 @@ def innermost_of(pid, wanted):
     raise AssertionError(f"nothing runs {wanted}")
 
 
-def profile_of(command, wanted, seconds=3, options=(), before=1.5):
+def profile_of(command, wanted, seconds=2.2, options=(), before=1.5):
     """Attach to a command that runs already: ({format: path}, the summary, pid)."""
     need_root()
     paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded", ".sysprof")}
@@ -65,7 +65,7 @@ def profile_of(command, wanted, seconds=3, options=(), before=1.5):
         pid = innermost_of(program.pid, wanted)
         time.sleep(before)
         outputs = [x for path in paths.values() for x in ("-o", path)]
-        result = record("-p", pid, "-d", seconds, *options, *outputs, "--thread", pid)
+        result = record("-p", pid, "-F", HZ, "-d", seconds, *options, *outputs, "--thread", pid)
     forget_map(pid)
     return paths, result, pid
 
@@ -136,7 +136,7 @@ def fibonacci_by_jitdump(versions):
         command = [node, "--perf-prof", os.path.join(FIXTURES, "fibonacci.js")]
         paths = {s: scratch(f"dump{s}") for s in (".cpuprofile", ".json", ".folded")}
         outputs = [x for path in paths.values() for x in ("-o", path)]
-        result = record(*outputs, "--", *command, 4, cwd=directory)
+        result = record("-F", HZ, *outputs, "--", *command, 2.5, cwd=directory)
         line = jit_line(result)
         assert "without a name" not in line and "ambiguous" not in line and "not yet" not in line, line
         check_fibonacci(paths)
@@ -145,7 +145,7 @@ def fibonacci_by_jitdump(versions):
         assert ticks, "no executing lines of fibonacci"
         with Background(*command, 6, cwd=directory) as running:
             time.sleep(0.7)
-            line = jit_line(record("-p", running.pid, "-d", 1, "-o", scratch("early.folded")))
+            line = jit_line(record("-p", running.pid, "-d", 0.5, "-o", scratch("early.folded")))
         if "not yet written" in line:
             assert "--perf-basic-prof" in line, line
         for name in os.listdir(directory):
@@ -165,11 +165,11 @@ def test_fibonacci_by_jitdump_of_a_newer_one():
 def functions_come_and_go(versions):
     for node in versions:
         log, path = scratch("churn.log"), scratch("churn.json")
-        seconds = 5
+        seconds = 3
         with Background(node, "--perf-basic-prof", "--expose-gc", os.path.join(FIXTURES, "churn.js"),
                         seconds + 1.5, log, cwd=scratch("")) as program:
             time.sleep(0.7)
-            result = record("-p", program.pid, "-F", 999, "-d", seconds, "-o", path)
+            result = record("-p", program.pid, "-F", 1999, "-d", seconds, "-o", path)
             program.finish(check=0)
         forget_map(program.pid)
         with open(log, encoding="utf-8") as f:

@@ -24,7 +24,9 @@ from libe2e import (BUILD, SYSPROF, TOP, Background, Skip, children_of, load_jso
 FIXTURES = os.path.join(TOP, "tests/fixtures/jit")
 RUNTIMES = os.path.join(os.path.dirname(BUILD), "build/runtimes")
 RECORDINGS = os.environ.get("RECORDINGS") or os.path.join(os.path.dirname(BUILD), "build/tests/recordings")
-SECONDS = 4
+HZ = 2999
+SECONDS = 2.5  # what is judged of stacks begins 1.5 s after the first sample
+ENOUGH = 0.3   # of the samples that the CPUs could give
 FOREVER = 60  # s: until they are killed
 
 PYTHON = """
@@ -161,15 +163,15 @@ def record_once(name, path, seconds):
         pids = {key: working(program.pid) for key, program in running.items()}
         # pages that were in no memory: a program that had to wait for the disk has hardly begun
         wait_for(lambda: all(program.p.poll() is None for program in running.values()), what="programs that run")
-        reported = run(SYSPROF, "record", "-p", ",".join(map(str, pids.values())), "-d", seconds, *options, "-o", path, check=0,
-                   timeout=120)
+        reported = run(SYSPROF, "record", "-p", ",".join(map(str, pids.values())), "-F", HZ, "-d", seconds, *options, "-o", path,
+                       check=0, timeout=120)
     finally:
         for program in running.values():
             program.__exit__()
     for pid in pids.values():
         if os.path.exists(f"/tmp/perf-{pid}.map"):
             os.unlink(f"/tmp/perf-{pid}.map")
-    due = 0.6 * 999 * SECONDS * min(len(pids), len(os.sched_getaffinity(0)))
+    due = ENOUGH * HZ * SECONDS * min(len(pids), len(os.sched_getaffinity(0)))
     return int(re.search(r"sysprof: (\d+) samples", reported.err)[1]) >= due, pids, reported.err
 
 
