@@ -23,9 +23,10 @@ from librecorded import nodes
 from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
 RATE = 2999
-SECONDS = 0.5  # of a recording; there are more where others have the CPUs
+SECONDS = 0.35  # of a recording; there are more where others have the CPUs
+FIRST = 0.25  # s before that
 RECORDINGS_MAX = 16
-SAMPLES = int(os.environ.get("V8_SAMPLES", "500"))  # of each program: a third of what one recording has on a quiet host
+SAMPLES = int(os.environ.get("V8_SAMPLES", "500"))  # of each program: half of what one recording has on a quiet host
 SHORT = ["closures", "inlining"]
 SHOWN = int(os.environ.get("V8_SHOW", "0"))  # of each verdict but the wrong ones
 WRONG_SHOWN = 5
@@ -71,6 +72,9 @@ class Hidden:
         self.program.__exit__(*error)
         with contextlib.suppress(FileNotFoundError):  # others tidy up there too
             os.unlink(self.link)
+
+    def kill(self):
+        self.program.p.kill()
 
     def ready(self, count):
         for _ in range(count):
@@ -196,14 +200,15 @@ def recorded(hidden, seconds):
 
 def frames_of(hidden, wanted, seconds, counts):
     """(address, names of ours, its number from the innermost frame of V8 on, whether that is the stack's, the map's names before and after)"""
-    # what is read of a process that has just been met comes too late for its first samples
-    record("--no-wall", "-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
     samples = []
     for _ in range(RECORDINGS_MAX):
-        growing, more = recorded(hidden, seconds)
+        growing, more = recorded(hidden, seconds + FIRST)
+        # what is read of a process that has just been met comes too late for its first samples
+        more = [sample for sample in more if sample[0] > more[0][0] + FIRST * 1e9]
         samples += [(growing.around(sample[0]), *sample[1:]) for sample in more]
         if sum(sample[3] for sample in samples) >= wanted:
             break
+    hidden.kill()  # its map stays
     before, after = PerfMap(hidden.map), PerfMap(hidden.map)
     for sizes, raw, kernel, has_words, stack in sorted(samples, key=lambda sample: sample[0]):
         counts["samples"] += 1
