@@ -153,7 +153,10 @@ static int read_chain(struct target_memory *memory, const struct hotspot_blob *b
 	return err;
 }
 
-/* Is the next place in memory run behind this address, unless a branch is taken? */
+/*
+ * Is the JVM's next place in memory the next one behind this address, unless a branch is taken? A check that it has no place of
+ * can be in between, by a branch or by a load that may fault: what runs is then the method that is checked for.
+ */
 static bool leads_to_next_place(struct target_memory *memory, const struct hotspot_blob *blob,
 				uint64_t pc)
 {
@@ -164,10 +167,13 @@ static bool leads_to_next_place(struct target_memory *memory, const struct hotsp
 	size_t size = 0, at = 0;
 
 	hotspot_chain__read(&code, memory, blob, &debug, pc, &chain);
-	for (size_t i = 0; i < debug.place_count && !size; i++)
-		if (debug.places[i].flags < HOTSPOT_PLACE_CHECK &&
-		    debug.places[i].pc_offset > (int64_t)(pc - blob->code))
-			size = blob->code + debug.places[i].pc_offset - pc;
+	for (size_t i = 0; i < debug.place_count && !size; i++) {
+		if (debug.places[i].pc_offset <= (int64_t)(pc - blob->code))
+			continue;
+		if (debug.places[i].flags >= HOTSPOT_PLACE_CHECK)
+			break;
+		size = blob->code + debug.places[i].pc_offset - pc;
+	}
 	hotspot_debug__fini(&debug);
 	if (!size || size > sizeof(bytes) || read_process(NULL, bytes, size, pc))
 		return false;
@@ -212,7 +218,8 @@ static size_t java_frames(const struct stack *stack, struct java_frame *frames, 
 			continue;
 		/* a caller's address is that of a call, which is described */
 		marked_callers += count && frames[0].frame != i && chain.sure < chain.count;
-		is_apart = !i && !leads_to_next_place(&memory, &seen->blob, seen->pc);
+		/* AsyncGetCallTrace takes a poll in the JVM for what comes behind it, too */
+		is_apart = !count && (i || !leads_to_next_place(&memory, &seen->blob, seen->pc));
 		for (unsigned int k = 0; k < chain.count && count < max; k++)
 			frames[count++] = (struct java_frame){.method = chain.scopes[k].method,
 							      .index = chain.scopes[k].index,
@@ -398,7 +405,8 @@ static void compare_indices(const struct java_frame *ours, const struct trace_fr
 {
 	for (size_t i = 0; i < count; i++) {
 		compare_names(&ours[i], &theirs[i]);
-		if (theirs[i].index < 0 || ours[i].is_unsure || ours[i].is_apart)
+		if (theirs[i].index < 0 || ours[i].is_unsure ||
+		    (ours[i].is_apart && !ours[i].frame))
 			continue;
 		indices++;
 		/* where no index is known it says 0 */
