@@ -62,9 +62,9 @@ def stacks_of(pid):
     """(the stacks, a recording of them, a Firefox profile)"""
     paths = [scratch(f"names{suffix}") for suffix in (".folded", ".sysprof", ".json")]
     # the tables of its files are built when they are first met, and what is copied until then has no words of a runtime
-    record("-p", pid, "-d", 1, "-o", paths[0])
-    for attempt in range(4):
-        record("-p", pid, "-d", 2 + 2 * attempt, *[x for path in paths for x in ("-o", path)])
+    record("-p", pid, "-d", 0.5, "-o", paths[0])
+    for seconds in 0.7, 2, 4, 8:
+        record("-p", pid, "-F", 2999, "-d", seconds, *[x for path in paths for x in ("-o", path)])
         rows = folded(paths[0])
         if sum(count for _, count in rows) > 100:
             break
@@ -173,7 +173,7 @@ while True:
     if not pid:
         child()
         os._exit(0)
-    time.sleep(2)
+    time.sleep(0.7)
     os.kill(pid, 9)
     os.waitpid(pid, 0)
 """
@@ -215,11 +215,11 @@ def test_mappings_that_change():
 def test_another_program():
     """What was noted of a process is not taken for the program that it executes."""
     need_root()
-    text = PYTHON.replace("    while True:\n", "    end = time.time() + 3\n    while time.time() < end:\n") + \
+    text = PYTHON.replace("    while True:\n", "    end = time.time() + 1.5\n    while time.time() < end:\n") + \
         "os.execv('/bin/sh', ['sh', '-c', 'while :; do :; done'])\n"
     with Running(sys.executable, write(scratch("execs.py"), text[1:])) as program:
         path = scratch("execs.folded")
-        record("-p", program.pid, "-d", 6, "-o", path)
+        record("-p", program.pid, "-d", 3, "-o", path)
     rows = folded(path)
     mixed = [frames for frames, _ in rows if "main" in user_part(frames) and frames[0] == "sh"]
     assert any(frames[0] == "sh" for frames, _ in rows) and not mixed, mixed[:1]

@@ -100,9 +100,10 @@ def recorded(command, name, least=100, chain=()):
     with Background(*command) as program:
         assert program.p.stdout.readline() == "up\n", program.p.stderr.read()
         # its tables are built when they are first needed
-        sysprof("record", "-p", program.pid, "-d", 1, "-o", paths[0], check=0)
-        for seconds in 2, 4, 8:
-            reported = sysprof("record", "-p", program.pid, "-d", seconds, *[word for path in paths for word in ("-o", path)], check=0).err
+        sysprof("record", "-p", program.pid, "-d", 0.5, "-o", paths[0], check=0)
+        for seconds in 0.7, 2, 4, 8:
+            reported = sysprof("record", "-p", program.pid, "-F", 2999, "-d", seconds, *[word for path in paths for word in ("-o", path)],
+                               check=0).err
             rows = folded(paths[0])
             if total(rows) >= least and share(rows, lambda frames: has_chain(frames, *chain)) > 0.8:
                 break
@@ -159,7 +160,7 @@ def test_many_programs_without_a_runtime():
     """A program without one is searched once, and costs nothing further."""
     need_root()
     path = scratch("shells.folded")
-    script = "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; done"
+    script = "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done'; done"
     reported = sysprof("record", "-vv", "-o", path, "--", "sh", "-c", script, check=0).err
     looked = re.findall(r"process (\d+): runtimes 0", reported)
     print(f"  {len(looked)} of 9 shells were looked at")
