@@ -11,7 +11,7 @@ from libe2e import Background, Skip, folded, has_chain, load_json, long, main, r
 from librecorded import FIXTURES, RUNTIMES
 from unwind import is_rooted, warm_samples
 
-SECONDS = 4
+SECONDS = 2.5
 
 
 def command(name, package):
@@ -31,7 +31,7 @@ def fetched(name):
 def stacks_of(*arguments, **options):
     """(Firefox profile, folded stacks, summary) of a command."""
     path, stacks = scratch("frames.json"), scratch("frames.folded")
-    result = record("-F", 499, "-o", path, "-o", stacks, "--", *arguments, timeout=120, cwd=scratch(""), **options)
+    result = record("-F", 1499, "-o", path, "-o", stacks, "--", *arguments, timeout=120, cwd=scratch(""), **options)
     return path, [(user_part(f), n) for f, n in folded(stacks)], result
 
 
@@ -81,7 +81,7 @@ def test_luajit_from_outside():
     path = scratch("attached.json")
     for _ in range(3):
         with Background(luajit, program, 8) as background:
-            record("-p", background.pid, "-d", 3, "-F", 499, "-o", path)
+            record("-p", background.pid, "-d", 2.2, "-F", 1499, "-o", path)
         rows = [(frames, 1) for _, frames in warm_samples(path)]
         whole = share(rows, is_rooted)
         print(f"  {whole:.4f} of {len(rows)}")
@@ -108,7 +108,7 @@ def erlang(*flags):
     erl, erlc = command("erl", "erlang-base"), command("erlc", "erlang-base")
     if not os.path.exists(scratch("deep.beam")):
         run(erlc, "-o", scratch(""), os.path.join(FIXTURES, "deep.erl"), check=0, timeout=120)
-    return stacks_of(erl, *flags, "-noshell", "-pa", scratch(""), "-s", "deep", "main", SECONDS)
+    return stacks_of(erl, *flags, "-noshell", "-pa", scratch(""), "-s", "deep", "main", 3)
 
 
 def test_erlang():

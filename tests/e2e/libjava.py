@@ -3,6 +3,7 @@
 JDKs: those of the system, and those in the directory $JDKS. $JDK is the version that tests of one version take; else 17.
 Programs are compiled by the system's javac, for the oldest.
 """
+import contextlib
 import glob
 import os
 import shutil
@@ -33,6 +34,15 @@ def jdk(major=MAJOR):
     if major not in jdks():
         raise Skip(f"there is no JDK {major}")
     return jdks()[major]
+
+
+def cpu_ns(pid):
+    """Of all threads of a JVM."""
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total
 
 
 def compiled(name):

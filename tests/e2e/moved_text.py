@@ -31,7 +31,7 @@ def attached(mode, *args):
     path = scratch(f"{mode}-attached.folded")
     with Background(PROGRAM, mode, "20", *args) as program:
         assert program.p.stdout.readline() == "ready\n"
-        record("-F", "499", "-d", "2", "-o", path, "-p", program.pid, timeout=60)
+        record("-F", 1999, "-d", 0.6, "-o", path, "-p", program.pid, timeout=60)
     return stacks(path)
 
 

@@ -16,7 +16,7 @@ from libframes import Spans, end, fresh, samples_of, start, wait_for_word, with_
 from librecorded import FIXTURES, newer_python, nodes
 from runtime_cpython import PROGRAMS
 
-SECONDS = float(os.environ.get("SECONDS", 5))
+SECONDS = float(os.environ.get("SECONDS", 2.5))
 WINDOW = 30  # s of one recording
 LEAST = 200  # samples; where others have the CPU it goes on for longer
 
@@ -60,10 +60,10 @@ def churn(command, pattern, is_made, seconds):
     path, text = fresh("churn.sysprof"), fresh("churn.json")
     try:
         wait_for_word(p)
-        record("-p", p.pid, "-d", 1, "-o", path)
+        record("-p", p.pid, "-d", 0.5, "-o", path)
         until = time.monotonic() + seconds + 60
         while seconds > 0 or judged.count() < LEAST and time.monotonic() < until:
-            record("-p", p.pid, "-d", min(max(seconds, 5), WINDOW), "-o", path, timeout=10 * WINDOW)
+            record("-p", p.pid, "-F", 1999, "-d", min(max(seconds, 2.5), WINDOW), "-o", path, timeout=10 * WINDOW)
             sysprof("convert", path, "-o", text, check=0)
             spans = Spans(pattern)
             samples = sorted(samples_of(text, {p.pid}), key=lambda sample: sample.when)

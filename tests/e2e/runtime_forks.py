@@ -94,9 +94,9 @@ def check_prefork(command):
     paths = [scratch(f"forks{suffix}") for suffix in (".json", ".folded", ".sysprof")]
     with Running(*command, write(scratch("forks.py"), PREFORKING[1:])) as program:
         # the tables of its files are built when they are first met
-        record("-p", program.pid, "-d", 1, "-o", paths[1])
+        record("-p", program.pid, "-d", 0.5, "-o", paths[1])
         for attempt in range(4):
-            record("-p", program.pid, "-F", 999, "-d", 3 + 3 * attempt, *[x for path in paths for x in ("-o", path)])
+            record("-p", program.pid, "-F", 1999, "-d", 1.5 + 2 * attempt, *[x for path in paths for x in ("-o", path)])
             children = children_of_program(paths[0], program)
             if len(children) >= 20 and sum(map(len, children)) >= 300:
                 break
@@ -139,7 +139,7 @@ def test_children_that_execute_another_program():
     need_root()
     path = scratch("shells.folded")
     with Running(sys.executable, write(scratch("shells.py"), SHELLS[1:])) as program:
-        record("-p", program.pid, "-F", 999, "-d", 4, "-o", path)
+        record("-p", program.pid, "-F", 1999, "-d", 2, "-o", path)
     rows = folded(path)
     print(f"  {comms(rows)}")
     shells = [frames for frames, _ in rows if frames[0] == "sh"]

@@ -17,7 +17,7 @@ from libe2e import Skip, long, main, need_root, record, soak, sysprof
 from libframes import Spans, end, fresh, samples_of, start, wait_for_word, with_looks
 from runtime_cpython import PROGRAMS, pythons
 
-SECONDS = float(os.environ.get("SECONDS", 4))
+SECONDS = float(os.environ.get("SECONDS", 1.5))
 AT_ANY_INSTANT = ["recursion", "generators", "callbacks", "threads", "coroutines", "made", "collecting"]
 EQUAL = ("equal", "equal, truncated, and said so")
 UNNAMED = "equal, some of them unnamed or marked"
@@ -32,8 +32,8 @@ def groups(things):
 def recorded(running, seconds, name):
     """The samples of processes that run, and of their children. What is recorded first makes their tables known."""
     path, text, pids = fresh(name + ".sysprof"), fresh(name + ".json"), ",".join(str(p.pid) for p in running)
-    record("-p", pids, "-d", 1, "-o", path)
-    record("-p", pids, "-d", seconds, "-F", 999, "-o", path, timeout=seconds + 60)
+    record("-p", pids, "-d", 0.5, "-o", path)
+    record("-p", pids, "-d", seconds, "-F", 2999, "-o", path, timeout=seconds + 60)
     sysprof("convert", path, "-o", text, check=0)
     return sorted(samples_of(text), key=lambda sample: sample.when)
 
@@ -147,7 +147,7 @@ def test_reported():
 
 @soak
 def test_reported_for_long():
-    check_reported([[program] for program in REPORTED], 3 * SECONDS, 2000)
+    check_reported([[program] for program in REPORTED], 8 * SECONDS, 2000)
 
 
 @long
@@ -288,7 +288,7 @@ def test_at_any_instant():
 
 @soak
 def test_at_any_instant_for_long():
-    check_at_any_instant(AT_ANY_INSTANT, 4 * SECONDS, 2000)
+    check_at_any_instant(AT_ANY_INSTANT, 10 * SECONDS, 2000)
 
 
 if __name__ == "__main__":

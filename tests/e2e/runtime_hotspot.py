@@ -13,7 +13,7 @@ import shutil
 import time
 
 from libe2e import BUILD, Background, long, main, need_root, run, scratch, soak, wait_for
-from libjava import MAJOR, SOURCES, compiled, jdk, jdks
+from libjava import MAJOR, SOURCES, compiled, cpu_ns, jdk, jdks
 
 ORACLE = os.path.join(BUILD, "tests/e2e/hotspot_oracle")
 EXCLUDED = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,Shapes.interpreted"]
@@ -218,14 +218,6 @@ def test_what_it_publishes():
 KINDS = [("collections", "G1"), ("streams", "G1"), ("strings", "Parallel"), ("hashes", "Serial"), ("tree", "Serial"), ("numbers", "Serial"),
          ("shapes", "G1"), ("loops", "Serial"), ("loops", "Parallel"), ("collections", "Z")]
 WRONG_MAX = 0.03
-
-
-def cpu_ns(pid):
-    total = 0
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
-            total += int(f.read().split()[0])
-    return total
 
 
 def check_inlined(kind, collector, major=MAJOR):

@@ -42,15 +42,17 @@ def command(major, name, *flags):
     return [os.path.join(jdk(major), "bin/java"), "-Xmx256m", *flags, "-cp", compiled("Shapes"), "Shapes", name]
 
 
-@contextlib.contextmanager
-def shapes(major, name, *flags):
-    """The pid of a JVM that makes stacks of this shape."""
-    log = scratch("log." + "".join([str(major), name, *flags]).replace("/", "-"))
-    with open(log, "w", encoding="utf-8") as out:
-        with Background(*command(major, name, *flags), stdout=out, stderr=out) as java:
-            wait_for(lambda: "started" in open(log, encoding="utf-8").read() or java.p.poll() is not None, 30, log)
-            assert java.p.poll() is None, open(log, encoding="utf-8").read()
-            yield java.pid
+class Shapes(Background):
+    """A JVM that makes stacks of this shape."""
+
+    def __init__(self, major, name, *flags):
+        self.log = scratch("log." + "".join([str(major), name, *flags]).replace("/", "-"))
+        with open(self.log, "w", encoding="utf-8") as out:
+            super().__init__(*command(major, name, *flags), stdout=out, stderr=out)
+
+    def wait(self):
+        wait_for(lambda: "started" in open(self.log, encoding="utf-8").read() or self.p.poll() is not None, 60, self.log)
+        assert self.p.poll() is None, open(self.log, encoding="utf-8").read()
 
 
 def of_java(rows):
@@ -102,17 +104,19 @@ recorded = {}  # {(case, JDK): samples, or the reason why there are none}
 
 def record_group(group):
     """On a machine that is busy it takes more than one recording to have enough samples."""
-    path, pids = scratch("group.sysprof"), {}
+    path, jvms = scratch("group.sysprof"), {}
     with contextlib.ExitStack() as running:
         for case, major, name, *flags in group:
             try:
-                pids[case, major] = running.enter_context(shapes(major, name, *flags))
+                jvms[case, major] = running.enter_context(Shapes(major, name, *flags))
                 recorded[case, major] = []
             except Skip as reason:
                 recorded[case, major] = reason
-        run("sleep", WARM)
-        for _ in range(4 if pids else 0):
-            record("-p", ",".join(map(str, pids.values())), "-d", 3 + WARM, "-o", path, timeout=60)
+        for jvm in jvms.values():  # which start all at a time: one that runs takes the CPUs from those that start
+            jvm.wait()
+        pids = {key: jvm.pid for key, jvm in jvms.items()}
+        for seconds in (1.2, 3, 3, 3) if pids else ():
+            record("-p", ",".join(map(str, pids.values())), "-F", 3999, "-d", seconds + WARM, "-o", path, timeout=60)
             rows = samples(path)
             for key, pid in pids.items():
                 more = of_java(rows[pid])
@@ -169,7 +173,7 @@ def test_threads():
 def test_from_the_start():
     """A program that is recorded from its first instruction on: the JVM is not there yet when it is first looked at."""
     path = scratch("start.sysprof")
-    log = record("-o", path, "--", "timeout", 6, *command(MAJOR, "mixed"), timeout=60, check=124)
+    log = record("-o", path, "--", "timeout", 3.5, *command(MAJOR, "mixed"), timeout=60, check=124)
     rows = sum(samples(path).values(), [])
     first = min(s.time for s in rows)
     warm = of_java([s for s in rows if s.time > first + 2.5e9])
@@ -206,7 +210,7 @@ def record_forged():
             jvm = running.enter_context(Background(program, how, depth))
             assert jvm.p.stdout.readline() == "started\n"
             pids[how, depth] = jvm
-        record("-p", ",".join(str(jvm.pid) for jvm in pids.values()), "-d", 3 + WARM, "-o", path, timeout=60)
+        record("-p", ",".join(str(jvm.pid) for jvm in pids.values()), "-F", 3999, "-d", 0.6 + WARM, "-o", path, timeout=60)
         assert all(jvm.p.poll() is None for jvm in pids.values())
     rows = samples(path)
     return {key: rows[jvm.pid] for key, jvm in pids.items()}

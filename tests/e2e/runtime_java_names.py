@@ -9,11 +9,10 @@ import collections
 import gzip
 import os
 import re
-import time
 
 from libe2e import (Background, Running, firefox_threads, folded, has_chain, long, main, need_root, read, record, run,
-                    scratch, share, sysprof, write)
-from libjava import MAJOR, jdk, jdks
+                    scratch, share, sysprof, wait_for, write)
+from libjava import MAJOR, cpu_ns, jdk, jdks
 
 SOURCE = """
 import java.nio.file.*;
@@ -64,6 +63,7 @@ public class Names {
     }
 }
 """
+HZ = 2999
 MAIN, RUN = "Names.main", "Names.run"
 RECURSE, LOOPING = "Names.recurse", "Names.looping"
 INNER, COLD = "Names.inner", "Names.cold"
@@ -95,13 +95,13 @@ def stacks_of(pid, *options):
     """(the stacks of the thread that runs main, a Firefox profile)"""
     paths = [scratch(f"java{suffix}") for suffix in (".folded", ".sysprof", ".json")]
     # the tables of its files are built when they are first met
-    record("-p", pid, "-d", 1, *options, "-o", paths[0])
-    for attempt in range(10):
-        record("-p", pid, "-d", 2 + 2 * attempt, *options, *[x for path in paths for x in ("-o", path)])
+    record("-p", pid, "-d", 0.5, *options, "-o", paths[0])
+    for seconds in 0.7, 2, 4, 8, 16, 16:
+        record("-p", pid, "-F", HZ, "-d", seconds, *options, *[x for path in paths for x in ("-o", path)])
         rows = [(frames, count) for frames, count in folded(paths[0]) if any("JavaMain" in f for f in frames)]
-        if sum(count for _, count in rows) > 200:
+        if sum(count for _, count in rows) > 500:
             break
-    assert sum(count for _, count in rows) > 200, "the host gave the program no CPU time"
+    assert sum(count for _, count in rows) > 500, "the host gave the program no CPU time"
     again = scratch("again.folded")
     sysprof("convert", paths[1], "-o", again, check=0)
     assert sorted(folded(again)) == sorted(folded(paths[0])), "a replay has other names"
@@ -201,10 +201,10 @@ def counted_leaves(*flags):
     write(source, COUNTED[1:])
     run("javac", "-d", place, source, check=0, timeout=120)
     with Background(java(), *flags, "-cp", place, "Counted") as program:
-        time.sleep(4)
-        for seconds in 2, 4, 8, 16:
+        wait_for(lambda: cpu_ns(program.pid) > 2e9, 60, "what is hot to be compiled")
+        for seconds in 0.6, 2, 4, 8, 16:
             leaves = collections.Counter()
-            result = record("--no-wall", "-p", program.pid, "-d", seconds, "-o", scratch("counted.folded"))
+            result = record("--no-wall", "-p", program.pid, "-F", HZ, "-d", seconds, "-o", scratch("counted.folded"))
             for frames, count in folded(scratch("counted.folded")):
                 leaf = [f for f in frames if not f.endswith("_[k]")][-1]
                 leaves[leaf] += count if leaf.startswith("Counted.") else 0
@@ -263,7 +263,7 @@ def check_stubs(binary):
     ready = scratch("stubs.ready")
     if os.path.exists(ready):
         os.unlink(ready)
-    sysprof("record", "-o", path, "--", "timeout", "3", binary, "-Xint", "-cp", classes(), "Names", ready, check=124)
+    sysprof("record", "-o", path, "--", "timeout", "2", binary, "-Xint", "-cp", classes(), "Names", ready, check=124)
     rows = [(frames, count) for frames, count in folded(path) if frames[0] == "java"]
     bare = [f for frames, _ in rows for f in frames if f.startswith("0x")]
     without_notes = sum("[Interpreter]" in frames for frames, _ in rows)

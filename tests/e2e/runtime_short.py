@@ -11,7 +11,7 @@ from libframes import fresh, samples_of
 from libjava import jdk
 from librecorded import newer_python, nodes
 
-PROCESSES = 12
+PROCESSES = 12  # at 99 Hz; half as many at 999
 TRIES = 5  # on a host that others use as well they are gone before anybody has a CPU to look at them
 PYTHON = """
 import sys, time
@@ -59,11 +59,12 @@ def written(name, text):
 def one_after_the_other(command, seconds, hz):
     """Samples with a name in the function that works, as a share of those that its CPU time makes."""
     text = fresh("short.json")
-    loop = f"for i in $(seq {PROCESSES}); do {command} {seconds}; done"
+    processes = PROCESSES if hz < 500 else PROCESSES // 2
+    loop = f"for i in $(seq {processes}); do {command} {seconds}; done"
     record("-F", hz, "-o", text, "--", "bash", "-c", loop, timeout=200)
     named = sum(any(frame.named and frame.name.split("(")[0].split(".")[-1] in ("work", "main")
                     for frame in sample.of_runtime()) for sample in samples_of(text))
-    return named / (PROCESSES * seconds * hz)
+    return named / (processes * seconds * hz)
 
 
 def check(command, seconds, hz, least):
