@@ -195,7 +195,8 @@ COMPACT = ("--compact-on-every-full-gc",)
 
 
 def check_node(command, *flags):
-    check(node(command, SECONDS, *flags), unnamed=1 if flags else UNNAMED,
+    # a hundred functions, so that what befalls two of them is no share
+    check(node(command, max(SECONDS, 4), *flags), unnamed=1 if flags else UNNAMED,
           marked=1 if os.environ.get("CALLS") else NODE_MARKED)
 
 
