@@ -543,13 +543,13 @@ FULL = [(suffix, 0) for suffix in ("json", "json.gz", "cpuprofile", "folded", "h
 FULL += [("json", 1), ("json.gz", 1), ("cpuprofile", 1), ("sysprof", 15)]
 
 
-def check_full_disk(suffix, pages):
+def check_full_disk(pids, suffix, pages):
     """What went wrong, if anything, with so many pages free."""
     path = small_disk("64k")
     fill(path)
     os.truncate(os.path.join(path, "filler"), 65536 - pages * 4096)
     before = tree(path)
-    result = run(SYSPROF, "record", "-a", "-F", "4999", "-d", "0.5", "-o", f"{path}/x.{suffix}",
+    result = run(SYSPROF, "record", "-p", pids, "-F", "4999", "-d", "0.4", "-o", f"{path}/x.{suffix}",
                  timeout=LIMIT, cwd=path)
     after = tree(path)
     run("umount", path)
@@ -562,11 +562,12 @@ def check_full_disk(suffix, pages):
 def test_full_disk():
     need_root()
     problems = []
-    # a quiet system's profile would fit into a page
+    # a profile of few samples would fit into a page
     politely = "nice", "-n", "19"
-    with Background(*politely, fixture("chain"), "-t", "4", "100"), Background(*politely, fixture("kstack"), "getdents", "100"):
+    with Background(*politely, fixture("chain"), "-t", "4", "100") as chain, \
+            Background(*politely, fixture("kstack"), "getdents", "100") as kstack:
         for suffix, pages in FULL[::2] if SANITIZED else FULL:
-            problems += check_full_disk(suffix, pages)
+            problems += check_full_disk(f"{chain.pid},{kstack.pid}", suffix, pages)
     assert not problems, "\n".join(problems)
 
 
