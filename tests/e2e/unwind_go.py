@@ -70,7 +70,7 @@ def intervals(text):
 
 def compare_with_shadow(program):
     path = scratch("shadow.json.gz")
-    calls = intervals(record("-F", 999, "-o", path, "--", program, "6", timeout=90).out)
+    calls = intervals(record("-F", 2999, "-o", path, "--", program, "3", timeout=90).out)
     compared = right = cut = 0
     wrong, at = [], collections.Counter()
     for thread, when, frames in sorted(warm_samples(path), key=lambda row: row[1]):
@@ -166,7 +166,7 @@ def test_pprof():
     """What either of the two has seen in at least 1 % of its samples, the other one has seen as often."""
     need_root()
     program, path, profile = go_build("phases", "phases"), scratch("phases.folded"), scratch("phases.pprof")
-    record("-F", 499, "-o", path, "--", program, "12", profile, timeout=90)
+    record("-F", 999, "-o", path, "--", program, "8", profile, timeout=90)
     ours, our_count = our_stacks(path)
     theirs, their_count = pprof_stacks(program, profile)
     frequent = {s for s in ours if ours[s] >= 0.01} | {s for s in theirs if theirs[s] >= 0.01}
@@ -183,7 +183,7 @@ def test_pprof():
 
 def recorded(name, *command):
     path = scratch(name + ".json.gz")
-    record("-F", 499, "-o", path, "--", *command, timeout=90)
+    record("-F", 3999, "-o", path, "--", *command, timeout=90)
     return path
 
 
@@ -192,13 +192,13 @@ def test_stripped():
     """Without any symbols: rows and names come from Go's own table."""
     program = go_build("phases", "stripped", "-ldflags=-s -w")
     run("strip", program, check=0)
-    check_roots("stripped", recorded("stripped", program, "4", scratch("stripped.pprof")), names=False)
+    check_roots("stripped", recorded("stripped", program, "2", scratch("stripped.pprof")), names=False)
 
 
 @long
 def test_cgo():
     """Go to C to Go to C, three deep, from a goroutine and from a thread that is C's."""
-    rows = check_roots("cgo", recorded("mixed", go_build("mixed", "mixed", cgo=True), "4"))
+    rows = check_roots("cgo", recorded("mixed", go_build("mixed", "mixed", cgo=True), "2"))
     check_mixed(rows, "runtime.goexit", "main.goStart.func1")
     check_mixed(rows, ("clone3", "__clone3", "clone", "__clone"), "run")
 
@@ -210,7 +210,7 @@ def test_library():
     program = scratch("host")
     run("gcc", "-O2", "-o", program, os.path.join(SOURCES, "host.c"), library,
         "-Wl,-rpath," + os.path.dirname(library), check=0)
-    rows = check_roots("c-shared", recorded("host", program, "4"))
+    rows = check_roots("c-shared", recorded("host", program, "2"))
     check_mixed(rows, ("clone3", "__clone3", "clone", "__clone"), "run")
 
 
@@ -251,7 +251,7 @@ def check_mixed(rows, root, first):
 def test_first_thread_of_c():
     """Position-independent, with C, and without symbols."""
     program = go_build("mixed", "mixed-pie", "-buildmode=pie", "-ldflags=-s -w", cgo=True)
-    check_roots("cgo, PIE, stripped", recorded("mixed-pie", program, "4"), names=False)
+    check_roots("cgo, PIE, stripped", recorded("mixed-pie", program, "2"), names=False)
 
 
 if __name__ == "__main__":
