@@ -12,7 +12,6 @@ import os
 import platform
 import random
 import re
-import shutil
 import struct
 import threading
 import time
@@ -126,31 +125,31 @@ WEIRD_HERE = (WEIRD[0], WEIRD[2], WEIRD[3], WEIRD[10]) if SANITIZED else WEIRD
 
 
 def test_paths():
-    """A program in a directory with such a name, called by such a name."""
+    """Programs in directories with such names, called by such names, one after the other."""
     need_root()
-    for weird in WEIRD_HERE:
-        path = directory()
-        place = os.path.join(scratch(f"place{count}").encode(), weird)
+    path, programs = directory(), []
+    for i, weird in enumerate(WEIRD):
+        place = os.path.join(scratch(f"place{i}").encode(), weird)
         os.makedirs(place)
-        program = os.path.join(place, weird)
-        shutil.copy(fixture("chain"), program)
-        program, place = os.fsdecode(program), os.fsdecode(place)
-        result = record(path, "--", program, "0.3")
-        assert "\x1b" not in result.err, result
-        rows = folded(f"{path}/x.folded")
-        assert share(rows, lambda f: has_chain(f, "outer", "middle", "inner", "leaf")) > 0.8, \
-            (weird, rows)
-        libs = [lib["path"] for lib in load_json(f"{path}/x.json.gz")["libs"]]
-        mine = [lib for lib in libs if f"place{count}" in lib]
-        assert len(mine) == 1, (weird, libs)
+        programs.append(os.path.join(place, weird))
+        write(programs[-1], with_build_id(fixture("chain"), f"place{i}"))  # else all of them would be one file
+        os.chmod(programs[-1], 0o755)
+    result = record(path, "--", "sh", "-c", 'for program in "$@"; do "$program" 0.2; done', "sh", *map(os.fsdecode, programs))
+    assert "\x1b" not in result.err, result
+    rows = [row for row in folded(f"{path}/x.folded") if row[0][0] != "sh"]
+    assert share(rows, lambda f: has_chain(f, "outer", "middle", "inner", "leaf")) > 0.8, rows
+    found = files_in(path)
+    for i, (weird, program) in enumerate(zip(WEIRD, programs)):
+        mine = [lib for lib in found if f"/place{i}/" in lib]
+        assert len(mine) == 1 and found[mine[0]] >= 20, (weird, found)
         try:
             # as it is where that can be shown; the kernel writes " (deleted)" behind names itself
             if weird.decode().isprintable() and weird != b" (deleted)":
-                assert mine[0] == program, (mine, program)
+                assert mine[0] == os.fsdecode(program), (mine, program)
         except UnicodeDecodeError:
             pass
-        for by in ("dso", "process"):
-            sysprof("report", f"{path}/x.sysprof", "--by", by, "--json", check=0)
+    for by in ("dso", "process"):
+        sysprof("report", f"{path}/x.sysprof", "--by", by, "--json", check=0)
 
 
 def test_output_paths():
@@ -193,14 +192,20 @@ def build_id(name):
     return hashlib.sha1(name.encode()).digest()
 
 
+def with_build_id(file, name):
+    """Its contents, with a build-id of this name."""
+    data = bytearray(read(file, "rb"))
+    note = data.find(b"\3\0\0\0GNU\0")
+    assert note > 0, f"{file} has no build-id"
+    data[note + 8:note + 28] = build_id(name)
+    return data
+
+
 def elf_with_loop(name="same"):
     """A real file of symbols, in whose second page there is the loop; its build-id is its own."""
-    data = bytearray(read(fixture("libdl_one.so"), "rb"))
+    data = with_build_id(fixture("libdl_one.so"), name)
     data += b"\0" * max(0, 2 * PAGE - len(data))
     data[PAGE:2 * PAGE] = loop_page()
-    note = data.find(b"\3\0\0\0GNU\0")
-    assert note > 0, "libdl_one.so has no build-id"
-    data[note + 8:note + 28] = build_id(name)
     return bytes(data)
 
 

@@ -144,7 +144,7 @@ def test_two_functions_at_one_address():
 @natively
 def test_the_same_reported_by_a_jitdump():
     """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, reported when the process ends."""
-    judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), seconds=3)
+    judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), hz=1999)
     assert judged.wrong == judged.unnamed == judged.flagged == 0, judged
 
 
@@ -209,7 +209,7 @@ def test_functions_without_frame_pointers():
     with Fixture("jitshapes", 60) as f:
         f.wait_facts("start")
         path, text = scratch("shapes.json"), scratch("shapes.folded")
-        record("-p", f.pid, "-d", 3, "-F", 499, "-o", path, "-o", text)
+        record("-p", f.pid, "-d", 1.5, "-F", 999, "-o", path, "-o", text)
         os.unlink(f"/tmp/perf-{f.pid}.map")
         f.p.kill()
     rows = [(frames, n) for frames, n in folded(text) if not frames[-1].endswith("_[k]")]
@@ -234,7 +234,7 @@ def test_unwinding_by_jitdump():
         time.sleep(0.5)
         path = scratch("unwinding.folded")
         # the dump is read at the start, then each second
-        result = record("-p", f.pid, "-d", 3, "-o", path)
+        result = record("-p", f.pid, "-F", 1999, "-d", 1.5, "-o", path)
     rows = [(frames, n) for frames, n in folded(path) if frames[-1] == "f0"]
     whole = share(rows, lambda frames: frames[-2] == "run_one" and frames[-3] == "main")
     print(f"  {sum(n for _, n in rows)} samples in it, {whole:.4f} through to its callers")
@@ -299,7 +299,7 @@ def test_what_is_no_file_of_its():
                            (old, "older than the process")):
             f.remove()
             make()
-            line, rows = f.record()
+            line, rows = f.record(seconds=0.3)
             assert word in line, (word, line)
             names = {frame for frames, _ in rows for frame in frames}
             assert not names & {"secret", "foreign", "old"} and "root:x:0:0" not in str(names), names
