@@ -34,5 +34,7 @@
 	"lines_missing" /* which files have lines that could not be read, and why */
 #define META_FILES_NOT_READ                                                                        \
 	"files_not_read" /* of older recorders: what is EVENT_OUTSIDE now, in a sentence */
+#define META_NOT_READ                                                                              \
+	"not_read" /* of another tool's file: what is not in the profile, and how much */
 
 #endif

@@ -182,6 +182,8 @@ static inline void put_profile(FILE *out, const struct profile *p)
 		fprintf(out, " of %llu %s", (unsigned long long)p->event_count, profile__event(p));
 	fprintf(out, "%s%s%s\n", p->untimed ? ", untimed" : "", p->idle_known ? ", idle known" : "",
 		p->weight_ahead ? ", weight ahead" : "");
+	if (profile__meta(p, META_NOT_READ))
+		fprintf(out, "not read: %s\n", profile__meta(p, META_NOT_READ));
 	for (size_t i = 1; i < p->thread_count; i++)
 		put_thread(out, p, &p->threads[i]);
 	put_tables(out, p);

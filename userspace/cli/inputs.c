@@ -151,6 +151,20 @@ static int fail_import(const char *path, int error, const struct import_failure 
 		    why->what);
 }
 
+/* What another tool's file has that is not in the profile. */
+static int judge_rest(const char *path, const struct profile *profile, struct failure *failure)
+{
+	const char *rest = profile__meta(profile, META_NOT_READ);
+
+	if (!rest)
+		return 0;
+	if (!profile->sample_count)
+		return fail(failure, -EBADMSG, "cannot read %s: no sample is whole: %s", path,
+			    rest);
+	log_print(LOG_WARNING, "%s: not read: %s", path, rest);
+	return 0;
+}
+
 static int import_bytes(const char *path, const struct bytes *bytes, struct input *input,
 			struct failure *failure)
 {
@@ -174,6 +188,8 @@ static int import_bytes(const char *path, const struct bytes *bytes, struct inpu
 			fail(failure, err, "cannot read %s: %s", path,
 			     *broken ? broken : strerror(-err));
 	}
+	if (!err)
+		err = judge_rest(path, input->profile, failure);
 	if (err)
 		profile_builder__free(request.builder);
 	else

@@ -17,9 +17,6 @@
 #include "base/order.h"
 #include "formats/in/import.h"
 
-#define TIME_LIMIT (1LL << 61) /* ns */
-#define DELTA_MAX  (1LL << 50) /* µs: 35 years */
-
 void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
 	       struct cdp_call_frames *call_frames, struct process_id process)
 {
@@ -39,6 +36,7 @@ void cdp__fini(struct cdp *c)
 	vec_free(&c->edges);
 	vec_free(&c->samples);
 	vec_free(&c->path);
+	vec_free(&c->branches);
 }
 
 static uint32_t find_node(const struct cdp *c, uint64_t id)
@@ -50,10 +48,16 @@ static uint32_t find_node(const struct cdp *c, uint64_t id)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* 0-based, -1 unknown: 1-based, 0 unknown */
-static uint32_t one_based(const struct json_tree *frame, const char *name)
+/* A call frame's number from `first` on, so that the first is 1; 0: unknown. */
+static uint32_t one_based(const struct cdp *c, struct json_value value, int64_t first)
 {
-	return (uint32_t)(json_tree__integer(frame, name, 0, INT32_MAX - 1, -1) + 1);
+	struct json_number number;
+	int64_t from_one;
+
+	if (json_type(value) != JSON_NUMBER || json_parse_number(c->text, value, &number) ||
+	    json_scaled(&number, 0, &from_one) || from_one < first || from_one >= INT32_MAX)
+		return 0;
+	return (uint32_t)(from_one + 1 - first);
 }
 
 static bool is_meta(const char *name, const char *url, const char *wanted)
@@ -62,15 +66,13 @@ static bool is_meta(const char *name, const char *url, const char *wanted)
 }
 
 /* From "69" or 69; native functions of an engine have "0" or none. */
-static uint64_t script_number(const struct json_tree *frame)
+static uint64_t script_number(struct json_value id)
 {
-	const char *text = json_tree__string(frame, "scriptId", "");
+	const char *at = id.at + (json_type(id) == JSON_STRING);
 	uint64_t number = 0;
 
-	if (!*text)
-		return (uint64_t)json_tree__integer(frame, "scriptId", 0, JSON_INTEGER_MAX, 0);
-	for (; *text >= '0' && *text <= '9' && number < JSON_INTEGER_MAX; text++)
-		number = number * 10 + (uint64_t)(*text - '0');
+	for (; at < id.end && *at >= '0' && *at <= '9' && number < JSON_INTEGER_MAX; at++)
+		number = number * 10 + (uint64_t)(*at - '0');
 	return number;
 }
 
@@ -79,10 +81,10 @@ static uint64_t script_number(const struct json_tree *frame)
  * engine itself. Our own files have code of any kind; without a file, its script is its binary.
  * Native code has a name, and no URL except file://.
  */
-static void set_dso(struct cdp *c, struct cdp_code *code, const struct json_tree *frame,
-		    const char *name, const char *url)
+static void set_dso(struct cdp *c, struct cdp_code *code, struct json_value id, const char *name,
+		    const char *url)
 {
-	uint64_t script = *url ? 0 : script_number(frame);
+	uint64_t script = *url ? 0 : script_number(id);
 	bool is_jit = !*name || (*url && strncmp(url, "file://", strlen("file://")) != 0);
 
 	if (c->program && !is_jit && (*url || script)) {
@@ -97,25 +99,36 @@ static void set_dso(struct cdp *c, struct cdp_code *code, const struct json_tree
 	}
 }
 
-static int read_call_frame(struct cdp *c, struct cdp_code *code, struct json_value value)
+/* An absent string is an empty one. */
+static int copy_string(const struct cdp *c, struct json_value value, char **copy)
 {
-	_cleanup_json_ struct json_tree *frame = NULL;
-	int err = json_tree__parse(c->text, value, &frame);
-	const char *name, *url;
+	if (json_type(value) == JSON_STRING)
+		return json_string_copy(c->text, value, copy);
+	*copy = strdup("");
+	return *copy ? 0 : -ENOMEM;
+}
+
+/* `first`: the number that a file's first line has. */
+static int read_code(struct cdp *c, struct cdp_code *code, struct json_value frame, int64_t first)
+{
+	struct json_value name_value, url_value, script, line, column;
+	_cleanup_free_ char *name = NULL, *url = NULL;
+	int err = json_members(c->text, frame, {"functionName", &name_value}, {"url", &url_value},
+			       {"scriptId", &script}, {"lineNumber", &line},
+			       {"columnNumber", &column})
+			  ?: copy_string(c, name_value, &name)
+			  ?: copy_string(c, url_value, &url);
 
 	if (err)
 		return err;
-	name = json_tree__string(frame, "functionName", "");
-	url = json_tree__string(frame, "url", "");
 	if (is_meta(name, url, "(root)"))
 		code->kind = CDP_ROOT;
 	else if (is_meta(name, url, "(idle)"))
 		code->kind = CDP_IDLE;
-	set_dso(c, code, frame, name, url);
+	set_dso(c, code, script, name, url);
 	code->file = frames__file(c->frames, url);
 	code->function = frames__function(c->frames, name, code->dso, code->file,
-					  one_based(frame, "lineNumber"),
-					  one_based(frame, "columnNumber"));
+					  one_based(c, line, first), one_based(c, column, first));
 	return code->function.v ? 0 : -ENOMEM;
 }
 
@@ -124,7 +137,7 @@ static int set_frame(struct cdp *c, struct cdp_node *node, struct json_value val
 	bool is_new;
 	struct cdp_call_frame *known = cdp_call_frames__need(
 		c->call_frames, &(struct cdp_call_frame){.text = value}, &is_new);
-	int err = !known ? -ENOMEM : is_new ? read_call_frame(c, &known->code, value) : 0;
+	int err = !known ? -ENOMEM : is_new ? read_code(c, &known->code, value, 0) : 0;
 
 	if (!err)
 		node->code = known->code;
@@ -142,7 +155,7 @@ static int add_children(struct cdp *c, uint32_t node, struct json_value children
 		int64_t id;
 
 		if (number.is_null || json_scaled(&number, 0, &id) || id < 0)
-			return json_fail(c->text, number.at, -EBADMSG, "no id of a node");
+			continue; /* there is no such node */
 		edge.id = (uint64_t)id;
 		more = vec_push(&c->edges, edge);
 	}
@@ -173,32 +186,50 @@ static int add_ticks(struct cdp *c, struct cdp_node *node, struct json_value tic
 	return more;
 }
 
+static int new_node(struct cdp *c, struct json_value id, int64_t number, struct cdp_node **node)
+{
+	const struct cdp_node empty = {.parent = CDP_NONE, .id = (uint64_t)number};
+	bool is_new;
+
+	*node = cdp_nodes__need(&c->nodes, &empty, &is_new);
+	if (!*node)
+		return -ENOMEM;
+	return is_new ? 0
+		      : json_fail(c->text, id.at, -EBADMSG, "two nodes have the id %lld",
+				  (long long)number);
+}
+
+static uint32_t hits_of(const struct cdp *c, struct json_value hits)
+{
+	int64_t number = 0;
+
+	return hits.at && !json_integer(c->text, hits, "hitCount", 0, UINT32_MAX, &number)
+		       ? (uint32_t)number
+		       : 0;
+}
+
 static int add_node(void *context, struct json_value value)
 {
 	struct cdp *c = context;
-	struct cdp_node empty = {.parent = CDP_NONE}, *node;
-	struct json_value id, frame, children, parent, ticks;
+	struct cdp_node *node;
+	struct json_value id, frame, children, parent, ticks, hits;
 	uint32_t index = (uint32_t)c->nodes.count;
 	int64_t number;
-	bool is_new;
 	int err = json_members(c->text, value, {"id", &id}, {"callFrame", &frame},
 			       {"children", &children}, {"parent", &parent},
-			       {"positionTicks", &ticks})
-			  ?: json_integer(c->text, id, "the id of a node", 0, JSON_INTEGER_MAX,
-					  &number);
+			       {"positionTicks", &ticks}, {"hitCount", &hits});
 
 	if (err)
 		return err;
-	empty.id = (uint64_t)number;
-	node = cdp_nodes__need(&c->nodes, &empty, &is_new);
-	if (!node)
-		return -ENOMEM;
-	if (!is_new)
-		return json_fail(c->text, id.at, -EBADMSG, "two nodes have the id %lld",
-				 (long long)number);
-	if (!frame.at)
-		return json_fail(c->text, value.at, -EBADMSG, "node %lld has no callFrame",
-				 (long long)number);
+	if (json_type(id) != JSON_NUMBER || json_type(frame) != JSON_OBJECT) {
+		c->frames->left_out[LEFT_OUT_DAMAGED_NODES]++;
+		return 0;
+	}
+	err = json_integer(c->text, id, "the id of a node", 0, JSON_INTEGER_MAX, &number)
+		      ?: new_node(c, id, number, &node);
+	if (err)
+		return err;
+	node->hits = hits_of(c, hits);
 	err = set_frame(c, node, frame);
 	if (!err && ticks.at)
 		err = add_ticks(c, node, ticks);
@@ -219,15 +250,59 @@ int cdp__nodes(struct cdp *c, struct json_value nodes)
 	return json_each(c->text, nodes, add_node, c);
 }
 
+/* Adds a node of a tree, and its children as those to be walked. */
+static int add_branch(struct cdp *c, struct json_value value, uint32_t parent)
+{
+	struct cdp_branch branch = {.node = (uint32_t)c->nodes.count};
+	struct json_value id, children, hits, size;
+	struct cdp_node *node;
+	int64_t number;
+	int err = json_members(c->text, value, {"id", &id}, {"children", &children},
+			       {"hitCount", &hits}, {"selfSize", &size});
+
+	if (!err && size.at)
+		return json_fail(c->text, size.at, -EPROTONOSUPPORT,
+				 "it is a heap profile, which has no CPU time: open it in the "
+				 "Memory panel of Chrome's DevTools");
+	err = err ?: json_integer(c->text, id, "the id of a node", 0, JSON_INTEGER_MAX, &number)
+		  ?: new_node(c, id, number, &node)
+		  ?: read_code(c, &node->code, value, 1);
+	if (err)
+		return err;
+	node->hits = hits_of(c, hits);
+	node->parent = parent;
+	if (json_type(children) != JSON_ARRAY)
+		return 0;
+	return json_walk__init(&branch.children, c->text, children.at, JSON_ARRAY)
+		       ?: vec_push(&c->branches, branch);
+}
+
+int cdp__tree(struct cdp *c, struct json_value head)
+{
+	int more = add_branch(c, head, CDP_NONE);
+
+	while (!more && c->branches.count) {
+		struct cdp_branch *last = &c->branches.data[c->branches.count - 1];
+
+		more = json_walk__next(&last->children);
+		if (!more)
+			c->branches.count--;
+		else if (more > 0)
+			more = add_branch(c, last->children.value, last->node);
+	}
+	return more;
+}
+
 static int set_parent(struct cdp *c, const struct cdp_edge *edge)
 {
 	uint32_t other = find_node(c, edge->id);
 	uint32_t child = edge->to_parent ? edge->node : other;
 	uint32_t parent = edge->to_parent ? other : edge->node;
 
-	if (other == CDP_NONE)
-		return json_fail(c->text, edge->at, -EBADMSG, "there is no node %llu",
-				 (unsigned long long)edge->id);
+	if (other == CDP_NONE) { /* that a child is missing is said by its samples */
+		c->frames->left_out[LEFT_OUT_MISSING_CALLERS] += edge->to_parent;
+		return 0;
+	}
 	if (c->nodes.data[child].parent != CDP_NONE && c->nodes.data[child].parent != parent)
 		return json_fail(c->text, edge->at, -EBADMSG, "node %llu has two parents",
 				 (unsigned long long)c->nodes.data[child].id);
@@ -237,80 +312,117 @@ static int set_parent(struct cdp *c, const struct cdp_edge *edge)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static int next_time(struct cdp *c, struct json_column *deltas)
-{
-	struct json_number delta;
-	int64_t ns;
-	int more = json_column__next(deltas, &delta);
+/* Columns as they are walked; those without a text are not there. */
+struct columns {
+	struct json_column times, lines, cpu, events;
+	bool absolute; /* times are no deltas */
+};
 
-	if (more < 0)
+/* 1: c->last_time is that of the next sample; 0: the file has no more times */
+static int next_time(struct cdp *c, struct columns *columns)
+{
+	struct json_column *times = &columns->times;
+	struct json_number number;
+	int64_t ns, before = columns->absolute ? 0 : c->last_time;
+	int more = json_column__next(times, &number);
+
+	if (more <= 0)
 		return more;
-	if (!more)
-		return json_fail(c->text, deltas->at, -EBADMSG,
-				 "there are more samples than the %zu timeDeltas", deltas->index);
-	if (delta.is_null || json_scaled(&delta, 3, &ns) || ns > DELTA_MAX * 1000 ||
-	    ns < -DELTA_MAX * 1000)
-		return json_fail(c->text, delta.at, -EBADMSG, "timeDelta %zu is out of range",
-				 deltas->index - 1);
-	if (c->last_time > TIME_LIMIT - ns || c->last_time + ns < 0)
-		return json_fail(c->text, delta.at, -EBADMSG,
-				 "the time of sample %zu is out of range", deltas->index - 1);
-	c->last_time += ns;
-	return 0;
+	if (number.is_null || json_scaled(&number, 3, &ns) || ns > CDP_TIME_MAX ||
+	    ns < -CDP_TIME_MAX)
+		return json_fail(c->text, number.at, -EBADMSG, "%s %zu is out of range",
+				 columns->absolute ? "timestamp" : "timeDelta", times->index - 1);
+	if (before > CDP_TIME_MAX - ns || before + ns < 0)
+		return json_fail(c->text, number.at, -EBADMSG,
+				 "the time of sample %zu is out of range", times->index - 1);
+	c->last_time = before + ns;
+	return 1;
 }
 
-static int add_sample(struct cdp *c, const struct json_number *id, struct json_column *deltas,
-		      struct json_column *lines, struct json_column *cpu,
-		      struct json_column *events)
+static int next_number(struct json_column *column, int64_t min, int64_t max, int64_t *number)
 {
-	struct cdp_sample sample = {};
-	int64_t number, line = 0, ns = 0, counted = 0;
-	int err;
+	*number = 0;
+	return column->text ? json_column__integer(column, min, max, 0, number) : 0;
+}
 
-	if (id->is_null || json_scaled(id, 0, &number) || number < 0)
-		return json_fail(c->text, id->at, -EBADMSG, "no id of a node");
-	sample.node = find_node(c, (uint64_t)number);
-	if (sample.node == CDP_NONE)
-		return json_fail(c->text, id->at, -EBADMSG,
-				 "a sample is of node %lld, which is missing", (long long)number);
-	err = next_time(c, deltas);
-	if (!err && lines->text)
-		err = json_column__integer(lines, INT32_MIN, INT32_MAX, 0, &line);
-	if (!err && cpu->text)
-		err = json_column__integer(cpu, 0, INT64_MAX, 0, &ns);
-	if (!err && events->text)
-		err = json_column__integer(events, 0, INT64_MAX, 0, &counted);
+/* 1: it has a time, 0: the file has no more times */
+static int add_sample(struct cdp *c, const struct json_number *id, struct columns *columns)
+{
+	struct cdp_sample sample = {.node = CDP_NONE};
+	int64_t number, line, ns, counted;
+	int more = next_time(c, columns), err;
+
+	if (more <= 0)
+		return more;
+	err = next_number(&columns->lines, INT32_MIN, INT32_MAX, &line)
+		      ?: next_number(&columns->cpu, 0, INT64_MAX, &ns)
+		      ?: next_number(&columns->events, 0, INT64_MAX, &counted);
 	if (err)
 		return err;
+	if (!id->is_null && !json_scaled(id, 0, &number) && number >= 0)
+		sample.node = find_node(c, (uint64_t)number);
+	if (sample.node == CDP_NONE)
+		c->frames->left_out[LEFT_OUT_MISSING_NODES]++;
+	else
+		c->counted++;
 	sample.time = c->last_time;
 	sample.line = line > 0 ? (uint32_t)line : 0;
 	sample.cpu = (uint64_t)ns;
 	sample.events = (uint64_t)counted;
-	return vec_push(&c->samples, sample);
+	return vec_push(&c->samples, sample) ?: 1;
 }
 
-int cdp__samples(struct cdp *c, struct json_value samples, struct json_value deltas,
-		 struct json_value lines, struct json_value cpu, struct json_value events,
-		 int64_t start)
+static int open_column(const struct cdp *c, struct json_value array, struct json_column *column)
 {
-	struct json_column ids, times, line_column = {}, cpu_column = {}, event_column = {};
+	return json_type(array) == JSON_ARRAY ? json_column__init(column, c->text, array) : 0;
+}
+
+int cdp__samples(struct cdp *c, const struct cdp_columns *from, int64_t start)
+{
+	struct columns columns = {.absolute = !from->deltas.at};
+	struct json_column ids;
 	struct json_number id;
-	int more = json_column__init(&ids, c->text, samples);
+	bool timed = true;
+	int more = json_column__init(&ids, c->text, from->samples)
+			   ?: json_column__init(&columns.times, c->text,
+						columns.absolute ? from->times : from->deltas)
+			   ?: open_column(c, from->lines, &columns.lines)
+			   ?: open_column(c, from->cpu, &columns.cpu)
+			   ?: open_column(c, from->events, &columns.events);
 
 	if (!c->samples.count)
 		c->last_time = start;
-	if (!more)
-		more = json_column__init(&times, c->text, deltas);
-	if (!more && json_type(lines) == JSON_ARRAY)
-		more = json_column__init(&line_column, c->text, lines);
-	if (!more && json_type(cpu) == JSON_ARRAY)
-		more = json_column__init(&cpu_column, c->text, cpu);
-	if (!more && json_type(events) == JSON_ARRAY)
-		more = json_column__init(&event_column, c->text, events);
-	while (!more && (more = json_column__next(&ids, &id)) > 0)
-		more = add_sample(c, &id, &times, &line_column, &cpu_column, &event_column);
 	/* some writers add a delta for the time after the last sample */
+	while (!more && (more = json_column__next(&ids, &id)) > 0) {
+		more = timed ? add_sample(c, &id, &columns) : 0;
+		timed = more > 0;
+		c->frames->left_out[LEFT_OUT_NO_TIME] += !more;
+		more = more < 0 ? more : 0;
+	}
 	return more;
+}
+
+int cdp__hits(struct cdp *c, int64_t start, int64_t end)
+{
+	uint64_t all = 0, before = 0, length = end > start ? (uint64_t)(end - start) : 0;
+	int err = 0;
+
+	for (size_t i = 0; i < c->nodes.count; i++)
+		all += c->nodes.data[i].hits;
+	for (uint32_t i = 0; i < c->nodes.count && !err; i++) {
+		uint32_t hits = c->nodes.data[i].hits;
+		struct cdp_sample sample = {.node = i, .more = hits - 1, .time = start};
+
+		if (!hits)
+			continue;
+		sample.time += (int64_t)((unsigned __int128)length * before / all);
+		before += hits;
+		err = vec_push(&c->samples, sample);
+	}
+	c->counted = c->samples.count;
+	c->untimed = all > 0;
+	c->hit_period = all ? length / all : 0;
+	return err;
 }
 
 struct order {
@@ -367,8 +479,8 @@ uint64_t cdp__period(const struct cdp *c)
 	size_t count = c->samples.count > 1 ? c->samples.count - 1 : 0;
 	_cleanup_free_ uint64_t *deltas = malloc((count + 1) * sizeof(*deltas));
 
-	if (!count || !deltas)
-		return 0;
+	if (c->untimed || !count || !deltas)
+		return c->hit_period;
 	for (size_t i = 0; i < count; i++)
 		deltas[i] = (uint64_t)(c->samples.data[i + 1].time - c->samples.data[i].time);
 	qsort(deltas, count, sizeof(*deltas), compare_u64);
@@ -515,13 +627,15 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 		struct profile_sample row = {
 			.time = (uint64_t)s->time,
 			.weight = (uint64_t)duration(c, i, end),
-			.ticks = 1,
+			.ticks = 1 + s->more,
 			.events = s->events,
 			.comm = comm,
 			.end = STACK_END_ROOT,
 		};
 
-		cpu += own ? min_u64(s->cpu, (uint64_t)TIME_LIMIT - cpu) : 0;
+		cpu += own ? min_u64(s->cpu, (uint64_t)CDP_TIME_MAX - cpu) : 0;
+		if (s->node == CDP_NONE)
+			continue;
 		row.kind = is_idle(c, &c->nodes.data[s->node]) ? SAMPLE_IDLE : SAMPLE_CPU;
 		err = sample_stack(c, s, &row.stack);
 		if (err)

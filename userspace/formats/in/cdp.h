@@ -14,6 +14,8 @@
 #include "formats/in/json.h"
 
 #define CDP_NONE UINT32_MAX
+#define CDP_TIME_MAX                                                                               \
+	(1LL << 61) /* ns: some writers count from 1970, which this is the year 2043 of */
 
 enum cdp_kind { CDP_CODE, CDP_ROOT, CDP_IDLE };
 
@@ -29,6 +31,7 @@ struct cdp_code {
 struct cdp_node {
 	uint64_t id;
 	uint32_t parent; /* index, or CDP_NONE */
+	uint32_t hits;
 	struct cdp_code code;
 	struct stack_id stack;		 /* 0 until it is made */
 	uint32_t first_tick, tick_count; /* positionTicks */
@@ -51,10 +54,17 @@ struct cdp_edge {
 };
 
 struct cdp_sample {
-	int64_t time; /* ns */
-	uint32_t node;
+	int64_t time;	      /* ns */
+	uint32_t node;	      /* CDP_NONE: not in the file; its time is nobody's */
 	uint32_t line;	      /* 0: unknown */
+	uint32_t more;	      /* samples like this one */
 	uint64_t cpu, events; /* of $sysprof */
+};
+
+/* A node whose children are walked, below those of its caller. */
+struct cdp_branch {
+	struct json_walk children;
+	uint32_t node;
 };
 
 /* A callFrame by its bytes in the file: most nodes have one that was there before. */
@@ -84,7 +94,11 @@ struct cdp {
 	VEC(struct cdp_edge) edges;
 	VEC(struct cdp_sample) samples;
 	VEC(uint32_t) path; /* scratch */
+	VEC(struct cdp_branch) branches;
 	int64_t last_time;
+	size_t counted;	     /* samples of nodes that the file has */
+	bool untimed;	     /* they are of cdp__hits() */
+	uint64_t hit_period; /* ns of each of these */
 };
 
 void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
@@ -94,13 +108,25 @@ void cdp__fini(struct cdp *c);
 /* Add the nodes of an array; they may refer to earlier and later ones. */
 int cdp__nodes(struct cdp *c, struct json_value nodes);
 
+/* Add the nodes below one with nested children, as Chrome wrote them before 57. */
+int cdp__tree(struct cdp *c, struct json_value head);
+
+/* The columns of samples; those that a file does not have are absent. */
+struct cdp_columns {
+	struct json_value samples; /* node ids */
+	struct json_value deltas;  /* µs since the sample before */
+	struct json_value times;   /* µs, instead of deltas */
+	struct json_value lines, cpu, events;
+};
+
 /*
- * Add samples: node ids, deltas in µs and, if the file has them (else absent), executed lines, CPU
- * times and numbers of events. The first delta of all is relative to `start` ns.
+ * Add samples. The first delta of all is relative to `start` ns. What has no node or no time is
+ * counted in `frames`.
  */
-int cdp__samples(struct cdp *c, struct json_value samples, struct json_value deltas,
-		 struct json_value lines, struct json_value cpu, struct json_value events,
-		 int64_t start);
+int cdp__samples(struct cdp *c, const struct cdp_columns *columns, int64_t start);
+
+/* Add samples by the hitCount of nodes: they have no order, and share the time evenly. */
+int cdp__hits(struct cdp *c, int64_t start, int64_t end);
 
 /* Everything was added: sort the samples and find the parents. */
 int cdp__settle(struct cdp *c);
@@ -111,7 +137,7 @@ int cdp__settle(struct cdp *c);
  */
 int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int64_t end, bool own);
 
-/* The median distance of two samples, ns; 0: there are less than two. */
+/* The median distance of two samples, ns, or their share of the time; 0: there are less than two. */
 uint64_t cdp__period(const struct cdp *c);
 
 #endif

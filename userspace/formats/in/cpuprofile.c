@@ -10,11 +10,15 @@
 #include "formats/in/cdp.h"
 #include "formats/in/import.h"
 
-#define US_MAX		(1LL << 50)
+#define US_MAX		(CDP_TIME_MAX / 1000)
 #define US_MAX_REALTIME (INT64_MAX / 2000)
+#define US_SCALE	3
+#define SECOND_SCALE	9
 
 struct members {
-	struct json_value nodes, start, end, samples, deltas, own;
+	struct json_value nodes, start, end, own;
+	struct cdp_columns columns;
+	struct json_value head; /* instead of nodes, before Chrome 57: other units of times */
 };
 
 /* Data that only our own files have. */
@@ -35,22 +39,17 @@ static bool recognizes_cpuprofile(const uint8_t *bytes, size_t size)
 
 static int read_members(const struct json_text *text, struct members *m)
 {
-	struct json_value head;
+	struct cdp_columns *columns = &m->columns;
 	/* to the end: a file that is cut off is reported as that, not by what is missing in it */
 	int err = json_document(text, {"nodes", &m->nodes}, {"startTime", &m->start},
-				{"endTime", &m->end}, {"samples", &m->samples},
-				{"timeDeltas", &m->deltas}, {"$sysprof", &m->own}, {"head", &head});
+				{"endTime", &m->end}, {"samples", &columns->samples},
+				{"timeDeltas", &columns->deltas}, {"timestamps", &columns->times},
+				{"$sysprof", &m->own}, {"head", &m->head});
 
 	if (err)
 		return err;
-	if (head.at)
-		return json_fail(text, head.at, -EPROTONOSUPPORT,
-				 "it is a CPU profile of the form before Chrome 57 (\"head\")");
-	if (!m->nodes.at || !m->samples.at || !m->deltas.at)
-		return json_fail(text, text->start, -EBADMSG, "a .cpuprofile without %s",
-				 !m->nodes.at	  ? "nodes"
-				 : !m->samples.at ? "samples"
-						  : "timeDeltas");
+	if (!m->nodes.at && !m->head.at)
+		return json_fail(text, text->start, -EBADMSG, "a .cpuprofile without nodes");
 	return 0;
 }
 
@@ -114,13 +113,21 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 	return err;
 }
 
-/* µs with a fraction, as a time in ns */
-static int read_time(const struct json_text *text, struct json_value value, int64_t *ns)
+/*
+ * With a fraction, as a time in ns. A JavaScript number of µs since 1970 has fractions of a
+ * quarter, which writers round at one end and not at the other: these are whole µs.
+ */
+static int read_time(const struct json_text *text, struct json_value value, int scale, int64_t *ns)
 {
+	int err;
+
 	*ns = 0;
-	return !value.at || json_is(value, "null")
-		       ? 0
-		       : json_time(text, value, 3, 0, US_MAX * 1000, ns);
+	if (!value.at || json_is(value, "null"))
+		return 0;
+	err = json_time(text, value, scale, 0, CDP_TIME_MAX, ns);
+	if (*ns / 1000 >= 1LL << 50)
+		*ns = (*ns + 500) / 1000 * 1000;
+	return err;
 }
 
 static void set_session(struct profile_builder *b, const struct identity *id, int64_t start,
@@ -144,12 +151,45 @@ static void set_session(struct profile_builder *b, const struct identity *id, in
 	session->start_realtime = realtime;
 }
 
+static int read_samples(struct cdp *c, const struct members *m, int64_t start, int64_t end)
+{
+	const struct cdp_columns *columns = &m->columns;
+	int err = m->nodes.at ? cdp__nodes(c, m->nodes) : cdp__tree(c, m->head);
+
+	if (!err && columns->samples.at && !columns->deltas.at && !columns->times.at)
+		return json_fail(c->text, c->text->start, -EBADMSG,
+				 "a .cpuprofile without timeDeltas");
+	if (!err && columns->samples.at)
+		err = cdp__samples(c, columns, start);
+	if (!err && !c->samples.count)
+		err = cdp__hits(c, start, end);
+	if (!err && !c->samples.count && !columns->samples.at)
+		return json_fail(c->text, c->text->start, -EBADMSG,
+				 "a .cpuprofile without samples");
+	return err ?: cdp__settle(c);
+}
+
+/* Times of samples may be of another clock than those of begin and end. */
+static void set_times(const struct cdp *c, const struct members *m, int64_t *start, int64_t *end)
+{
+	const struct cdp_sample *samples = c->samples.data;
+	int64_t length = *end > *start ? *end - *start : 0;
+
+	if (m->columns.deltas.at || !m->columns.times.at || !c->samples.count)
+		return;
+	*start = samples[0].time;
+	*end = *start + length; /* each is at most CDP_TIME_MAX */
+	if (*end < samples[c->samples.count - 1].time)
+		*end = 0;
+}
+
 static int read_profile(const struct import_request *request, const struct json_text *text,
-			const struct members *m, const struct identity *id, struct frames *frames)
+			struct members *m, const struct identity *id, struct frames *frames)
 {
 	const char *name = id->process ? id->process : request->name;
 	struct profile_builder *b = request->builder;
 	struct profile_process process = {.pid = id->pid, .is_target = true};
+	int scale = m->nodes.at ? US_SCALE : SECOND_SCALE;
 	struct string_id comm;
 	struct thread_id thread;
 	int64_t start, end;
@@ -157,22 +197,24 @@ static int read_profile(const struct import_request *request, const struct json_
 	struct cdp c;
 	int err;
 
-	err = read_time(text, m->start, &start) ?: read_time(text, m->end, &end);
+	err = read_time(text, m->start, scale, &start) ?: read_time(text, m->end, scale, &end);
 	if (err)
 		return err;
+	m->columns.cpu = id->cpu;
+	m->columns.events = id->events;
 	process.name = profile_builder__string(b, name);
 	process.start = (uint64_t)start;
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
 	cdp__init(&c, text, frames, &call_frames, profile_builder__process(b, &process));
 	c.program = id->present && !id->ahead ? name : NULL;
+	err = read_samples(&c, m, start, end);
+	set_times(&c, m, &start, &end);
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
 					 comm, (uint64_t)start);
-	err = cdp__nodes(&c, m->nodes)
-		?: cdp__samples(&c, m->samples, m->deltas, (struct json_value){0}, id->cpu, id->events,
-			       start)
-		?: cdp__settle(&c)
-		?: cdp__emit(&c, thread, comm, end, id->cpu.at);
+	if (!err)
+		err = cdp__emit(&c, thread, comm, end, id->cpu.at);
 	set_session(b, id, start, end, cdp__period(&c));
+	profile_builder__session(b)->untimed = c.untimed;
 	cdp__fini(&c);
 	cdp_call_frames__fini(&call_frames);
 	return err;
@@ -183,7 +225,7 @@ static int read_cpuprofile(const struct import_request *request, struct import_f
 	const char *bytes = (const char *)request->bytes;
 	const struct json_text text = {bytes, bytes + request->size, failure};
 	struct identity id = {};
-	struct members m;
+	struct members m = {};
 	struct frames frames = {.b = request->builder};
 	int err = read_members(&text, &m);
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "formats/in/frames.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <sysprof/meta_keys.h>
 
 #include "base/cleanup.h"
 #include "base/file_url.h"
@@ -47,8 +51,28 @@ static uint64_t hash_key(struct frame_key k)
 
 MAP_FUNCTIONS(known_frames, struct known_frame, struct frame_key, key_of, hash_key, same_key);
 
+static void report_left_out(const struct frames *f)
+{
+	static const char *const texts[LEFT_OUT_COUNT] = {
+#define X(name, text) [LEFT_OUT_##name] = text,
+		IMPORT_LEFT_OUT(X)
+#undef X
+	};
+	char report[1024];
+	size_t used = 0;
+
+	for (int i = 0; i < LEFT_OUT_COUNT; i++)
+		if (f->left_out[i] && used < sizeof(report))
+			used += (size_t)snprintf(report + used, sizeof(report) - used,
+						 "%s%s: %" PRIu64, used ? "; " : "", texts[i],
+						 f->left_out[i]);
+	if (used)
+		profile_builder__meta(f->b, META_NOT_READ, report);
+}
+
 void frames__fini(struct frames *f)
 {
+	report_left_out(f);
 	known_frames__fini(&f->known);
 	vec_free(&f->lines);
 }

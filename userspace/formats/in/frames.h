@@ -33,14 +33,31 @@ struct known_frame {
 };
 MAP_TYPE(known_frames, struct known_frame);
 
+/* What a file has that is no part of its profile. X(ENUM, text) */
+#define IMPORT_LEFT_OUT(X)                                                                         \
+	X(MISSING_NODES, "samples of call paths that the file does not have")                      \
+	X(NO_TIME, "samples without a time")                                                       \
+	X(MISSING_CALLERS, "functions whose callers the file does not have")                       \
+	X(DAMAGED_NODES, "functions without a name and place")                                     \
+	X(CUT, "bytes behind the last whole event")
+
+enum import_left_out {
+#define X(name, text) LEFT_OUT_##name,
+	IMPORT_LEFT_OUT(X)
+#undef X
+		LEFT_OUT_COUNT,
+};
+
 /* Begins with its builder and zeros. */
 struct frames {
 	struct profile_builder *b;
+	uint64_t left_out[LEFT_OUT_COUNT];
 	struct known_frames known;
 	VEC(struct profile_line) lines;
 	uint32_t versions;
 };
 
+/* The profile says what was left out. */
 void frames__fini(struct frames *f);
 
 /* The location of a frame with this inline chain, innermost first. 0: out of memory. */

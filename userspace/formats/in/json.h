@@ -20,7 +20,7 @@
 
 #include "base/hashmap.h"
 
-#define JSON_DEPTH_MAX	 512
+#define JSON_DEPTH_MAX	 1024 /* twice for each call where calls are nested; V8 has up to 255 */
 #define JSON_TREE_MAX	 (1u << 20)	   /* bytes of a value that becomes a tree */
 #define JSON_INTEGER_MAX ((1LL << 53) - 1) /* above it a JavaScript number is not exact */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The CPU profiles in Chrome traces, in chunks for each thread: ours and the Performance panel's. A
- * trace is an object or a bare array, whose last bracket may be missing (tracers are killed).
+ * trace is an object or a bare array. Either may be cut off (tracers are killed).
  *
  * Two passes, because events come in any order: first names of processes and threads and the places
  * of chunks, then one profile after the other. A chunk belongs to the profile with its pid and id.
@@ -139,7 +139,7 @@ static int find_head(struct trace *t, const struct event *e, uint32_t *number)
 /* µs */
 static int read_time(const struct trace *t, struct json_value value, int64_t *ns)
 {
-	return json_time(&t->text, value, US_SCALE, 0, 1LL << 60, ns);
+	return json_time(&t->text, value, US_SCALE, 0, CDP_TIME_MAX, ns);
 }
 
 static int data_of(const struct trace *t, const struct event *e, struct json_value *data)
@@ -150,13 +150,15 @@ static int data_of(const struct trace *t, const struct event *e, struct json_val
 
 static int add_head(struct trace *t, const struct event *e)
 {
-	struct json_value data, start = {0};
+	struct json_value data, start = {0}, whole = {0};
 	uint32_t number;
 	int64_t time = e->time;
 	int err = find_head(t, e, &number) ?: data_of(t, e, &data);
 
 	if (!err && json_type(data) == JSON_OBJECT)
-		err = json_members(&t->text, data, {"startTime", &start});
+		err = json_members(&t->text, data, {"startTime", &start}, {"cpuProfile", &whole});
+	if (!err && json_type(whole) == JSON_OBJECT)
+		err = json_members(&t->text, whole, {"startTime", &start});
 	if (!err && json_type(start) == JSON_NUMBER)
 		err = read_time(t, start, &time);
 	if (err)
@@ -222,6 +224,15 @@ static int add_span(struct trace *t, const struct event *e)
 	return 0;
 }
 
+/* A whole profile in one event, as Chrome 58 to 66 wrote it. */
+static int add_whole(struct trace *t, const struct event *e)
+{
+	struct event own = *e;
+
+	own.id = e->args; /* it has none, and there is one of each thread */
+	return add_head(t, &own) ?: add_chunk(t, &own);
+}
+
 /* Most events of Chrome's traces are ignored. */
 static int read_event(struct trace *t, struct json_value value)
 {
@@ -229,10 +240,9 @@ static int read_event(struct trace *t, struct json_value value)
 		const char *phase, *name;
 		int (*add)(struct trace *t, const struct event *e);
 	} kinds[] = {
-		{"\"M\"", "\"process_name\"", add_name},
-		{"\"M\"", "\"thread_name\"", add_name},
-		{"\"P\"", "\"Profile\"", add_head},
-		{"\"P\"", "\"ProfileChunk\"", add_chunk},
+		{"\"M\"", "\"process_name\"", add_name}, {"\"M\"", "\"thread_name\"", add_name},
+		{"\"P\"", "\"Profile\"", add_head},	 {"\"P\"", "\"ProfileChunk\"", add_chunk},
+		{"\"P\"", "\"CpuProfile\"", add_whole},	 {"\"I\"", "\"CpuProfile\"", add_whole},
 	};
 	struct event e;
 	int err;
@@ -250,30 +260,31 @@ static int read_event(struct trace *t, struct json_value value)
 	return is_span(&e) ? event_numbers(t, &e) ?: add_span(t, &e) : 0;
 }
 
-/* Does nothing but perhaps a comma follow the last whole event? */
-static bool only_bracket_missing(const struct trace *t, const char *at)
+/* Whatever follows the last whole event but a comma was part of another one. */
+static void note_cut(struct trace *t, const char *at)
 {
-	for (; at < t->text.end; at++)
-		if (!strchr(" \t\r\n,", *at) || !*at)
-			return false;
-	return true;
+	while (at < t->text.end && strchr(" \t\r\n,", *at) && *at)
+		at++;
+	t->frames.left_out[LEFT_OUT_CUT] += (uint64_t)(t->text.end - at);
 }
 
-static int read_events(struct trace *t, struct json_value events, bool bare)
+/* `open`: the array may end anywhere, since tracers are killed. */
+static int read_events(struct trace *t, const char *at, bool open)
 {
 	const char *behind = NULL; /* the last whole event */
 	struct json_walk walk;
-	int more = json_walk__init(&walk, &t->text, events.at, JSON_ARRAY);
+	int more = json_walk__init(&walk, &t->text, at, JSON_ARRAY);
 
 	while (!more && (more = json_walk__next(&walk)) > 0) {
 		more = read_event(t, walk.value);
-		behind = more ? NULL : walk.at;
+		if (more)
+			return more;
+		behind = walk.at;
 	}
-	if (!bare)
-		return more;
-	if (more && behind && only_bracket_missing(t, behind))
-		return 0;
-	return more ? more : json_expect_end(&t->text, walk.at);
+	if (!more || !open || !behind)
+		return !more && open ? json_expect_end(&t->text, walk.at) : more;
+	note_cut(t, behind);
+	return 0;
 }
 
 static int read_metadata(struct trace *t, struct json_value metadata)
@@ -298,6 +309,19 @@ static int read_metadata(struct trace *t, struct json_value metadata)
 	return err;
 }
 
+/* The text ends within an object. */
+static int read_cut(struct trace *t, const struct json_walk *walk, struct json_value events,
+		    int error)
+{
+	if (events.at) {
+		note_cut(t, events.end);
+		return read_events(t, events.at, false);
+	}
+	if (error != -EBADMSG || !json_walk__key_is(walk, "traceEvents") || !walk->value.at)
+		return error;
+	return read_events(t, walk->value.at, true);
+}
+
 static int read_text(struct trace *t)
 {
 	struct json_value events = {0};
@@ -306,20 +330,20 @@ static int read_text(struct trace *t)
 	int more;
 
 	if (at < t->text.end && *at == '[')
-		return read_events(t, (struct json_value){at, t->text.end}, true);
+		return read_events(t, at, true);
 	more = json_walk__init(&walk, &t->text, at, JSON_OBJECT);
 	while (!more && (more = json_walk__next(&walk)) > 0) {
 		more = json_walk__key_is(&walk, "metadata") ? read_metadata(t, walk.value) : 0;
-		if (!json_walk__key_is(&walk, "traceEvents"))
+		if (more || !json_walk__key_is(&walk, "traceEvents"))
 			continue;
 		if (events.at)
 			return json_fail(&t->text, walk.key.at, -EBADMSG,
 					 "\"traceEvents\" is there twice");
 		events = walk.value;
 	}
-	if (!more)
-		more = json_expect_end(&t->text, walk.at);
-	return more ? more : read_events(t, events, false);
+	if (more)
+		return read_cut(t, &walk, events, more);
+	return json_expect_end(&t->text, walk.at) ?: read_events(t, events.at, false);
 }
 
 /* ---- one profile after the other ------------------------------------------------------------- */
@@ -388,25 +412,28 @@ static int lane_of(struct trace *t, const struct head *head, struct process_id p
 	return lane.id.v ? vec_push(&t->lanes, lane) : -ENOMEM;
 }
 
+/* A whole profile has its own times; a chunk's are beside it, and in other versions in it. */
 static int read_chunk(struct trace *t, struct cdp *c, const struct chunk *chunk, int64_t start,
 		      int64_t *end)
 {
-	struct json_value profile, deltas, lines, end_time, nodes = {0}, samples = {0}, inner = {0},
-							    inner_lines = {0};
+	struct json_value profile, deltas, lines, end_time, nodes = {0}, inner_end = {0};
+	struct cdp_columns columns = {};
 	int err = json_members(&t->text, chunk->data, {"cpuProfile", &profile},
 			       {"timeDeltas", &deltas}, {"lines", &lines}, {"endTime", &end_time});
 
 	if (!err && json_type(profile) == JSON_OBJECT)
-		err = json_members(&t->text, profile, {"nodes", &nodes}, {"samples", &samples},
-				   {"timeDeltas", &inner}, {"lines", &inner_lines});
+		err = json_members(&t->text, profile, {"nodes", &nodes},
+				   {"samples", &columns.samples}, {"timeDeltas", &columns.deltas},
+				   {"lines", &columns.lines}, {"endTime", &inner_end});
+	columns.deltas = deltas.at ? deltas : columns.deltas;
+	columns.lines = lines.at ? lines : columns.lines;
+	end_time = json_type(end_time) == JSON_NUMBER ? end_time : inner_end;
 	if (!err && json_type(end_time) == JSON_NUMBER)
 		err = read_time(t, end_time, end);
 	if (!err && nodes.at)
 		err = cdp__nodes(c, nodes);
-	if (!err && samples.at)
-		err = cdp__samples(c, samples, deltas.at ? deltas : inner,
-				   lines.at ? lines : inner_lines, (struct json_value){0},
-				   (struct json_value){0}, start);
+	if (!err && columns.samples.at)
+		err = cdp__samples(c, &columns, start);
 	return err;
 }
 
@@ -422,14 +449,32 @@ static void note_session(struct trace *t, const struct cdp *c, int64_t start, in
 	}
 }
 
+static int emit_profile(struct trace *t, struct cdp *c, const struct head *head, int64_t end)
+{
+	uint32_t number = 0;
+	int err = lane_of(t, head, c->process, &number);
+	struct lane *lane;
+
+	if (err)
+		return err;
+	lane = &t->lanes.data[number];
+	if (!end)
+		end = lane->end;
+	err = cdp__emit(c, lane->id, lane->comm, end, false);
+	note_session(t, c, head->start, end);
+	if (c->samples.count)
+		lane->last = c->samples.data[c->samples.count - 1].time;
+	return err;
+}
+
+/* The first chunks of a recording before the trace are not in it: what follows has no nodes. */
 static int read_profile(struct trace *t, const struct chunk *chunks, size_t count)
 {
 	const struct head head = t->heads.data[chunks->head];
 	struct process_id process;
 	int64_t end = 0;
-	uint32_t lane = 0;
 	struct cdp c;
-	int err = process_of(t, head.pid, &process) ?: lane_of(t, &head, process, &lane);
+	int err = process_of(t, head.pid, &process);
 
 	if (err)
 		return err;
@@ -438,13 +483,8 @@ static int read_profile(struct trace *t, const struct chunk *chunks, size_t coun
 		err = read_chunk(t, &c, &chunks[i], head.start, &end);
 	if (!err)
 		err = cdp__settle(&c);
-	if (!end)
-		end = t->lanes.data[lane].end;
-	if (!err)
-		err = cdp__emit(&c, t->lanes.data[lane].id, t->lanes.data[lane].comm, end, false);
-	note_session(t, &c, head.start, end);
-	if (c.samples.count)
-		t->lanes.data[lane].last = c.samples.data[c.samples.count - 1].time;
+	if (!err && (head.begun || c.counted))
+		err = emit_profile(t, &c, &head, end);
 	cdp__fini(&c);
 	return err;
 }

@@ -655,6 +655,7 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 	add_meta(&c, p, "command: ", META_COMMAND);
 	add_meta(&c, p, "host: ", META_HOSTNAME);
 	add_meta(&c, p, "kernel: ", META_KERNEL_RELEASE);
+	add_meta(&c, p, "not read: ", META_NOT_READ);
 	if (!p->untimed)
 		add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
 	if (p->books_count) /* or it was read from another format */
