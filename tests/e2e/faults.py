@@ -684,6 +684,17 @@ def test_unwritable_standard_output():
             assert "No space left" in p.stderr, (command, p)
 
 
+def test_reader_that_has_seen_enough():
+    """`report | head`: silent, and dead by the signal as every tool; refused if the signal is ignored."""
+    path = scratch("long.folded")
+    with open(path, "w", encoding="ascii") as f:
+        f.writelines(f"main;f{i} 1\n" for i in range(20000))
+    for ending in ("", "trap '' PIPE; "):
+        p = subprocess.run(["bash", "-c", f"{ending}\"$0\" report --tree --min 0 \"$1\" | head -n 1; echo ${{PIPESTATUS[0]}}", SYSPROF, path],
+                           capture_output=True, timeout=LIMIT, text=True, check=False)
+        assert p.stderr == "" and p.stdout.split()[-1] == ("1" if ending else "141"), p
+
+
 # ---- COMMAND ------------------------------------------------------------------------------------
 
 def record_command(*command, options=("-d", "20"), place=None, **more):

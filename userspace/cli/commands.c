@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/parse.h"
+#include "cli/give_up.h"
 #include "cli/habits.h"
 
 #define LONG_ONLY 256 /* and the number of the row */
@@ -34,8 +36,12 @@ int print_ended(int err)
 	errno = 0;
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
-	if (err)
+	if (err == -EPIPE) { /* whoever read it has seen enough, as `head` */
+		give_up__restore_signals();
+		raise(SIGPIPE);
+	} else if (err) {
 		log_print(LOG_ERROR, "cannot write to standard output: %s", strerror(-err));
+	}
 	return err;
 }
 

@@ -130,14 +130,14 @@ static bool parse_count(struct span text, uint64_t *count)
 	return at == text.end;
 }
 
-/* 0: a line; -EAGAIN: a blank one; -EBADMSG. */
+/* 0: a line; -EAGAIN: a blank one, or a comment; -EBADMSG. */
 static int split_line(struct span line, struct folded_line *out)
 {
 	const char *space;
 
 	while (line.end > line.at && strchr(" \t\r", line.end[-1]) && line.end[-1])
 		line.end--;
-	if (line.at == line.end)
+	if (line.at == line.end || *line.at == '#')
 		return -EAGAIN;
 	space = memrchr(line.at, ' ', (size_t)(line.end - line.at));
 	if (!space || !parse_count((struct span){space + 1, line.end}, &out->count))
@@ -171,7 +171,7 @@ static bool recognizes_folded(const uint8_t *bytes, size_t size)
 		newline = line_end(at, end);
 		err = split_line((struct span){at, newline}, &line);
 		if (err == -EBADMSG)
-			return lines > 0; /* what follows is reported as damaged */
+			return lines > 0; /* what follows may be damaged */
 		lines += !err;
 	}
 	return lines > 0;
@@ -379,8 +379,11 @@ static int add_line(struct folded *f, const struct folded_line *line)
 	return profile_builder__error(f->b);
 }
 
+/* Other lines are counted, as in flamegraph.pl; most lines are stacks, or it is another file. */
 static int read_lines(struct folded *f)
 {
+	const char *first_bad = NULL;
+	uint64_t good = 0, *bad = &f->frames.left_out[LEFT_OUT_LINES];
 	int err = 0;
 
 	for (const char *at = f->start, *newline; at < f->end && !err; at = newline + 1) {
@@ -388,10 +391,13 @@ static int read_lines(struct folded *f)
 
 		newline = line_end(at, f->end);
 		err = split_line((struct span){at, newline}, &line);
-		if (err == -EBADMSG)
-			return fail_at(f, at, err, "no stack and count");
-		err = err == -EAGAIN ? 0 : add_line(f, &line);
+		if (err == -EBADMSG && !(*bad)++)
+			first_bad = at;
+		good += !err;
+		err = err ? 0 : add_line(f, &line);
 	}
+	if (!err && *bad > good)
+		return fail_at(f, first_bad, -EBADMSG, "no stack and count");
 	return err;
 }
 

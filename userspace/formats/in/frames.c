@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <sysprof/meta_keys.h>
+#include <sysprof/profile.h>
 
 #include "base/cleanup.h"
 #include "base/file_url.h"

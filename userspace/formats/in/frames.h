@@ -39,7 +39,8 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(NO_TIME, "samples without a time")                                                       \
 	X(MISSING_CALLERS, "functions whose callers the file does not have")                       \
 	X(DAMAGED_NODES, "functions without a name and place")                                     \
-	X(CUT, "bytes behind the last whole event")
+	X(CUT, "bytes behind the last whole event")                                                \
+	X(LINES, "lines without a stack and a count")
 
 enum import_left_out {
 #define X(name, text) LEFT_OUT_##name,

@@ -58,38 +58,152 @@ enum import_json import_json_kind(const uint8_t *bytes, size_t size)
 	return is_array(bytes, size) ? IMPORT_JSON_TRACE : IMPORT_JSON_OTHER;
 }
 
-/* Formats that are not read, and how to convert them. */
+/* The type of an ELF file is ET_CORE. */
+static bool is_core(const uint8_t *bytes, size_t size)
+{
+	return size > 17 &&
+	       !memcmp(bytes,
+		       "\x7f"
+		       "ELF",
+		       4) &&
+	       (bytes[16] == 4 || bytes[17] == 4);
+}
+
+/* Words of 64 or 32 bits: 0, 3 (numbers of the header that follow), 0, the period in µs, 0. */
+static bool is_gperftools(const uint8_t *bytes, size_t size)
+{
+	static const uint64_t header[] = {0, 3, 0};
+	static const uint32_t short_header[] = {0, 3, 0};
+
+	return (size >= 40 && !memcmp(bytes, header, sizeof(header))) ||
+	       (size >= 20 && !memcmp(bytes, short_header, sizeof(short_header)));
+}
+
+/* Its first field is a message of messages: pprof's has only numbers. */
+static bool is_otlp(const uint8_t *bytes, size_t size)
+{
+	size_t at = 1;
+
+	if (size < 4 || bytes[0] != 0x0a)
+		return false;
+	while (at < size && at < 10 && bytes[at] & 0x80)
+		at++;
+	return at + 1 < size && bytes[at] && (bytes[at + 1] == 0x0a || bytes[at + 1] == 0x12);
+}
+
+static const char *skip_comments(const char *at, const char *end)
+{
+	while (at < end && (*at == '#' || *at == '\n')) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+		at = newline ? newline + 1 : end;
+	}
+	return at;
+}
+
+/* "comm 123 [000] 100.000001: …" and an indented address below it. */
+static bool is_perf_script(const uint8_t *bytes, size_t size)
+{
+	const char *end = (const char *)bytes + size;
+	const char *at = skip_comments((const char *)bytes, end);
+	const char *newline = memchr(at, '\n', (size_t)(end - at));
+	const char *colon = newline ? memmem(at, (size_t)(newline - at), ": ", 2) : NULL;
+
+	if (!colon || colon == at || colon[-1] < '0' || colon[-1] > '9' || newline + 2 >= end)
+		return false;
+	at = newline + 1;
+	return *at == '\t' || (*at == ' ' && strspn(at, " ") > 1);
+}
+
+/* Functions of Python and Java have names like <module>. */
+static bool is_page(const uint8_t *bytes, size_t size)
+{
+	static const char *const begins[] = {"<!", "<?xml", "<html", "<svg"};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (size >= strlen(begins[i]) && !memcmp(bytes, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+static bool is_heap_snapshot(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(bytes, size, (const char *const[]){"snapshot", "nodes", NULL}) == 0;
+}
+
+static bool is_safari(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(bytes, size,
+			      (const char *const[]){"recording", "traceEvents", "nodes", NULL}) ==
+	       0;
+}
+
+/*
+ * Formats that are not read, and what to do with them. They come before the guesses of readers:
+ * nearly any text has a line that ends in a number.
+ */
 static const struct {
 	const char *magic;
 	size_t size;
+	bool (*is)(const uint8_t *bytes, size_t size); /* instead of a magic */
 	const char *what;
 } foreign[] = {
-	{"PERFILE2", 8,
+	{"PERFILE2", 8, NULL,
 	 "a perf.data file; `perf script | stackcollapse-perf.pl` makes folded stacks"},
-	{"FLR\0", 4,
+	{"FLR\0", 4, NULL,
 	 "a Java Flight Recording; async-profiler's jfrconv makes folded stacks or pprof"},
+	{"Nettrace", 8, NULL,
+	 "a .nettrace file; `dotnet-trace convert --format Chromium` makes one that Chrome opens"},
+	{NULL, 0, is_core, "a core dump, which has no samples"},
 	{"\x7f"
 	 "ELF",
-	 4, "an ELF file"},
-	{"PK\3\4", 4, "a zip archive; unpack it"},
+	 4, NULL, "an ELF file"},
+	{"PK\3\4", 4, NULL, "a zip archive; unpack it"},
 	{"\xfd"
 	 "7zXZ\0",
-	 6, "packed by xz; unpack it"},
-	{"\x28\xb5\x2f\xfd", 4, "packed by zstd; unpack it"},
-	{"BZh", 3, "packed by bzip2; unpack it"},
-	{"<", 1, "a page or an image, from which nothing is read"},
-	{"SQLite format 3", 15, "an SQLite database"},
+	 6, NULL, "packed by xz; unpack it"},
+	{"\x28\xb5\x2f\xfd", 4, NULL, "packed by zstd; unpack it"},
+	{"BZh", 3, NULL, "packed by bzip2; unpack it"},
+	{NULL, 0, is_page, "a page or an image, from which nothing is read"},
+	{"SQLite format 3", 15, NULL, "an SQLite database"},
+	{"# callgrind format", 18, NULL, "a callgrind file; open it in KCachegrind"},
+	{"version: ", 9, NULL, "a callgrind file; open it in KCachegrind"},
+	{"creator: ", 9, NULL, "a callgrind file; open it in KCachegrind"},
+	{"goroutine profile: ", 19, NULL,
+	 "a list of goroutines, as Go's /debug/pprof has it as text; its /debug/pprof/profile is "
+	 "a pprof file with CPU time"},
+	{"heap profile: ", 14, NULL,
+	 "a heap profile as text; without ?debug=1 Go's /debug/pprof makes a pprof file, and "
+	 "its /debug/pprof/profile one with CPU time"},
+	{NULL, 0, is_gperftools,
+	 "a profile in gperftools' own format; `pprof -proto PROGRAM FILE` makes a pprof file"},
+	{NULL, 0, is_perf_script,
+	 "the text of perf script; `stackcollapse-perf.pl` makes folded stacks of it"},
+	{NULL, 0, is_otlp, "a message of OTLP, which is not read; give what its exporter read"},
+	{NULL, 0, is_heap_snapshot,
+	 "a heap snapshot; open it in the Memory panel of Chrome's DevTools"},
+	{NULL, 0, is_safari, "a timeline of Safari; open it in its Web Inspector"},
+	{"\x04\x08{", 3, NULL,
+	 "a stackprof dump; `stackprof --collapsed` makes folded stacks of it"},
 };
+
+/* 0: it is none of these. */
+static int refuse_foreign(const struct import_request *request, struct import_failure *failure)
+{
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+		if (foreign[i].is
+			    ? foreign[i].is(request->bytes, request->size)
+			    : request->size >= foreign[i].size &&
+				      !memcmp(request->bytes, foreign[i].magic, foreign[i].size))
+			return import_fail(failure, 0, -EPROTONOSUPPORT, "it is %s",
+					   foreign[i].what);
+	return 0;
+}
 
 static int refuse(const struct import_request *request, struct import_failure *failure)
 {
 	if (!request->size)
 		return import_fail(failure, 0, -EBADMSG, "the file is empty");
-	for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
-		if (request->size >= foreign[i].size &&
-		    !memcmp(request->bytes, foreign[i].magic, foreign[i].size))
-			return import_fail(failure, 0, -EPROTONOSUPPORT, "it is %s",
-					   foreign[i].what);
 	if (import_json_kind(request->bytes, request->size) == IMPORT_JSON_SPEEDSCOPE)
 		return import_fail(
 			failure, 0, -EPROTONOSUPPORT,
@@ -102,6 +216,10 @@ static int refuse(const struct import_request *request, struct import_failure *f
 
 static int read_unpacked(const struct import_request *request, struct import_failure *failure)
 {
+	int err = refuse_foreign(request, failure);
+
+	if (err)
+		return err;
 	for (const struct importer *const *i = importers; *i; i++)
 		if ((*i)->recognizes(request->bytes, request->size))
 			return (*i)->read(request, failure);
