@@ -418,26 +418,57 @@ static int refuse_types(const struct pprof *p)
 			   *names ? names : "nothing");
 }
 
-/* "sample" and "wall" are pprof-nodejs's, whose samples of an idle loop are (idle). */
+static bool type_is_any(const struct pprof *p, int64_t type, const char *const *names)
+{
+	while (*names && !string_is(p, type, *names))
+		names++;
+	return *names;
+}
+
+/* Of perf_data_converter: "cycles_sample" beside "cycles_event", which is the event cycles. */
+#define COUNT_SUFFIX "_sample"
+#define EVENT_SUFFIX "_event"
+
+static bool ends_in(const struct pprof *p, int64_t index, const char *suffix)
+{
+	size_t size = strlen(suffix);
+	const struct text *text = index > 0 && (uint64_t)index < p->strings.count
+					  ? &p->strings.data[index]
+					  : NULL;
+
+	return text && text->size > size && !memcmp(text->bytes + text->size - size, suffix, size);
+}
+
+/*
+ * "sample" and "wall" are pprof-nodejs's, whose samples of an idle loop are (idle); names with a
+ * hyphen are Datadog's.
+ */
 static int choose_values(struct pprof *p)
 {
+	static const char *const counts[] = {"samples", "sample", "cpu-samples", NULL};
+	static const char *const cpu_times[] = {"cpu", "cpu-time", NULL};
+	static const char *const walls[] = {"wall", "wall-time", NULL};
 	uint32_t wall = NONE;
 
 	p->count_index = p->cpu_index = p->event_index = NONE;
 	for (uint32_t i = 0; i < p->types.count; i++) {
 		const struct pprof_value_type *t = &p->types.data[i];
+		bool is_time = unit_of(p, t->unit), is_count = string_is(p, t->unit, "count");
 
-		if (p->count_index == NONE && string_is(p, t->unit, "count") &&
-		    (string_is(p, t->type, "samples") || string_is(p, t->type, "sample")))
+		if (p->count_index == NONE && is_count &&
+		    (type_is_any(p, t->type, counts) || ends_in(p, t->type, COUNT_SUFFIX)))
 			p->count_index = i;
-		if (p->cpu_index == NONE && string_is(p, t->type, "cpu") && unit_of(p, t->unit))
+		if (p->cpu_index == NONE && is_time && type_is_any(p, t->type, cpu_times))
 			p->cpu_index = i;
-		if (string_is(p, t->type, "wall") && unit_of(p, t->unit))
+		if (is_time && type_is_any(p, t->type, walls))
 			wall = i;
-		if (p->event_index == NONE && i != p->count_index && string_is(p, t->unit, "count"))
+		if (p->event_index == NONE && i != p->count_index && is_count)
 			p->event_index = i;
 	}
-	if (p->count_index == NONE)
+	if (p->count_index == NONE && p->types.count == 1 && p->event_index != NONE &&
+	    string_is(p, p->types.data[0].type, "events"))
+		p->count_index = 0; /* Julia's */
+	if (p->count_index == NONE || p->event_index == p->count_index)
 		p->event_index = NONE;
 	if (p->count_index == NONE && p->cpu_index == NONE)
 		return refuse_types(p);
@@ -836,17 +867,21 @@ static int set_event(struct pprof *p)
 {
 	struct profile *session = profile_builder__session(p->b);
 	const struct pprof_value_type *type;
+	_cleanup_free_ char *name = NULL;
 	int err;
 
 	if (p->event_index == NONE)
 		return 0;
 	type = &p->types.data[p->event_index];
-	err = intern(p, type->type, &session->event) ?: intern(p, type->unit, &session->event_unit);
-	if (!err && !session->event.v)
-		session->event = profile_builder__string(p->b, "events");
-	if (!err && p->period > 0 && p->period_type.type == type->type)
+	err = copy_string(p, type->type, &name) ?: intern(p, type->unit, &session->event_unit);
+	if (err)
+		return err;
+	if (ends_in(p, type->type, EVENT_SUFFIX))
+		name[strlen(name) - strlen(EVENT_SUFFIX)] = '\0';
+	session->event = profile_builder__string(p->b, *name ? name : "events");
+	if (p->period > 0 && p->period_type.type == type->type)
 		session->event_period = (uint64_t)p->period;
-	return err;
+	return 0;
 }
 
 static int read_all(struct pprof *p)
