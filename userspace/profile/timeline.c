@@ -19,7 +19,8 @@ struct interval {
 uint64_t timeline_end(const struct profile *p, const struct profile_thread *thread)
 {
 	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
-	uint64_t end = thread->end ? thread->end : p->end;
+	/* where times are made up, a duration is none of them */
+	uint64_t end = thread->end ? thread->end : p->untimed ? 0 : p->end;
 
 	return max_u64(end, samples->count ? samples->time[samples->count - 1] : thread->start);
 }

@@ -79,7 +79,10 @@ void timeline__init(struct timeline *t, const struct profile *p,
 		    const struct profile_thread *thread);
 bool timeline__next(struct timeline *t, struct timeline_entry *entry); /* false: no more */
 
-/* When a thread's time is over: its end, else that of the profile, never before its last sample. */
+/*
+ * When a thread's time is over: its end, else that of the profile, never before its last sample.
+ * Where times are made up (profile.untimed): its last sample.
+ */
 uint64_t timeline_end(const struct profile *p, const struct profile_thread *thread);
 
 /* Idle samples: `count` of them, at first, first + period, …; all before the next sample. */

@@ -196,19 +196,25 @@ void row_times__init(struct row_times *times, const struct profile *p,
 		.step = export_period(p),
 		.untimed = p->untimed,
 	};
+	for (size_t i = 0; i < times->samples->count && times->untimed && !times->has_cpu; i++)
+		times->has_cpu = times->samples->weight[i] > 0;
 	if (times->untimed && times->samples->tick_sum > MANY_TICKS)
 		times->step = 1000;
 }
 
 uint64_t row_times__end(const struct row_times *times)
 {
-	uint64_t ticks = 0;
+	size_t last = times->row - 1;
+	uint64_t length = times->step;
 
-	if (times->row)
-		ticks = times->untimed ? profile_samples__ticks(times->samples, times->row - 1) : 1;
-	if (ticks > (UINT64_MAX - times->last) / times->step)
-		return UINT64_MAX;
-	return times->last + ticks * times->step;
+	if (!times->row)
+		return times->last;
+	if (times->has_cpu)
+		length = times->samples->weight[last];
+	else if (times->untimed)
+		length = saturating_multiply_u64(profile_samples__ticks(times->samples, last),
+						 times->step);
+	return saturating_add_u64(times->last, length);
 }
 
 uint64_t row_times__next(struct row_times *times)

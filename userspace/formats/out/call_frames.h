@@ -67,14 +67,15 @@ uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack);
  * When the samples of a thread were taken, for formats in which a sample lasts until the next one.
  *
  * Times of a profile that was read from a format without times are made up. Its rows are laid one
- * after the other, each as long as its ticks, so lengths are in proportion.
+ * after the other, so that lengths are in proportion: each lasts as long as its CPU time or, if the
+ * thread's rows have none, its ticks.
  */
 
 struct row_times {
 	const struct profile_samples *samples;
 	uint64_t last, step; /* ns; `step` is how long a tick lasts */
 	size_t row;
-	bool untimed;
+	bool untimed, has_cpu;
 };
 
 void row_times__init(struct row_times *times, const struct profile *p,
