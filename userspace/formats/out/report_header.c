@@ -174,7 +174,7 @@ int report_header(const struct profile *p, FILE *out)
 	print_losses(&f, out);
 	print_times(&f, out);
 	err = print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES))
-		?: print_field(out, "not read", profile__meta(p, META_NOT_READ));
+		      ?: print_field(out, "not read", profile__meta(p, META_NOT_READ));
 	if (err)
 		return err;
 	print_outside(p, out);
