@@ -8,10 +8,15 @@
 #include "elf/gopclntab_open.h"
 #include "unit/tools.h"
 
-/* In front of a command for run(), whose first `go build` takes the scratch directory's program. */
+/*
+ * In front of a command for run(), whose first `go build` takes the scratch directory's program. Of Go's library the programs
+ * have what `runtime` needs: that is compiled once for programs at a fixed address and once for PIEs, and the lock lets
+ * tests that run in parallel wait for it.
+ */
 #define GO                                                                                         \
-	"export GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off "                                   \
-	"GOCACHE=${GOCACHE:-${HOME:-/tmp}/.cache/go-build} && "
+	"export GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off CGO_ENABLED=0 "                     \
+	"GOCACHE=${GOCACHE:-${HOME:-/tmp}/.cache/go-build} && mkdir -p $GOCACHE && "               \
+	"exec 9>$GOCACHE/sysprof-tests.lock && flock 9 && "
 
 /* A scratch directory with a module of one file. 0 or -1. */
 static inline int make_go_module(const char *source)
