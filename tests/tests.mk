@@ -152,7 +152,7 @@ endif
 test-all:
 	$(Q)tools/install-deps.sh test
 	$(Q)+$(sub) tests-build
-	$(Q)+$(sub) fuzz-build
+	$(Q)+$(sub) FUZZ_LEVEL=-O0 fuzz-build
 	$(Q)+$(sub) SANITIZE=1 tests-build
 	$(Q)tests/run.py $(ALL_SUITES)
 

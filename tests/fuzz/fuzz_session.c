@@ -33,10 +33,15 @@
 #define BYTES_EACH	400u	    /* for each byte of the recording */
 
 /* CPU time under the sanitizers, some times of what is seen; the same of a .cpuprofile's idle samples. */
-#define NS_FREE	     400000000ull
-#define NS_FREE_IDLE 4000000000ull
-#define NS_EACH	     800ull
-#define NS_REPLAY    400ull
+#ifdef __OPTIMIZE__
+#define SLOWNESS 1
+#else
+#define SLOWNESS 3
+#endif
+#define NS_FREE	     (SLOWNESS * 400000000ull)
+#define NS_FREE_IDLE (SLOWNESS * 4000000000ull)
+#define NS_EACH	     (SLOWNESS * 800ull)
+#define NS_REPLAY    (SLOWNESS * 400ull)
 
 struct step {
 	uint8_t event; /* number among those that are repeated */
