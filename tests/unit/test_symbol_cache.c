@@ -310,7 +310,7 @@ TEST(forged_files_are_refused_or_read_safely)
 	only_file(path, sizeof(path));
 	good = read_path(path, &size);
 	bad = malloc(size);
-	for (int round = 0; round < 4000; round++) {
+	for (int round = 0; round < 2000; round++) {
 		struct reading r = {.addresses = addresses, .last = -1, .forged = true};
 		struct symbol_cache *c = open_cache();
 		unsigned char known[20];
