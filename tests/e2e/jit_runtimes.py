@@ -11,7 +11,7 @@ import time
 from jit import Judged, leaves, spans_of
 from libe2e import (Background, Facts, Skip, alone, children_of, folded, load_json, long, main, need_root, record, scratch, share,
                     user_part)
-from librecorded import FIXTURES, HZ, TOP, java_command, newer_python, nodes, recorded
+from librecorded import FIXTURES, FOREVER, HZ, TOP, java_command, newer_python, nodes, recorded
 from unwind import is_rooted, warm_samples
 
 # with a /tmp of its own, unless that would hide what runs
@@ -61,7 +61,7 @@ def profile_of(command, wanted, seconds=2.2, options=(), before=1.5):
     """Attach to a command that runs already: ({format: path}, the summary, pid)."""
     need_root()
     paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded", ".sysprof")}
-    with Background(*command, seconds + before + 2, cwd=scratch("")) as program:
+    with Background(*command, FOREVER, cwd=scratch("")) as program:
         pid = innermost_of(program.pid, wanted)
         time.sleep(before)
         outputs = [x for path in paths.values() for x in ("-o", path)]
@@ -143,7 +143,7 @@ def fibonacci_by_jitdump(versions):
         ticks = [n for n in load_json(paths[".cpuprofile"])["nodes"]
                  if n["callFrame"]["functionName"] == "fibonacci" and n.get("positionTicks")]
         assert ticks, "no executing lines of fibonacci"
-        with Background(*command, 6, cwd=directory) as running:
+        with Background(*command, FOREVER, cwd=directory) as running:
             time.sleep(0.7)
             line = jit_line(record("-p", running.pid, "-d", 0.5, "-o", scratch("early.folded")))
         if "not yet written" in line:
