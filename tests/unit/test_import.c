@@ -307,6 +307,18 @@ static struct packed pack(const void *bytes, size_t size)
 	return packed;
 }
 
+TEST(utf_16_is_read)
+{
+	static const char text[] = "\xff\xfe"
+				   "a\0;\0\xe9\0\x3d\xd8\0\xde\x3d\xd8 \0003\0";
+	struct imported i = import_bytes(text, sizeof(text) - 1);
+
+	assert_int_equal(i.err, 0);
+	assert_int_equal(i.p->sample_count, 3);
+	assert_string_equal(profile__string(i.p, i.p->functions[1].name), "é😀\xef\xbf\xbd");
+	import_done(&i);
+}
+
 TEST(gzip_is_unpacked_once_and_checked)
 {
 	static const char text[] = "a;b 3\n";

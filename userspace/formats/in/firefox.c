@@ -465,7 +465,7 @@ static int read_thread(void *context, struct json_value value)
 {
 	struct firefox_reader *r = context;
 	struct thread_values v;
-	struct json_value strings = {0};
+	struct json_value strings = {0}, sources = {0};
 	struct firefox_in own;
 	struct process_id process = {0};
 	struct thread_id thread = {0};
@@ -483,9 +483,10 @@ static int read_thread(void *context, struct json_value value)
 	if (json_type(v.libs) == JSON_ARRAY)
 		err = firefox_common__libs(&r->common, v.libs);
 	if (!err && r->shared_value.at)
-		err = json_members(&r->text, r->shared_value, {"stringArray", &strings});
+		err = json_members(&r->text, r->shared_value, {"stringArray", &strings},
+				   {"sources", &sources});
 	if (!err)
-		err = firefox_in__read(&own, &r->common, value, strings, (struct json_value){0});
+		err = firefox_in__read(&own, &r->common, value, strings, sources);
 	if (err)
 		return err;
 	err = read_samples(r, &own, v.samples, process, thread, comm);

@@ -265,8 +265,8 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 	const struct column_spec resource[] = {{"lib", &in->resource_lib, INT32_MAX, false}};
 	const struct column_spec source[] = {{"filename", &in->source_file, texts, true}};
 	const struct column_spec native[] = {
-		{"libIndex", &in->native_lib, INT32_MAX, true},
-		{"address", &in->native_address, ADDRESSES, true},
+		{"libIndex", &in->native_lib, INT32_MAX, false},
+		{"address", &in->native_address, ADDRESSES, false},
 		{"functionSize", &in->native_size, INT32_MAX, false},
 	};
 	int err = 0;
@@ -539,7 +539,7 @@ static int make_line(struct firefox_in *in, uint32_t number, const struct frame 
 		return err;
 	if (!function.name.v)
 		function.name = profile_builder__string(in->common->b, "(anonymous)");
-	if (native >= 0) {
+	if (native >= 0 && (size_t)native < in->native_address.count) {
 		function.address = (uint64_t)in->native_address.data[native];
 		function.size = position(at(&in->native_size, (uint32_t)native));
 	}

@@ -226,6 +226,80 @@ static int read_unpacked(const struct import_request *request, struct import_fai
 	return refuse(request, failure);
 }
 
+static size_t put_utf8(uint8_t *out, uint32_t c)
+{
+	if (c < 0x80) {
+		out[0] = (uint8_t)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (uint8_t)(0xc0 | c >> 6);
+		out[1] = (uint8_t)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (uint8_t)(0xe0 | c >> 12);
+		out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (uint8_t)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (uint8_t)(0xf0 | c >> 18);
+	out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (uint8_t)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+/* The unit of UTF-16 number i; 0: there is none. */
+static uint32_t utf16_unit(const struct import_request *r, size_t i, bool big)
+{
+	const uint8_t *at = r->bytes + 2 * i;
+
+	if (i >= r->size / 2)
+		return 0;
+	return big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
+}
+
+/* Text in UTF-16, as PowerShell writes what a program prints; halves of characters are replaced. */
+static int read_utf16(const struct import_request *request, struct import_failure *failure)
+{
+	size_t units = request->size / 2;
+	_cleanup_free_ uint8_t *bytes = malloc(3 * units);
+	struct import_request text = *request;
+	bool big = request->bytes[0] == 0xfe;
+
+	if (!bytes)
+		return -ENOMEM;
+	text.bytes = bytes;
+	text.size = 0;
+	for (size_t i = 1; i < units; i++) {
+		uint32_t c = utf16_unit(request, i, big), low = utf16_unit(request, i + 1, big);
+
+		if (c >> 10 == 0xd800 >> 10 && low >> 10 == 0xdc00 >> 10) {
+			c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
+			i++;
+		} else if (c >> 11 == 0xd800 >> 11) {
+			c = 0xfffd;
+		}
+		text.size += put_utf8(bytes + text.size, c);
+	}
+	return read_unpacked(&text, failure);
+}
+
+static int read_text(const struct import_request *request, struct import_failure *failure)
+{
+	struct import_request text = *request;
+
+	if (request->size >= 4 &&
+	    (!memcmp(request->bytes, "\xff\xfe", 2) || !memcmp(request->bytes, "\xfe\xff", 2)))
+		return read_utf16(request, failure);
+	if (request->size > 3 && !memcmp(request->bytes, "\xef\xbb\xbf", 3)) {
+		text.bytes += 3; /* a byte order mark, of which UTF-8 has no need */
+		text.size -= 3;
+	}
+	return read_unpacked(&text, failure);
+}
+
 static int read_packed(const struct import_request *request, struct import_failure *failure)
 {
 	uint64_t limit = min_u64(IMPORT_SIZE_MAX,
@@ -250,7 +324,7 @@ static int read_packed(const struct import_request *request, struct import_failu
 	unpacked.bytes = bytes;
 	if (is_gzip(bytes, unpacked.size))
 		return import_fail(failure, 0, -EBADMSG, "it was packed by gzip twice");
-	return read_unpacked(&unpacked, failure);
+	return read_text(&unpacked, failure);
 }
 
 int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b)
@@ -274,7 +348,7 @@ int import_event(const struct json_text *text, struct json_value object, struct 
 static int read_any(const struct import_request *request, struct import_failure *failure)
 {
 	return is_gzip(request->bytes, request->size) ? read_packed(request, failure)
-						      : read_unpacked(request, failure);
+						      : read_text(request, failure);
 }
 
 /* Each stack that has samples is walked once by the readers of a profile. */

@@ -14,6 +14,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "formats/in/import.h"
 
@@ -522,15 +523,59 @@ static const cJSON *of_tree(const struct json_tree *tree)
 	return (const void *)tree;
 }
 
+/* "d83d" of "\\ud83d": half of a character beyond 16 bits; `first`: the half that comes first. */
+static bool is_surrogate(const char *at, const char *end, bool first)
+{
+	return end - at >= 6 && at[0] == '\\' && at[1] == 'u' && (at[2] | 0x20) == 'd' &&
+	       strchr(first ? "89abAB" : "cdefCDEF", at[3]) && at[3];
+}
+
+/*
+ * A copy in which halves of characters without the other half are the replacement character, as in
+ * browsers; cJSON refuses them. NULL: there are none, or no memory.
+ */
+static char *mend_surrogates(struct json_value value)
+{
+	size_t size = (size_t)(value.end - value.at);
+	char *copy = memmem(value.at, size, "\\u", 2) ? malloc(size + 1) : NULL;
+	char *end = copy + size;
+	bool mended = false;
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, value.at, size);
+	for (char *at = copy; at < end; at++) {
+		if (*at != '\\')
+			continue;
+		if (is_surrogate(at, end, true) && is_surrogate(at + 6, end, false)) {
+			at += 11;
+		} else if (is_surrogate(at, end, true) || is_surrogate(at, end, false)) {
+			memcpy(at + 2, "fffd", 4);
+			mended = true;
+			at += 5;
+		} else {
+			at++; /* an escaped backslash begins no escape */
+		}
+	}
+	if (!mended)
+		free(copy);
+	return mended ? copy : NULL;
+}
+
 /* cJSON does not report if memory ran out, so large values are rejected. */
 static int parse_tree(const struct json_text *text, struct json_value value, cJSON **json)
 {
+	_cleanup_free_ char *mended = NULL;
 	const char *stopped = NULL;
 	size_t size = (size_t)(value.end - value.at);
 
 	if (size > JSON_TREE_MAX)
 		return json_fail(text, value.at, -E2BIG, "an element of %zu bytes", size);
 	*json = cJSON_ParseWithLengthOpts(value.at, size, &stopped, false);
+	if (!*json)
+		mended = mend_surrogates(value);
+	if (mended)
+		*json = cJSON_ParseWithLengthOpts(mended, size, NULL, false);
 	if (!*json)
 		return json_fail(text, stopped && stopped >= value.at ? stopped : value.at,
 				 -EBADMSG, "no valid JSON");
