@@ -4,8 +4,9 @@
  * others. A line is frames, root first, separated by semicolons, then a space and a count.
  *
  * The first field is the thread's name, as in our files and perf's. It is a frame if some line of
- * the file has one field only, or if a first field has an annotation ("_[k]") or a line
- * ("(app.py:3)"). async-profiler's "[name tid=12]" is always a thread.
+ * the file has one field only, or if a first field is one by its looks: an annotation ("_[k]"), a
+ * line ("(app.py:3)"), a module, a method of Java, the first function of a thread.
+ * async-profiler's "[name tid=12]" is always a thread.
  *
  * Annotations: _[k] kernel; _[j], _[0], _[1] JIT code; _[i] inlined; _[?] ours: perhaps another
  * function. ":12" after a name is its line, as in our files with --lines. There are no times and no
@@ -195,11 +196,42 @@ static bool is_async_thread(struct span field)
 	       memmem(field.at, (size_t)(field.end - field.at), " tid=", 5);
 }
 
+/* The first functions of threads and programs, which no thread is called by. */
+static bool is_entry(struct span field)
+{
+	static const char *const entries[] = {
+		"start_thread", "_start",	"clone",	  "__clone",	       "clone3",
+		"__clone3",	"thread_start", "_pthread_start", "__libc_start_main",
+	};
+
+	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++)
+		if ((size_t)(field.end - field.at) == strlen(entries[i]) &&
+		    !memcmp(field.at, entries[i], strlen(entries[i])))
+			return true;
+	return false;
+}
+
+/* "java/lang/Thread.run", but neither "kworker/0:1" nor "/app/server.js" */
+static bool is_java_method(struct span field)
+{
+	const char *slash = memchr(field.at, '/', (size_t)(field.end - field.at));
+	const char *dot = slash ? memrchr(slash, '.', (size_t)(field.end - slash)) : NULL;
+
+	return dot && slash > field.at && dot + 1 < field.end &&
+	       !memchr(field.at, ' ', (size_t)(field.end - field.at));
+}
+
+/* DTrace's "libc.so.1`_lwp_start" */
+static bool has_module(struct span field)
+{
+	return memchr(field.at, '`', (size_t)(field.end - field.at));
+}
+
 static bool looks_like_frame(struct span field)
 {
 	if (is_async_thread(field))
 		return false;
-	return annotation(field) ||
+	return annotation(field) || is_entry(field) || is_java_method(field) || has_module(field) ||
 	       (field.end - field.at > 4 && field.end[-1] == ')' && is_digit(field.end[-2]) &&
 		memchr(field.at, ':', (size_t)(field.end - field.at)));
 }
