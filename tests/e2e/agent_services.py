@@ -14,6 +14,7 @@ import signal
 import time
 
 import libe2e as e
+from libchildren import children_of
 from libservices import Groups, SPIN, run_tool, start, write
 
 ATTACKER = 23457
@@ -180,16 +181,11 @@ def test_memory_that_is_not_answered():
     assert sorted(w["late_ms"] for w in windows.windows)[len(windows.windows) // 2] < 10000
 
 
-def readers_of(session):
-    """But for their keeper, a child of the tool, which says when all have ended."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            comm, fields = e.read(f"/proc/{pid}/stat", errors="replace").partition("(")[2].rpartition(")")[::2]
-        except OSError:
-            continue
-        _, parent, _, its_session = fields.split()[:4]
-        if comm == "sysprof-reader" and int(its_session) == session != int(parent):
-            yield int(pid)
+def readers_of(tool):
+    """The children of their keeper, which is the tool's child of that name."""
+    for keeper in children_of(tool):
+        if e.status_of(keeper).get("Name") == "sysprof-reader":
+            yield from children_of(keeper)
 
 
 def deleted_files(pid, below):
@@ -247,12 +243,15 @@ def test_programs_that_were_deleted():
     assert windows.last(kept.pid)["service_name"] == "program5"
 
 
+NOW_AND_THEN = "while (1) { select(undef, undef, undef, 0.02); for (1 .. 100000) {} }"  # some ms of 20
+
+
 def beside_stopped_readers():
     """Windows of two programs, these, and what became of their facts."""
     stopped = set()
     with Groups() as groups:
         running = [groups.start("system.slice/named.service", "python3", "-c", SPIN, DD_SERVICE="never-read"),
-                   groups.start("user.slice/user-0.slice/session-7.scope", "/usr/bin/perl", "-e", "while (1) {}")]
+                   groups.start("user.slice/user-0.slice/session-7.scope", "/usr/bin/perl", "-e", NOW_AND_THEN)]
         try:
             def stop_readers(tool):
                 for pid in set(readers_of(tool.pid)) - stopped:

@@ -114,7 +114,7 @@ def test_an_agent():
         os.makedirs(out, exist_ok=True)
         for name in os.listdir(out):
             os.unlink(os.path.join(out, name))
-        with Fixture("inlined", "100", fixture("libinlined.so"), wrap=["nice", "-n", "19"]), \
+        with Fixture("duty", "100", "10"), \
                 Background(SYSPROF, "agent", "--sink", f"dir:{out}", "--spool", scratch("spool"), "--listen", "none",
                            "--window", "10", "--memory", "0") as agent:
             with Watch(agent.pid) as watch:

@@ -33,6 +33,7 @@ import time
 
 STOPPED_MS = 20  # until a child that gets SIGSTOP is stopped; one that waits for a device is looked at without
 POLL_S = 0.0005
+CALM_POLL_S, CALM_AFTER_S = 0.003, 1  # between polls when no child has come for a while
 CAPABILITY_SYS_PTRACE = 19
 KEPT = "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters"
 LIMITS = {"Max address space": "AS", "Max file size": "FSIZE", "Max cpu time": "CPU", "Max core file size": "CORE",
@@ -298,7 +299,7 @@ def classes():
 # ---- watching ------------------------------------------------------------------------------------
 
 CPU_MS_UNTIL_SET_UP = 100  # of CPU time that a child may take until it is what its class says
-LOOK_AGAIN_S = 0.05
+LOOK_AGAIN_S = 0.2
 
 
 class Child:
@@ -320,8 +321,9 @@ class Watch(threading.Thread):
     def __init__(self, pid, targets=()):
         super().__init__(daemon=True)
         self.pid, self.targets, self.classes = pid, [(str(u), str(g)) for u, g in targets], classes()
-        self.exe, self.sysprof = os.readlink(f"/proc/{pid}/exe"), State(pid)
+        self.exe, self.sysprof, self.sysprof_read = os.readlink(f"/proc/{pid}/exe"), State(pid), 0.0
         self.children, self.past, self.failures, self.ending, self.error, self.polls = {}, [], [], False, None, 0
+        self.last_birth = time.monotonic()
         # what a child leaves behind becomes ours
         libc.prctl(36, 1)
 
@@ -369,8 +371,13 @@ class Watch(threading.Thread):
             child.best = ["it is of no known class"]
         return False
 
+    def _read_sysprof(self):
+        self.sysprof, self.sysprof_read = State(self.pid), time.monotonic()
+
     def _look(self, child):
         now = time.monotonic()
+        if not child.is_a or now - self.sysprof_read > LOOK_AGAIN_S:
+            self._read_sysprof()  # the limits of children depend on its size
         if child.is_a:
             if now - child.looked < LOOK_AGAIN_S and "becomes" not in self.classes[child.is_a].row:
                 return
@@ -380,6 +387,7 @@ class Watch(threading.Thread):
         # the parts of a state are read one after the other
         try:
             self._stopped(child.pid)
+            self._read_sysprof()
             good = self._compare(child, State(child.pid))
             if child.is_a and not good:
                 self.failures.append(f"{child.is_a} is one no longer: {child}")
@@ -396,6 +404,7 @@ class Watch(threading.Thread):
             child = self.children.get(pid)
             if child is None:
                 child = self.children[pid] = Child(pid, parent)
+                self.last_birth = time.monotonic()
             yield child
             if child.is_a != "COMMAND" and child.state and child.state.exe == self.exe:
                 found += [(pid, child) for pid in children_of(child.pid)]
@@ -418,10 +427,9 @@ class Watch(threading.Thread):
         try:
             while not self.ending:
                 with contextlib.suppress(OSError, KeyError, IndexError):
-                    self.sysprof = State(self.pid)
                     self._poll()
                 self.polls += 1
-                time.sleep(POLL_S)
+                time.sleep(CALM_POLL_S if time.monotonic() - self.last_birth > CALM_AFTER_S else POLL_S)
         except BaseException as e:  # pylint: disable=broad-except
             self.error = e
             raise

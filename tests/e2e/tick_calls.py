@@ -17,7 +17,7 @@ from libe2e import BUILD, Background, Skip, fixture, main, need_root, new_scratc
 
 CPU = max(os.sched_getaffinity(0))
 SHALLOW, DEEP = 12, 76
-SAMPLES = 500  # of a reading
+SAMPLES = 600  # of a reading
 NODE = ("function deep(n, f) { return n ? deep(n - 1, f) + 1 : f(); }"
         "function work() { let x = 0; for (let i = 0; i < 1e6; i++) x += i % 7; return x; }"
         "for (;;) deep(DEPTH, work);")
@@ -79,8 +79,9 @@ def counts_of(*command):
     """Of a sample: functions called, helpers called."""
     path = new_scratch("counted.sysprof")
     with Background(*command, preexec_fn=lambda: os.sched_setaffinity(0, {CPU})) as target:
-        wait_for(lambda: schedstat(target.pid)[0] > 5e8, 60, "a target that runs")
-        with Background(os.path.join(BUILD, "counted/sysprof"), "record", "-q", "-p", target.pid, "-F", "999", "-C", CPU,
+        # of JavaScript, until it is compiled
+        wait_for(lambda: schedstat(target.pid)[0] > (6e8 if command[0] == "node" else 2e8), 60, "a target that runs")
+        with Background(os.path.join(BUILD, "counted/sysprof"), "record", "-q", "-p", target.pid, "-F", "2999", "-C", CPU,
                         "-o", path) as recorder:
             started_sampling(recorder, path)
             counts = Counts(recorder.pid)
