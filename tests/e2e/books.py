@@ -84,7 +84,7 @@ def beside_a_storm(program, path, *target):
     storm = e.Background(e.fixture("storm"), "fork", 100000, 500, e.scratch("storm.log"))
     with storm:
         pids = [str(storm.pid) if word == "PID" else word for word in target]
-        return e.run(program, "record", *pids, "-d", 2, "-o", path, check=0)
+        return e.run(program, "record", *pids, "-d", 1, "-o", path, check=0)
 
 
 def busy(program, path):
@@ -111,17 +111,17 @@ def beside_bpf_calls(program, path):
 
 
 def stopped(program, path, seconds):
-    """The deepest stacks, and many, fill a ring that is not read for half a second."""
+    """The deepest stacks, and many, fill a ring that is not read for a second."""
     deep = [e.Background(e.fixture("deep"), "-c", cpu, 1100, 60)
             for cpu in os.sched_getaffinity(0)]
     try:
-        with e.Background(program, "record", "-a", "-F", 2999, "--max-depth", 1024,
+        with e.Background(program, "record", "-a", "-F", 5999, "--max-depth", 1024,
                           "-o", path) as recorder:
             e.started_sampling(recorder, path)
             recorder.signal(signal.SIGSTOP)
             time.sleep(seconds)
             recorder.signal(signal.SIGCONT)
-            time.sleep(0.5)
+            time.sleep(0.2)
             recorder.signal(signal.SIGINT)
             return recorder.finish(check=0)
     finally:
@@ -147,11 +147,11 @@ def test_every_target():
     with e.Background(e.fixture("deep"), 10, 60) as target:
         for options in (["-t", target.pid], ["-p", target.pid], ["-p", target.pid, "--no-inherit"],
                         ["-p", target.pid, "-F", 4999], ["-a", "--exclude-self"]):
-            e.sysprof("record", *options, "-d", 1, "-o", path, check=0)
+            e.sysprof("record", *options, "-d", 0.5, "-o", path, check=0)
             check(path)
-        e.sysprof("record", "-a", "-C", LAST_CPU, "-F", 999, "-d", 1, "-o", path, check=0)
+        e.sysprof("record", "-a", "-C", LAST_CPU, "-F", 999, "-d", 0.5, "-o", path, check=0)
         check(path, {LAST_CPU})
-    e.sysprof("record", "-o", path, "--", e.fixture("deep"), 10, 1, check=0)
+    e.sysprof("record", "-o", path, "--", e.fixture("deep"), 10, 0.5, check=0)
     assert total(check(path), "delivered") > 0
 
 
@@ -169,7 +169,7 @@ def test_fork_storm():
 def test_stopped_collector():
     e.need_root()
     path = e.scratch("stopped.sysprof")
-    result = stopped(e.SYSPROF, path, 5)
+    result = stopped(e.SYSPROF, path, 1.2)
     books = check(path)
     lost = total(books, "ring-full")
     assert lost > 0, books
@@ -197,7 +197,7 @@ MUTANTS = (
     ("filtered", "bpf/sampler.bpf.c", "current_is_wanted(task, initial, ours))\n\t\treturn BOOK_FILTERED;",
      "current_is_wanted(task, initial, ours))\n\t\treturn BOOK_COUNT;", beside_bystanders),
     ("ring-full", "bpf/emit.bpf.h", "? BOOK_RING_FULL :", "? BOOK_COUNT :",
-     lambda program, path: stopped(program, path, 3)),
+     lambda program, path: stopped(program, path, 1.2)),
     ("not-run", "bpf/clock.bpf.h",
      "\tbooks->count[BOOK_NOT_RUN] += point - books->grid_point - 1;\n", "", beside_bpf_calls),
 )
@@ -216,6 +216,7 @@ class Mutants:
         for name in ("bpf", "gen", "userspace", ".deps"):
             self.copy(os.path.join(e.BUILD, name), os.path.join(self.build, name))
         self.forget_what_holds_the_program()
+        self.is_made = False
 
     @staticmethod
     def copy(source, target):
@@ -223,14 +224,27 @@ class Mutants:
         (shutil.copytree if os.path.isdir(source) else shutil.copy2)(source, target)
 
     def forget_what_holds_the_program(self):
-        """Those objects' rules may name the build that they were copied from."""
+        """
+        Those objects' rules may name the build that they were copied from. Once they are made anew only the one that loads the
+        program differs: the others include the skeleton for its type.
+        """
         self.skeleton_users = []
         for folder, _, files in os.walk(os.path.join(self.build, "userspace")):
             for name in files:
                 path = os.path.join(folder, name)
                 if name.endswith(".d") and "sampler.skel.h" in open(path, encoding="utf-8").read():
                     self.skeleton_users.append(path[:-2] + ".o")
-        assert self.skeleton_users, "no object includes the skeleton"
+        assert any(self.loads(path) for path in self.skeleton_users), "no object includes the skeleton"
+
+    @staticmethod
+    def loads(path):
+        return os.path.basename(path) == "bpf_session.o"
+
+    def run_make(self, target):
+        environment = {k: v for k, v in os.environ.items()
+                       if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "BUILD")}
+        e.run("make", "-j", os.cpu_count(), "-C", self.tree, f"BUILD={self.build}",
+              *(["SANITIZE=1"] if e.SANITIZED else []), target, timeout=120, check=0, env=environment)
 
     def make(self, name, file, old, new):
         """The path of the program with that one change."""
@@ -238,16 +252,17 @@ class Mutants:
         text = e.read(path)
         assert text.count(old) == 1, f"{file} has {text.count(old)} times {old!r}, not once"
         e.write(path, text.replace(old, new))
-        for product in [*self.skeleton_users, os.path.join(self.build, "bpf/sampler.bpf.o"),
-                        os.path.join(self.build, "gen/sampler.skel.h")]:
+        skeleton, program = os.path.join(self.build, "gen/sampler.skel.h"), os.path.join(self.build, "sysprof")
+        outdated = [product for product in self.skeleton_users if self.loads(product) or not self.is_made]
+        for product in [*outdated, os.path.join(self.build, "bpf/sampler.bpf.o"), skeleton]:
             if os.path.exists(product):
                 os.unlink(product)
-        program = os.path.join(self.build, "sysprof")
-        environment = {k: v for k, v in os.environ.items()
-                       if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "BUILD")}
-        e.run("make", "-j", os.cpu_count(), "-C", self.tree, f"BUILD={self.build}",
-              *(["SANITIZE=1"] if e.SANITIZED else []), program, timeout=120, check=0,
-              env=environment)
+        if self.is_made:
+            self.run_make(skeleton)
+            for product in set(self.skeleton_users) - set(outdated):
+                os.utime(product)
+        self.run_make(program)
+        self.is_made = True
         e.write(path, text)
         return shutil.copy2(program, os.path.join(self.tree, "sysprof-without-" + name))
 
