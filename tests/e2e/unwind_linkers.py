@@ -21,7 +21,7 @@ PAGE = 4096
 COLD = 300000000  # ns after the first sample, until tables and mappings are known
 MAPPED = 1500000000  # the same for what is mapped while a program runs
 CHAIN = ["outer", "middle", "inner", "leaf"]
-SECONDS = 0.7  # of a program: twice the samples that are needed, once it is known
+SECONDS = 0.4  # of a program: twice the samples that are needed, once it is known
 SEPARATE, SHARED = "-Wl,-z,separate-code", "-Wl,-z,noseparate-code"
 LIBRARY = ["-DLIBRARY", "-fPIC", "-shared", "-nostdlib"]
 
@@ -88,7 +88,7 @@ def check(name, *command, chain=None, before=c_start, cold=COLD):
     rows, wrong, chain = [], [], chain or ["main", *CHAIN]
     for _ in range(5):
         path = scratch("linked.json.gz")
-        record("--no-wall", "-F", 1999, "-o", path, "--", *command, timeout=60)
+        record("--no-wall", "-F", 4999, "-o", path, "--", *command, timeout=60)
         if len(rows) >= 300:
             rows = []
         rows += [frames for frames in stacks(path, cold) if chain[-1] in frames]
@@ -235,7 +235,7 @@ def segment_of(library, base):
 
 
 def check_mapped(name, *arguments):
-    check(name, build("mapped", source="mapped"), "2", *arguments, chain=["main", "call_for", "call", *CHAIN], cold=MAPPED)
+    check(name, build("mapped", source="mapped"), "1.7", *arguments, chain=["main", "call_for", "call", *CHAIN], cold=MAPPED)
 
 
 @long
