@@ -307,7 +307,7 @@ def test_swapped_files():
                     swap(file)
                 record(path, "-p", pids, "-d", "0.7", prefix=prefix)
             else:
-                with Background(SYSPROF, "record", "-p", pids, "-d", "2",
+                with Background(SYSPROF, "record", "-p", pids, "-d", "1.2",
                                 *outputs(path)) as recorder:
                     wait_for(lambda: os.path.exists(f"{path}/x.sysprof"), LIMIT, "samples")
                     for file, swap, _ in targets:
@@ -363,7 +363,7 @@ def test_truncated_while_read():
                 f.flush()
                 time.sleep(0.0005)
 
-    for i in range(4):
+    for i in range(3):
         path = directory()
         file = write(os.path.join(place, f"lib{i}"), data)
         with Background(fixture("mapexec"), file, PAGE, "60", "1") as target:

@@ -9,6 +9,7 @@ that is not marked is wrong. SECONDS=7200 goes on for so long, LIFE=ns is what a
 Node.js than those of the tests, and CALLS=1 has their functions call one that V8 inlines.
 """
 import os
+import signal
 import time
 
 from libe2e import long, main, need_root, record, scratch, sysprof, write
@@ -64,6 +65,7 @@ def churn(command, pattern, is_made, seconds):
         until = time.monotonic() + seconds + 60
         while seconds > 0 or judged.count() < LEAST and time.monotonic() < until:
             record("-p", p.pid, "-F", 1999, "-d", min(max(seconds, 2.5), WINDOW), "-o", path, timeout=10 * WINDOW)
+            p.send_signal(signal.SIGSTOP)  # else it would spin beside what reads its samples
             sysprof("convert", path, "-o", text, check=0)
             spans = Spans(pattern)
             samples = sorted(samples_of(text, {p.pid}), key=lambda sample: sample.when)
@@ -72,6 +74,7 @@ def churn(command, pattern, is_made, seconds):
                 if stack and known:
                     judged.add(sample, stack[-1][0], is_made)
                 judged.early += bool(stack) and not known
+            p.send_signal(signal.SIGCONT)
             seconds -= WINDOW
             if seconds > 0:
                 print(f"  {seconds:.0f} s left: {judged}", flush=True)

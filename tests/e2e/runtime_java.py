@@ -6,6 +6,7 @@
 import collections
 import contextlib
 import os
+import signal
 import struct
 
 from libe2e import EVENT_SAMPLE, SAMPLE_FRAMES, Background, Skip, long, main, need_root, record, recording_events, run, scratch, wait_for
@@ -117,6 +118,8 @@ def record_group(group):
         pids = {key: jvm.pid for key, jvm in jvms.items()}
         for seconds in (1.2, 3, 3, 3) if pids else ():
             record("-p", ",".join(map(str, pids.values())), "-F", 3999, "-d", seconds + WARM, "-o", path, timeout=60)
+            for jvm in jvms.values():  # they would spin beside what reads their samples
+                jvm.signal(signal.SIGSTOP)
             rows = samples(path)
             for key, pid in pids.items():
                 more = of_java(rows[pid])
@@ -124,6 +127,8 @@ def record_group(group):
                 recorded[key] += [s for s in more if s.time > first + WARM * 1e9]
             if all(len(recorded[key]) >= LEAST for key in pids):
                 break
+            for jvm in jvms.values():
+                jvm.signal(signal.SIGCONT)
 
 
 def check(case, major=MAJOR, kinds=(NOTE_COMPILED,)):

@@ -219,7 +219,7 @@ def counted_leaves(*flags):
 def test_inlined_and_not_described():
     """A loop without a poll, and straight code in a loop, both inlined: no place of the compiler's is in them."""
     need_root()
-    for collector in "-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC":
+    for collector in "-XX:+UseSerialGC", "-XX:+UseG1GC":  # whose counted loops have no poll, and are divided by polls
         leaves, summary = counted_leaves(collector)
         wrong = sum(n for leaf, n in leaves.items() if leaf in WITHOUT_WORK)
         assert wrong <= 0.05 * leaves.total(), leaves

@@ -280,13 +280,17 @@ def check_steps(binary, name):
 def test_steps():
     need_root()
     for binary in all_nodes():
-        sums = collections.Counter()
-        for name in STEPPED:
-            sums.update(check_steps(os.path.realpath(binary), name))
+        sums, jit = collections.Counter(), 0
+        for _ in range(4):  # most steps may be of builtins
+            for name in STEPPED:
+                sums.update(check_steps(os.path.realpath(binary), name))
+            jit = sums["jit_right"] + sums["jit_skipped"] + sums["jit_wrong"] + sums["jit_cut"]
+            if jit > 1000:
+                break
         print(f"  {version_of(binary)} steps: {summary(sums)}")
-        jit = sums["jit_right"] + sums["jit_skipped"] + sums["jit_wrong"] + sums["jit_cut"]
         assert jit > 1000 and sums["jit_wrong"] == 0, sums
-        assert sums["jit_skipped"] + sums["jit_cut"] <= 0.01 * jit, sums  # rare entries that are not known
+        # two instructions of a return that compares the count of arguments, behind the pop of the frame pointer, are not known
+        assert sums["jit_skipped"] + sums["jit_cut"] <= 0.03 * jit, sums
 
 
 def test_perf_map():
