@@ -165,11 +165,11 @@ def test_fibonacci_by_jitdump_of_a_newer_one():
 def functions_come_and_go(versions):
     for node in versions:
         log, path = scratch("churn.log"), scratch("churn.json")
-        seconds = 3
+        seconds = 5
         with Background(node, "--perf-basic-prof", "--expose-gc", os.path.join(FIXTURES, "churn.js"),
                         seconds + 1.5, log, cwd=scratch("")) as program:
             time.sleep(0.7)
-            result = record("-p", program.pid, "-F", 1999, "-d", seconds, "-o", path)
+            result = record("-p", program.pid, "-F", 999, "-d", seconds, "-o", path)
             program.finish(check=0)
         forget_map(program.pid)
         with open(log, encoding="utf-8") as f:
