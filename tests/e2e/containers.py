@@ -211,6 +211,7 @@ def test_command_inside():
     assert_chain(result, stacks, "chain")
 
 
+@natively
 def test_process_inside():
     """Of the same namespace, and of one below it, with a child to come."""
     for wrap in "", "unshare -p -f --kill-child ":
@@ -271,6 +272,7 @@ def test_foreign_proc_is_refused():
     assert "start" not in result.out and not os.path.exists(path), result
 
 
+@natively
 def test_silence_of_a_busy_target_is_an_error():
     """As lxcfs does it, /sys shows one CPU only; the target runs on the other one."""
     cpus = sorted(os.sched_getaffinity(0))

@@ -413,6 +413,7 @@ def test_no_privileges():
     check_refusal(without("perfmon", "sys_admin"), ["missing CAP_PERFMON"], ["CAP_BPF "])
 
 
+@natively
 def test_enough_privileges():
     """CAP_SYS_ADMIN is not needed where the two that were split off from it are there."""
     need_root()
@@ -664,6 +665,7 @@ def test_vanished_directory():
         assert not vanish(outputs, shutil.rmtree), outputs
 
 
+@natively
 def test_moved_directory():
     """A file that is not where it was to be is none: nothing of it in the place moved to."""
     need_root()
@@ -804,6 +806,7 @@ pwd; env | sort | cksum
 """
 
 
+@natively
 def test_attributes_of_command():
     """Signal mask, ignored signals, limits and so on are those of the caller."""
     need_root()

@@ -164,6 +164,7 @@ def test_the_same_in_a_time_namespace():
 
 
 @alone
+@natively
 def test_two_milliseconds_a_function():
     """Where the file is reopened for each line, too."""
     for options in (), ("-r",):
@@ -188,6 +189,7 @@ def test_sysprof_is_stopped_for_a_second():
 
 @long
 @alone
+@natively
 def test_code_in_a_deleted_file():
     """As libffi and others have it where anonymous memory may not be executed."""
     judged = enough_at_same_address(1000, "-x", "-p", 200, "-n", 1000)
@@ -197,12 +199,14 @@ def test_code_in_a_deleted_file():
 
 @long
 @alone
+@natively
 def test_snapshots():
     """Each line replaces the file: what it has holds back to the one before, and is in doubt there."""
     judged = enough_at_same_address(1000, "-p", 200, "-s", "-n", 1000)
     assert judged.wrong == 0, judged
 
 
+@natively
 def test_functions_without_frame_pointers():
     """Small functions of .NET, and LLVM's: the frame pointer is that of a caller, and leads beyond the next one."""
     need_root()
@@ -274,6 +278,7 @@ class Elsewhere(Fixture):
         return next(int(line.split("-")[0], 16) for line in read(f"/proc/{self.pid}/maps").splitlines() if " rwxp " in line)
 
 
+@natively
 def test_what_is_no_file_of_its():
     secret = scratch("secret.map")
     with Elsewhere() as f:

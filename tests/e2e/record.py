@@ -58,6 +58,7 @@ def test_command_in_an_empty_element_of_path():
         assert os.path.realpath(program) in mapped, (path, mapped)
 
 
+@natively
 def test_command_with_threads():
     path = scratch("threads.json.gz")
     reported = Facts(record("-o", path, "--", fixture("chain"), "-t", "3", "0.9").out)
@@ -112,6 +113,7 @@ def test_only_the_requested_thread():
     assert threads[0].count >= 20
 
 
+@natively
 def test_threads_of_a_thread():
     """The first thread starts two others after a while: they belong to it, by default."""
     path = scratch("tid-inherit.json.gz")
@@ -280,6 +282,7 @@ def test_no_call_graph():
                  and "vfs_read_[k]" in kernel_part(f)) >= 0.8, rows
 
 
+@natively
 def test_frame_pointers_are_said_by_name():
     path = scratch("fp.folded")
     for mode in "fp", "auto":
@@ -339,6 +342,7 @@ def test_cpus():
         assert folded(scratch("none.folded")) == []
 
 
+@natively
 def test_clocks():
     """Either clock puts each sample into the phase in which its function ran."""
     for clock, source in ("tsc", "TSC"), ("monotonic", "CLOCK_MONOTONIC"):

@@ -118,6 +118,7 @@ def books_lost(path):
     return e.lost_ticks(path)
 
 
+@natively
 def test_kill_9_on_another_machine():
     """Without the files there are no names from them, which is said; the samples are there."""
     need_root()
@@ -316,6 +317,7 @@ def test_older_file_stays_until_there_is_better():
     sysprof("report", file, check=0, timeout=LIMIT)
 
 
+@natively
 def test_owners_and_modes():
     need_root()
     for umask, environment, owner in ((0o000, {}, (0, 0)), (0o777, {}, (0, 0)),
