@@ -102,8 +102,8 @@ def recorded(command, name, least=100, chain=()):
         # its tables are built when they are first needed
         sysprof("record", "-p", program.pid, "-d", 0.5, "-o", paths[0], check=0)
         for seconds in 0.7, 2, 4, 8:
-            reported = sysprof("record", "-p", program.pid, "-F", 2999, "-d", seconds, *[word for path in paths for word in ("-o", path)],
-                               check=0).err
+            outputs = [word for path in paths for word in ("-o", path)]
+            reported = sysprof("record", "-p", program.pid, "-F", 2999, "-d", seconds, *outputs, check=0).err
             rows = folded(paths[0])
             if total(rows) >= least and share(rows, lambda frames: has_chain(frames, *chain)) > 0.8:
                 break
