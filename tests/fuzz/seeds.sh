@@ -128,6 +128,12 @@ printf '%s' "{\"nodes\":$nodes,$times}" >"$dir/node.cpuprofile"
 printf '%s' "{\"nodes\":$nodes,$times,\"\$sysprof\":{\"pid\":1,\"tid\":2,\"comm\":\"c\",\"process\":\"p\"," \
 	'"isMainThread":true,"startTimeRealtime":5,"periodNs":9,"threadCPUDeltas":[1,0,3],' \
 	'"recording":{"startTime":9,"endTime":999}}}' >"$dir/own.cpuprofile"
+printf '%s' '{"head":{"functionName":"(root)","url":"","lineNumber":0,"id":1,"hitCount":0,"children":[' \
+	'{"functionName":"f","url":"a.js","lineNumber":3,"id":2,"hitCount":2,"children":[]}]},"startTime":1,' \
+	'"endTime":1.002,"samples":[2,2],"timestamps":[1000000,1001000]}' >"$dir/head.cpuprofile"
+printf '%s' "[{\"name\":\"CpuProfile\",\"ph\":\"I\",\"pid\":1,\"tid\":2,\"ts\":5,\"args\":{\"data\":{\"cpuProfile\":" \
+	"{\"nodes\":$nodes,$times}}}}" >"$dir/whole.trace.json"
+printf '\377\376a\0;\0b\0 \0003\0\n\0' >"$dir/utf16.folded"
 event='"cat":"x","pid":1,"tid":2,"ts":5'
 chunk="{\"id\":1,$root},{\"id\":2,\"parent\":1,$frame}"
 printf '%s' "{\"traceEvents\":[{\"name\":\"thread_name\",\"ph\":\"M\",$event,\"args\":{\"name\":\"w\"}}," \

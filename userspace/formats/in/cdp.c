@@ -68,7 +68,7 @@ static bool is_meta(const char *name, const char *url, const char *wanted)
 /* From "69" or 69; native functions of an engine have "0" or none. */
 static uint64_t script_number(struct json_value id)
 {
-	const char *at = id.at + (json_type(id) == JSON_STRING);
+	const char *at = json_type(id) == JSON_STRING ? id.at + 1 : id.at;
 	uint64_t number = 0;
 
 	for (; at < id.end && *at >= '0' && *at <= '9' && number < JSON_INTEGER_MAX; at++)
@@ -154,6 +154,7 @@ static int add_children(struct cdp *c, uint32_t node, struct json_value children
 		struct cdp_edge edge = {.node = node, .at = number.at};
 		int64_t id;
 
+		more = 0;
 		if (number.is_null || json_scaled(&number, 0, &id) || id < 0)
 			continue; /* there is no such node */
 		edge.id = (uint64_t)id;

@@ -538,11 +538,12 @@ static char *mend_surrogates(struct json_value value)
 {
 	size_t size = (size_t)(value.end - value.at);
 	char *copy = memmem(value.at, size, "\\u", 2) ? malloc(size + 1) : NULL;
-	char *end = copy + size;
+	const char *end;
 	bool mended = false;
 
 	if (!copy)
 		return NULL;
+	end = copy + size;
 	memcpy(copy, value.at, size);
 	for (char *at = copy; at < end; at++) {
 		if (*at != '\\')
