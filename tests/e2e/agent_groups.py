@@ -11,14 +11,14 @@ import signal
 import time
 
 import libe2e as e
-from libservices import Groups, remove, run_tool, start
+from libservices import NOW_AND_THEN, Groups, remove, run_tool, start
 
-BURN = "while True: pass"
+BURN = "import time\nwhile True: sum(range(150000)), time.sleep(0.005)"  # a third of a CPU or so
 MOMENTS = 25  # groups that live for one
 
 
 def busy(groups, path):
-    """A process that takes what it gets of a CPU, in that group."""
+    """A process that is often on a CPU, in that group."""
     return groups.start(path, "/usr/bin/python3", "-c", BURN)
 
 
@@ -253,18 +253,18 @@ def test_programs_that_are_gone_at_once():
 IN_MEMORY = """
 import os, sys
 fd = os.memfd_create("runc_cloned:/proc/self/exe")
-os.write(fd, open("/bin/dash", "rb").read())
-os.execve(fd, ["x", "-c", "while :; do :; done"], {})
-"""
+os.write(fd, open("/usr/bin/perl", "rb").read())
+os.execve(fd, ["x", "-e", "NOW_AND_THEN"], {})
+""".replace("NOW_AND_THEN", NOW_AND_THEN)
 FAR_AWAY = """
 import os, shutil, sys
 os.chdir(sys.argv[1])
 for _ in range(25):
     os.mkdir(200 * "d")
     os.chdir(200 * "d")
-shutil.copy("/bin/dash", "far")
-os.execve("./far", ["x", "-c", "while :; do :; done"], {"DD_SERVICE": "far-away"} if len(sys.argv) > 2 else {})
-"""
+shutil.copy("/usr/bin/perl", "far")
+os.execve("./far", ["x", "-e", "NOW_AND_THEN"], {"DD_SERVICE": "far-away"} if len(sys.argv) > 2 else {})
+""".replace("NOW_AND_THEN", NOW_AND_THEN)
 
 
 @e.long
@@ -277,10 +277,10 @@ def test_programs_without_a_file():
 
     def copy(name):
         path = os.path.join(os.fsencode(top), name)
-        shutil.copy("/bin/dash", path)
+        shutil.copy("/usr/bin/perl", path)
         return os.fsdecode(path)
 
-    spin = ["-c", "while :; do :; done"]
+    spin = ["-e", NOW_AND_THEN]
     running = {
         "memfd:runc_cloned": start("/usr/bin/python3", "-c", IN_MEMORY),
         "upgraded": start(copy(b"upgraded"), *spin),
@@ -349,7 +349,11 @@ def test_hostile_names_and_environments():
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-    assert not any(s["labels"]["service_source"] == "none" and s["samples"] for w in windows.windows for s in w["services"])
+    assert not any(windows.last(pid)["service_source"] == "none" for pid in pids)
+    nameless = [s for w in windows.windows for s in w["services"] if s["labels"]["service_source"] == "none" and s["samples"]]
+    lost = sum(w["sideband_lost"] for w in windows.windows)  # the host gave the tool no CPU time: others may have no name then
+    print("  lost records of mappings:", lost)
+    assert lost or not nameless, nameless
     names = {windows.last(pid)["service_name"] for pid in pids}
     print(f"  {len(pids)} processes, {max(memory) // 1024} MB at most; services: {sorted(name[:40] for name in names)}")
     assert max(len(name.encode()) for name in names) <= 255

@@ -181,8 +181,13 @@ install -o $2 -m 0500 "$3" "$1/app"; shift 3; exec "$@"
 """
 
 HOT = """
-function hotOne(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i ^ s); return s; }
-const end = Date.now() + 120000; while (Date.now() < end) hotOne(1e5);
+function hotOne() {
+	const pause = Date.now() + 15; let s = 0;
+	while (Date.now() < pause) for (let i = 0; i < 1e4; i++) s += Math.sqrt(i ^ s);
+	if (Date.now() > end) clearInterval(timer);
+	return s;
+}
+const end = Date.now() + 120000, timer = setInterval(hotOne, 60);
 """
 
 

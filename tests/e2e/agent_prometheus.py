@@ -203,7 +203,7 @@ def test_scraped():
         with servers.Agent("--sink", sink, "--cpu", "0", "--memory", "0") as agent:
             agent.wait_until_it_answers()
             with servers.Prometheus(f"127.0.0.1:{agent.port}", RULES) as prometheus:
-                programs = [spin(f"early-{i}", 1) for i in range(4)]
+                programs = [spin(f"early-{i}", 0.4) for i in range(4)]
                 agent.wait_for_windows(1)
                 before = agent.metrics()
                 check_text(before)
@@ -214,8 +214,9 @@ def test_scraped():
                 agent.wait_for_windows(2)
                 for program in programs:
                     program.wait()
-                agent.wait_until(lambda: agent.metric("sysprof_windows_total", sink=sink, result="sent"), "a sent window")
-                time.sleep(5)  # the text is made every two seconds, and scraped every second
+                # also at the moment of which the checks ask
+                prometheus.wait_until(lambda: prometheus.query(f'sysprof_windows_total{{sink="{sink}",result="sent"}} > 0',
+                                                               time=time.time() - 3), "a scrape with a sent window")
                 assert prometheus.value("up") == 1
                 text = agent.metrics()
                 check_text(text)

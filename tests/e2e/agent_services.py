@@ -15,7 +15,7 @@ import time
 
 import libe2e as e
 from libchildren import children_of
-from libservices import Groups, SPIN, run_tool, start, write
+from libservices import NOW_AND_THEN, Groups, SPIN, run_tool, start, write
 
 ATTACKER = 23457
 DOCKER = "d0c4" * 16
@@ -209,16 +209,16 @@ def test_programs_that_were_deleted():
     paths = [f"{top}/program{i}" for i in range(6)]
     for path in paths:
         # one build-id would make them one file
-        e.run("objcopy", "--remove-section", ".note.gnu.build-id", "/bin/dash", path, check=0)
-    running = [start("nice", "-n", "19", path, "-c", "while :; do :; done") for path in paths]
+        e.run("objcopy", "--remove-section", ".note.gnu.build-id", "/usr/bin/perl", path, check=0)
+    running = [start("nice", "-n", "19", path, "-e", NOW_AND_THEN) for path in paths]
     kept = running[-1]
 
     def meanwhile(tool):
         """For two seconds all run without their files: the open window and one that is being named have them, too."""
         now = time.monotonic()
-        if now < began + 4:
+        if now < began + 3:
             return
-        if now < began + 6:
+        if now < began + 5:
             for path in paths:
                 if os.path.exists(path):
                     os.unlink(path)
@@ -241,9 +241,6 @@ def test_programs_that_were_deleted():
     print(f"  {most[0]} descriptors of deleted files, {left[-1]} in the end: of the one which runs")
     assert most[0] >= 6 and 6 * left[-1] <= most[0], (most, left[-1:])
     assert windows.last(kept.pid)["service_name"] == "program5"
-
-
-NOW_AND_THEN = "while (1) { select(undef, undef, undef, 0.02); for (1 .. 100000) {} }"  # some ms of 20
 
 
 def beside_stopped_readers():

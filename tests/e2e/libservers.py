@@ -4,6 +4,8 @@
 Pyroscope and the collector are those of backends/fetch.sh, in build/servers; `make test-servers` puts them there.
 """
 import calendar
+import contextlib
+import glob
 import http.server
 import json
 import os
@@ -328,8 +330,30 @@ class Agent(Program):
                 found.append(e.load_json(os.path.join(self.out, name)))
         return found
 
+    def end_watched(self):
+        """How long it takes to end, and how long all its threads and those of its helpers waited for a CPU meanwhile, in s."""
+        begin, first, last = time.monotonic(), waits_below(self.p.pid), {}
+        self.p.send_signal(signal.SIGTERM)
+        while self.p.poll() is None:
+            assert time.monotonic() < begin + 60, self.said()
+            last.update(waits_below(self.p.pid))
+            time.sleep(0.02)
+        assert self.p.returncode == 0, self.said()
+        return time.monotonic() - begin, sum(ns - first.get(tid, 0) for tid, ns in last.items()) / 1e9
+
     def wait_for_windows(self, count, timeout=90):
         self.wait_until(lambda: len(self.windows()) >= count, f"{count} windows", timeout)
+
+
+def waits_below(pid):
+    """{tid: ns for which it has waited for a CPU} of a program and of its children."""
+    found = {}
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with contextlib.suppress(OSError, IndexError):
+            found[task] = int(e.read(task + "/schedstat").split()[1])
+            for child in e.read(task + "/children").split():
+                found.update(waits_below(child))
+    return found
 
 
 def by_service(windows, field):

@@ -18,6 +18,8 @@ while True:
     time.sleep(0.09)
 """
 
+NOW_AND_THEN = "while (1) { select(undef, undef, undef, 0.02); for (1 .. 100000) {} }"  # Perl; some ms of 20
+
 
 def write(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
