@@ -217,7 +217,7 @@ def test_process_inside():
     for wrap in "", "unshare -p -f --kill-child ":
         path, stacks = scratch("inside.json.gz"), scratch("inside.folded")
         result = inside(f"""
-            {wrap} /bin/sh -c '"$0" 4 & sleep 2.5; "$1" 2.5; wait' "$2" "$3" & echo target $!
+            {wrap} /bin/sh -c '"$0" 3 & sleep 1.5; "$1" 1.2; wait' "$2" "$3" & echo target $!
             sleep 0.2
             "$1" record -p $! -o {path} -o {stacks}""", check=0)
         assert_chain(result, stacks, "chain")

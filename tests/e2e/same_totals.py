@@ -209,7 +209,7 @@ def check(run):
 @e.long
 def test_whole_system():
     """Processes that come and go, threads, names that change, other people's programs."""
-    run = Run("system", "-a", "-F", 999, "-d", 4, beside=(
+    run = Run("system", "-a", "-F", 999, "-d", 2, beside=(
         (e.fixture("duty"), 60, 40, 20, 5),
         (e.fixture("storm"), "-N", "same", "-j", 2, "exec", 100000, 2000, "/dev/null"),
         (e.fixture("chain"), "-t", 3, 60)))
@@ -221,7 +221,7 @@ def test_whole_system():
 
 def test_threads_of_a_command():
     """Everything that was sampled has a file, since nothing is small here."""
-    run = Run("command", "--", e.fixture("chain"), "-t", 4, 2)
+    run = Run("command", "--", e.fixture("chain"), "-t", 4, 1)
     firefox, folded, by_name = check(run)
     assert folded["chain"] == by_name["chain"], (folded, by_name)
     big = [key for key, lives in firefox.items() for samples, _ in lives

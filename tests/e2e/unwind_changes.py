@@ -44,9 +44,9 @@ def test_mmap_over_mmap():
     program = compiled("over")
     one, two = library("one", 20), library("two", 300)
     whole = cut = 0
-    for turn in 5, 400:
+    for turn in 5, 200:
         path = scratch(f"over-{turn}.json.gz")
-        record("-o", path, "--", program, *one, *two, turn, "3")
+        record("-F", 4999, "-o", path, "--", program, *one, *two, turn, "1")
         for _, _, frames in all_stacks(path):
             names = {f[:3] for f in frames if f.endswith(("_inner", "_outer"))}
             assert len(names) <= 1, frames
@@ -57,7 +57,7 @@ def test_mmap_over_mmap():
             whole += is_rooted(frames)
             cut += not is_rooted(frames)
     print(f"  {whole} whole stacks, {cut} cut")
-    assert whole > 1000, (whole, cut)
+    assert whole > max(500, 0.3 * (whole + cut)), (whole, cut)
 
 
 @long
@@ -72,13 +72,13 @@ def test_short_processes_and_little_room():
     clang = " ".join(clang_command())
     path, short = scratch("storm.json.gz"), fixture("chain-no-fp")
     write(scratch("storm.sh"), f"while :; do {short} 0.001 > /dev/null; done\n")
-    write(scratch("turns.sh"), f"timeout 2 {clang}\n"
-            "timeout 6 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
-            f"timeout 5 {clang}\n"
+    write(scratch("turns.sh"), f"timeout 1.5 {clang}\n"
+            "timeout 4 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
+            f"timeout 3 {clang}\n"
             "exec sleep 60\n")
     # and of nothing else: other programs of this machine need tables as well
     with Background("sh", scratch("storm.sh")) as storm, Background("sh", scratch("turns.sh")) as turns:
-        reported = record("-p", f"{storm.pid},{turns.pid}", "-F", "499", "-d", "13", "--unwind-mem", "4", "-o", path,
+        reported = record("-p", f"{storm.pid},{turns.pid}", "-F", "999", "-d", "8.5", "--unwind-mem", "4", "-o", path,
                       timeout=120).err
     found = re.search(r"evicted (\d+) unwind tables, refused (\d+)", reported)
     processes, rooted, node = set(), 0, []
