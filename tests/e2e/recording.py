@@ -327,7 +327,7 @@ def test_owners_and_modes():
         before = os.umask(umask)
         try:
             sysprof("record", "-d", "20", "-o", f"{path}/x.sysprof", *outputs(path), "--",
-                    fixture("chain"), "-t", "2", "1", check=0, timeout=LIMIT,
+                    fixture("chain"), "-t", "2", "0.3", check=0, timeout=LIMIT,
                     env={**os.environ, **environment})
         finally:
             os.umask(before)
