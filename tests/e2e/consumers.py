@@ -154,7 +154,7 @@ def test_whole_system():
     storm = f"while :; do {fixture('storm')} -j 2 fork 100 2000 {scratch('log')} >/dev/null; done"
     with Background("sh", "-c", storm, start_new_session=True, stdout=subprocess.DEVNULL) as tasks:
         try:
-            record("-a", "-F", "299", "-d", "2", *outputs(base))
+            record("-a", "-F", "599", "-d", "1", *outputs(base))
         finally:
             os.killpg(tasks.pid, signal.SIGKILL)
     judge(base)

@@ -162,7 +162,7 @@ def test_a_real_agent():
     need_root()
     place, spool = scratch("real"), scratch("spool")
     os.mkdir(place)
-    spin = subprocess.Popen(["python3", "-c", "import time\nwhile True: sum(range(400000)), time.sleep(0.01)"], env={**os.environ, "OTEL_SERVICE_NAME": "spin"})
+    spin = subprocess.Popen(["python3", "-c", "import time\nwhile True: sum(range(400000)), time.sleep(0.03)"], env={**os.environ, "OTEL_SERVICE_NAME": "spin"})
     sinks = [w for kind in ("pyroscope", "parca", "otlp") for w in ("--sink", f"{kind}:http://127.0.0.1:1")]
     agent = subprocess.Popen([SYSPROF, "agent", "--sink", f"dir:{place}", *sinks, "--spool", spool, "--listen", "none",
                               "--window", "10", "--wall", "10"], stderr=subprocess.DEVNULL)
