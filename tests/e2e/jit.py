@@ -14,7 +14,8 @@ import subprocess
 import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
-                    has_chain, load_json, long, main, natively, need_root, read, record, run, scratch, share, write)
+                    has_chain, load_json, long, main, natively, need_root, new_scratch, read, record, run, scratch, share,
+                    started_sampling, write)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -97,9 +98,11 @@ def same_address(*options, seconds=2, hz=999, stop=None, ahead=0):
     with Fixture("jitreuse", *options, seconds + 0.6, wrap=wrap) as f:
         f.wait_facts("start")
         pid = children_of(f.pid)[0] if ahead else f.pid
-        with Background(SYSPROF, "record", "-p", pid, "-F", hz, "-o", path) as recorder:
+        recording = ("-o", new_scratch("jitreuse.sysprof")) if stop else ()
+        with Background(SYSPROF, "record", "-p", pid, "-F", hz, "-o", path, *recording) as recorder:
             if stop:
-                time.sleep(1)
+                started_sampling(recorder, recording[1])
+                time.sleep(0.3)
                 ours = with_children(recorder.pid)  # the files are read by a child
                 for own in ours:
                     os.kill(own, signal.SIGSTOP)
@@ -179,7 +182,7 @@ def test_two_milliseconds_a_function():
 @natively
 def test_sysprof_is_stopped_for_a_second():
     """It is unknown when in that second a line was written."""
-    judged, path, facts, pid, (begin, end) = same_address("-p", 2, stop=1)
+    judged, path, facts, pid, (begin, end) = same_address("-p", 2, seconds=3, stop=1)
     assert judged.wrong == 0, judged
     spans = [s for s in spans_of(facts) if s[1] > begin + 10000000 and s[2] < end - 10000000]
     during = Judged(leaves(path, pid), spans)
