@@ -316,7 +316,7 @@ def test_refused():
         ("text", b"hello\n", "neither a recording nor a profile"),
         ("cut", node[:len(node) // 2], f"byte {len(node) // 2}: the JSON text is cut off"),
         ("cut.gz", packed[:len(packed) // 2], f"byte {len(packed) // 2}: its gzip data are cut off"),
-        ("id", node.replace(b'"samples":[', b'"samples":[99999,'), "node 99999, which is missing"),
+        ("nothing", b'{"nodes":[],"samples":[2],"timeDeltas":[1]}', "no sample is whole: samples of call paths"),
     ]
     for name, data, part in cases:
         path = write(scratch(name), data)
@@ -325,6 +325,19 @@ def test_refused():
             assert part in result.err and name in result.err, result
             assert not result.out
         assert not os.path.exists(scratch("never.json.gz"))
+
+
+def test_left_out():
+    """What is not whole is left out: a warning, the header, and the facts of what is written."""
+    with open(node_profile(), "rb") as f:
+        path = write(scratch("id"), f.read().replace(b'"samples":[', b'"samples":[99999,'))
+    part = "samples of call paths that the file does not have: 1; samples without a time: 1"
+    result = sysprof("report", path)
+    assert f"# not read   {part}" in result.out and f"{path}: not read: {part}" in result.err, result
+    assert json.loads(sysprof("report", path, "--json").out)["summary"]["meta"]["not_read"] == part
+    sysprof("convert", path, "-o", scratch("left.json"))
+    with open(scratch("left.json"), encoding="utf-8") as f:
+        assert part in f.read()
 
 
 if __name__ == "__main__":
