@@ -166,6 +166,12 @@ static void find(struct thread_wall *w, const struct wall_visit *visit, uint64_t
 	*due = 0;
 }
 
+/* CPU time of the account at the last visit, not all of which may be accounted for yet. */
+static uint64_t cpu_visited(const struct thread_wall *w)
+{
+	return max_u64(w->cpu, w->visited_cpu);
+}
+
 /*
  * Is it still blocked where it was, without having run? An unfinished wait for a CPU may have read
  * some microseconds more than the kernel's run delay at its end. What was accounted for may still
@@ -175,7 +181,7 @@ static bool is_same_wait(const struct thread_wall *w, const struct visit_event *
 {
 	return w->state != WALL_NONE && !wall_state_is_for_cpu(w->state) &&
 	       !(e->account.found & (VISIT_RUNNING | VISIT_RUNNABLE)) &&
-	       e->stack.cpu_time <= max_u64(w->cpu, w->visited_cpu) &&
+	       e->stack.cpu_time <= cpu_visited(w) &&
 	       e->account.run_delay <= max_u64(w->delay, w->visited_delay) &&
 	       e->account.switches == w->switches;
 }
@@ -276,7 +282,7 @@ void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu
 
 	if (!w->known || time <= w->seen || time >= TIME_LIMIT)
 		return;
-	if (w->state != WALL_NONE && cpu_time < w->cpu + RAN_LITTLE)
+	if (w->state != WALL_NONE && cpu_time < cpu_visited(w) + RAN_LITTLE)
 		hold(w, min_u64(visited, time));
 	ran = take(&w->cpu, cpu_time, time - w->seen);
 	w->sums.running += ran;
@@ -290,7 +296,7 @@ void wall_accounts__exec(struct thread_life *caller, uint64_t time)
 	struct thread_wall *w = &caller->wall;
 
 	if (w->known && w->state != WALL_NONE && time < TIME_LIMIT &&
-	    caller->cpu.last < w->cpu + RAN_LITTLE)
+	    caller->cpu.last < cpu_visited(w) + RAN_LITTLE)
 		hold(w, time);
 }
 
