@@ -221,12 +221,6 @@ def reported(s):
             return texts
 
 
-def descendants(pid):
-    for child in e.children_of(pid):
-        yield child
-        yield from descendants(child)
-
-
 def rows_of(paths):
     """Stacks of windows."""
     out = e.scratch("window.folded")
@@ -334,7 +328,7 @@ def test_it_sees_what_root_sees():
         try:
             # a socket holds ten messages
             wait_until_seen(confined.p, confined.said, state + "/out", lambda: messages.extend(reported(manager)))
-            own, below = e.status_of(confined.p.pid), [e.status_of(c) for c in descendants(confined.p.pid)]
+            own, below = e.status_of(confined.p.pid), [e.status_of(c) for c in e.descendants(confined.p.pid)]
             begin = time.monotonic()
             confined.p.send_signal(signal.SIGTERM)
             assert confined.p.wait(timeout=30) == 0, confined.said()

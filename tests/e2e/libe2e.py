@@ -97,6 +97,12 @@ def children_of(pid):
         return []
 
 
+def descendants(pid):
+    for child in children_of(pid):
+        yield child
+        yield from descendants(child)
+
+
 def status_of(pid):
     """The lines of its status; {} of one that has ended."""
     try:

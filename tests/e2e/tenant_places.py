@@ -24,10 +24,8 @@ VICTIMS = ("chain", "chain-no-fp")
 LOST = "ring-full", "re-entry", "internal", "not-run"
 LIFE = 300  # s, of processes that are ended before
 TRIES = 3  # a host that takes the CPUs away for a while can spoil one
-# It gets a CPU before others, however busy the host is: the tests are about waiting within the recorder, not for other work.
-FIRST = ("chrt", "--rr", "1") if run("chrt", "--rr", "1", "true").status == 0 else ("nice", "-n", "-15")
-BEFORE_OTHERS = "nice", "-n", "-10"
-RECORD_FIRST = *FIRST, SYSPROF, "record"
+# It gets a CPU before others: the tests are about waiting within the recorder, not for other work of the host.
+RECORD_FIRST = "nice", "-n", "-15", SYSPROF, "record"
 NO_MEMORY, NO_USER = "no-memory", "no-user"
 
 
@@ -103,7 +101,7 @@ class Recording:
             for program in VICTIMS:
                 self.victims.append(Fixture(program, 100, wrap=as_user(SOMEBODY)))
             for victim in self.victims:
-                wait_for(lambda: has_run(victim, 0.8), 90, "CPU time of the victims")
+                wait_for(lambda: has_run(victim, 1.2), 90, "CPU time of the victims")
                 victim.finish()
             stopped = time.monotonic()
             recorder.signal(signal.SIGINT)
@@ -234,7 +232,7 @@ def test_a_storm_ends_with_its_time():
 
 # ---- programs of root's that start meanwhile -----------------------------------------------------
 
-LIBRARIES, STARTS = 60, 3
+LIBRARIES, STARTS = 60, 6
 STARTING = 100  # samples of a program, one a ms of CPU time, until its mappings are known, and its 60 tables
 
 
@@ -297,20 +295,16 @@ def attackers(users):
 
 
 class Crowd:
-    """
-    Processes of several users. All of them map before they are waited for; then they give way to others that want a CPU, those
-    that they make as well.
-    """
+    """Processes of several users, which give way to others that want a CPU; all of them map before they are waited for."""
 
     def __init__(self, commands):
         self.stack, self.commands = contextlib.ExitStack(), commands
 
     def __enter__(self):
-        started = [self.stack.enter_context(Fixture("manymaps", *command, wrap=as_user(uid)))
+        started = [self.stack.enter_context(Fixture("manymaps", *command, wrap=("nice", "-n", "19", *as_user(uid))))
                    for command, uid in self.commands]
         for tenant in started:
-            tenant.wait_facts("mapped", timeout=120)
-            os.setpriority(os.PRIO_PROCESS, tenant.pid, 19)
+            tenant.wait_facts("mapped", timeout=60)
 
     def __exit__(self, *why):
         return self.stack.__exit__(*why)
@@ -326,7 +320,7 @@ class Starts:
             started_sampling(recorder, self.path)
             time.sleep(3)
             for program in programs:
-                self.started.append(Fixture(program, 100, wrap=BEFORE_OTHERS))
+                self.started.append(Fixture(program, 100))
                 wait_for(lambda: has_run(self.started[-1], 0.8), 60, "CPU time of a program")
                 self.started[-1].finish()
             recorder.signal(signal.SIGINT)
