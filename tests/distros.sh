@@ -81,7 +81,7 @@ prepare_system() { # suite
 	# no service is started; an index that is out of date, as testing's is after a week, may be all that the mirror has
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod 755 "$root/usr/sbin/policy-rc.d"
-	# nobody reads in it, and it need not outlive a crash of the host
+	# no one logs in to it, and it need not outlive a crash of the host
 	printf '%s\n' force-unsafe-io 'path-exclude=/usr/share/doc/*' 'path-exclude=/usr/share/locale/*' \
 		'path-exclude=/usr/share/man/*' >"$root/etc/dpkg/dpkg.cfg.d/90host"
 	{

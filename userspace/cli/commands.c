@@ -36,7 +36,7 @@ int print_ended(int err)
 	errno = 0;
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
-	if (err == -EPIPE) { /* whoever read it has seen enough, as `head` */
+	if (err == -EPIPE) { /* its reader has seen enough, as `head` */
 		give_up__restore_signals();
 		raise(SIGPIPE);
 	} else if (err) {

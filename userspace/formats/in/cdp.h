@@ -55,7 +55,7 @@ struct cdp_edge {
 
 struct cdp_sample {
 	int64_t time;	      /* ns */
-	uint32_t node;	      /* CDP_NONE: not in the file; its time is nobody's */
+	uint32_t node;	      /* CDP_NONE: not in the file; its time is left out */
 	uint32_t line;	      /* 0: unknown */
 	uint32_t more;	      /* samples like this one */
 	uint64_t cpu, events; /* of $sysprof */
