@@ -317,6 +317,10 @@ TEST(utf_16_is_read)
 	assert_int_equal(i.p->sample_count, 3);
 	assert_string_equal(profile__string(i.p, i.p->functions[1].name), "é😀\xef\xbf\xbd");
 	import_done(&i);
+
+	i = import_bytes("\xff\xfe\0\0\0\0\0\0\0\0", 10); /* escapes, the longest that there are */
+	assert_int_equal(i.err, -EBADMSG);
+	import_done(&i);
 }
 
 TEST(gzip_is_unpacked_once_and_checked)

@@ -634,9 +634,9 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 			.end = STACK_END_ROOT,
 		};
 
-		cpu += own ? min_u64(s->cpu, (uint64_t)CDP_TIME_MAX - cpu) : 0;
 		if (s->node == CDP_NONE)
 			continue;
+		cpu += own ? min_u64(s->cpu, (uint64_t)CDP_TIME_MAX - cpu) : 0;
 		row.kind = is_idle(c, &c->nodes.data[s->node]) ? SAMPLE_IDLE : SAMPLE_CPU;
 		err = sample_stack(c, s, &row.stack);
 		if (err)

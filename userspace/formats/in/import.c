@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/minmax.h"
+#include "base/utf8.h"
 #include "formats/in/json.h"
 
 int import_fail(struct import_failure *failure, uint64_t offset, int error, const char *format, ...)
@@ -226,30 +227,6 @@ static int read_unpacked(const struct import_request *request, struct import_fai
 	return refuse(request, failure);
 }
 
-static size_t put_utf8(uint8_t *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (uint8_t)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (uint8_t)(0xc0 | c >> 6);
-		out[1] = (uint8_t)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (uint8_t)(0xe0 | c >> 12);
-		out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (uint8_t)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (uint8_t)(0xf0 | c >> 18);
-	out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (uint8_t)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* The unit of UTF-16 number i; 0: there is none. */
 static uint32_t utf16_unit(const struct import_request *r, size_t i, bool big)
 {
@@ -264,13 +241,13 @@ static uint32_t utf16_unit(const struct import_request *r, size_t i, bool big)
 static int read_utf16(const struct import_request *request, struct import_failure *failure)
 {
 	size_t units = request->size / 2;
-	_cleanup_free_ uint8_t *bytes = malloc(3 * units);
+	_cleanup_free_ char *bytes = malloc(4 * units); /* utf8_put() needs as much */
 	struct import_request text = *request;
 	bool big = request->bytes[0] == 0xfe;
 
 	if (!bytes)
 		return -ENOMEM;
-	text.bytes = bytes;
+	text.bytes = (const uint8_t *)bytes;
 	text.size = 0;
 	for (size_t i = 1; i < units; i++) {
 		uint32_t c = utf16_unit(request, i, big), low = utf16_unit(request, i + 1, big);
@@ -281,7 +258,7 @@ static int read_utf16(const struct import_request *request, struct import_failur
 		} else if (c >> 11 == 0xd800 >> 11) {
 			c = 0xfffd;
 		}
-		text.size += put_utf8(bytes + text.size, c);
+		text.size += utf8_put(bytes + text.size, c);
 	}
 	return read_unpacked(&text, failure);
 }
