@@ -154,6 +154,14 @@ thread='"name":"t","processName":"p","pid":"12.1","tid":13,"isMainThread":true,"
 libs='"libs":[{"name":"a.so","path":"/a.so","codeId":"abcd"}]'
 printf '%s' "{$meta,$libs,\"shared\":{$tables},\"threads\":[{$thread}]}" >"$dir/firefox"
 printf '%s' "{$meta,$libs,\"threads\":[{$tables,$thread}]}" >"$dir/firefox-old"
+shared='"shared":{"frames":[{"name":"main","file":"/a.py","line":3},{"name":"f","col":2},{"name":"g"}]}'
+profile='"name":"Process 1 Thread 2","startValue":1,"endValue":9'
+open='"type":"O","frame"' close='"type":"C","frame"'
+printf '%s' "{\"\$schema\":\"x\",\"exporter\":\"py-spy\",\"activeProfileIndex\":1,$shared,\"profiles\":[" \
+	"{\"type\":\"sampled\",\"unit\":\"bytes\",$profile,\"samples\":[[0,1],[]],\"weights\":[3,1]}," \
+	"{\"type\":\"sampled\",\"unit\":\"none\",$profile,\"samples\":[[0,1],[2],[0]],\"weights\":[3,1.5,2]}]}" >"$dir/speedscope"
+printf '%s' "{\"profiles\":[{\"type\":\"evented\",\"unit\":\"seconds\",$profile,\"events\":[{$open:0,\"at\":1}," \
+	"{$open:1,\"at\":2.5},{$close:1,\"at\":3},{$close:0,\"at\":4},{$open:2,\"at\":6}]}],$shared}" >"$dir/speedscope-evented"
 printf 'comm;main;f_[k] 3\ncomm;main;g:12 4.5\n[w tid=7];h_[j];i_[?] 1\n' >"$dir/folded"
 # pprof: two types, a sample with a label, a mapping, a location with a line, a function, strings
 python3 -c '

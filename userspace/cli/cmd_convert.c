@@ -91,7 +91,7 @@ const struct command cmd_convert = {
 		"  sysprof convert CPU.1234.cpuprofile -o node.pb.gz\n"
 		"\n"
 		"IN is a recording or a profile of any tool: .cpuprofile, Chrome trace, Firefox profile, pprof,\n"
-		"folded stacks. The format is detected by the contents, which may be compressed by gzip.\n"
+		"speedscope, folded stacks. The format is detected by the contents, which may be compressed by gzip.\n"
 		"\n"
 		"  -o, --output FILE   as for record; may be repeated\n"
 		"      --thread TID    which thread, for formats with one thread per file\n"

@@ -40,7 +40,13 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(MISSING_CALLERS, "functions whose callers the file does not have")                       \
 	X(DAMAGED_NODES, "functions without a name and place")                                     \
 	X(CUT, "bytes behind the last whole event")                                                \
-	X(LINES, "lines without a stack and a count")
+	X(LINES, "lines without a stack and a count")                                              \
+	X(WEIGHTS, "samples without a valid weight, or weights without a sample")                  \
+	X(EVENTS, "events that neither begin nor end a function")                                  \
+	X(BACKWARDS, "events without a time, or with one before the last")                         \
+	X(UNMATCHED, "ends of functions that are not the innermost")                               \
+	X(PROFILES, "profiles of an unknown kind or unit")                                         \
+	X(OTHER_UNIT, "profiles in another unit than the active one")
 
 enum import_left_out {
 #define X(name, text) LEFT_OUT_##name,

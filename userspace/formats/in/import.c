@@ -27,8 +27,13 @@ int import_fail(struct import_failure *failure, uint64_t offset, int error, cons
 
 /* Text last: nearly anything can be folded stacks. */
 static const struct importer *const importers[] = {
-	&firefox_importer, &cpuprofile_importer, &trace_importer,
-	&pprof_importer,   &folded_importer,	 NULL,
+	&firefox_importer,
+	&cpuprofile_importer,
+	&trace_importer,
+	&speedscope_importer,
+	&pprof_importer,
+	&folded_importer,
+	NULL,
 };
 
 /* A bare array of events is a trace too. */
@@ -46,11 +51,12 @@ static bool is_array(const uint8_t *bytes, size_t size)
 enum import_json import_json_kind(const uint8_t *bytes, size_t size)
 {
 	/* "head": nodes as Chrome wrote them before 57 */
-	static const char *const keys[] = {"meta",	  "nodes",   "head", "timeDeltas",
-					   "traceEvents", "$schema", NULL};
+	static const char *const keys[] = {"meta",	  "nodes",   "head",	 "timeDeltas",
+					   "traceEvents", "$schema", "profiles", NULL};
 	static const enum import_json kinds[] = {
 		IMPORT_JSON_FIREFOX,	IMPORT_JSON_CPUPROFILE, IMPORT_JSON_CPUPROFILE,
 		IMPORT_JSON_CPUPROFILE, IMPORT_JSON_TRACE,	IMPORT_JSON_SPEEDSCOPE,
+		IMPORT_JSON_SPEEDSCOPE,
 	};
 	int key = json_first_key(bytes, size, keys);
 
@@ -205,14 +211,10 @@ static int refuse(const struct import_request *request, struct import_failure *f
 {
 	if (!request->size)
 		return import_fail(failure, 0, -EBADMSG, "the file is empty");
-	if (import_json_kind(request->bytes, request->size) == IMPORT_JSON_SPEEDSCOPE)
-		return import_fail(
-			failure, 0, -EPROTONOSUPPORT,
-			"it is a speedscope file, which is not read; give what it was made "
-			"from");
-	return import_fail(failure, 0, -EBADMSG,
-			   "it is neither a recording nor a profile of a format that is read here "
-			   "(.cpuprofile, Chrome trace, Firefox Profiler, pprof, folded stacks)");
+	return import_fail(
+		failure, 0, -EBADMSG,
+		"it is neither a recording nor a profile of a format that is read here "
+		"(.cpuprofile, Chrome trace, Firefox Profiler, speedscope, pprof, folded stacks)");
 }
 
 static int read_unpacked(const struct import_request *request, struct import_failure *failure)

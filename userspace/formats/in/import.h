@@ -50,7 +50,7 @@ enum import_json {
 enum import_json import_json_kind(const uint8_t *bytes, size_t size);
 
 extern const struct importer cpuprofile_importer, trace_importer, firefox_importer, pprof_importer,
-	folded_importer;
+	folded_importer, speedscope_importer;
 
 struct json_text;
 struct json_value;

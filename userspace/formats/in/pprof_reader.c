@@ -448,6 +448,8 @@ static int choose_values(struct pprof *p)
 	static const char *const counts[] = {"samples", "sample", "cpu-samples", NULL};
 	static const char *const cpu_times[] = {"cpu", "cpu-time", NULL};
 	static const char *const walls[] = {"wall", "wall-time", NULL};
+	/* what speedscope files count, as we write it */
+	static const char *const weights[] = {"time", "memory", "weight", NULL};
 	uint32_t wall = NONE;
 
 	p->count_index = p->cpu_index = p->event_index = NONE;
@@ -462,7 +464,8 @@ static int choose_values(struct pprof *p)
 			p->cpu_index = i;
 		if (is_time && type_is_any(p, t->type, walls))
 			wall = i;
-		if (p->event_index == NONE && i != p->count_index && is_count)
+		if (p->event_index == NONE && i != p->count_index &&
+		    (is_count || type_is_any(p, t->type, weights)))
 			p->event_index = i;
 	}
 	if (p->count_index == NONE && p->types.count == 1 && p->event_index != NONE &&

@@ -195,6 +195,7 @@ void row_times__init(struct row_times *times, const struct profile *p,
 		.last = row_times_start(p, thread),
 		.step = export_period(p),
 		.untimed = p->untimed,
+		.has_lengths = !strcmp(profile__event_unit(p), "nanoseconds"),
 	};
 	for (size_t i = 0; i < times->samples->count && times->untimed && !times->has_cpu; i++)
 		times->has_cpu = times->samples->weight[i] > 0;
@@ -211,6 +212,8 @@ uint64_t row_times__end(const struct row_times *times)
 		return times->last;
 	if (times->has_cpu)
 		length = times->samples->weight[last];
+	else if (times->untimed && times->has_lengths)
+		length = profile_samples__events(times->samples, last);
 	else if (times->untimed)
 		length = saturating_multiply_u64(profile_samples__ticks(times->samples, last),
 						 times->step);

@@ -68,14 +68,14 @@ uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack);
  *
  * Times of a profile that was read from a format without times are made up. Its rows are laid one
  * after the other, so that lengths are in proportion: each lasts as long as its CPU time or, if the
- * thread's rows have none, its ticks.
+ * thread's rows have none, its events, if these are a time, or else its ticks.
  */
 
 struct row_times {
 	const struct profile_samples *samples;
 	uint64_t last, step; /* ns; `step` is how long a tick lasts */
 	size_t row;
-	bool untimed, has_cpu;
+	bool untimed, has_cpu, has_lengths;
 };
 
 void row_times__init(struct row_times *times, const struct profile *p,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -128,13 +129,15 @@ static void print_clock(const struct profile *p, FILE *out)
 		describe_clock(text, sizeof(text), p), p->clock_error_ns);
 }
 
-/* What the samples stand for, if it is no time. */
+/* What the samples stand for, if it is no time of a CPU. */
 static void print_event(const struct profile *p, FILE *out)
 {
-	char name[EVENT_TEXT_SIZE];
+	char name[EVENT_TEXT_SIZE], unit[EVENT_TEXT_SIZE];
+	bool is_count = !strcmp(profile__event_unit(p), "count");
 
-	fprintf(out, ", for %" PRIu64 " %s", p->event_count,
-		utf8_sanitize(name, sizeof(name), profile__event(p)));
+	fprintf(out, ", for %" PRIu64 " %s%s%s", p->event_count,
+		is_count ? "" : utf8_sanitize(unit, sizeof(unit), profile__event_unit(p)),
+		is_count ? "" : " of ", utf8_sanitize(name, sizeof(name), profile__event(p)));
 	if (p->event_period > 1)
 		fprintf(out, ", one each %" PRIu64, p->event_period);
 }
