@@ -23,8 +23,10 @@
 
 #define UNWIND_CALL_MASK   0x00ffff00000000ffull
 #define UNWIND_CALL_ENTRY  0x00bc4900000000bbull
-#define UNWIND_CALL_AT	   15
-#define UNWIND_CALL_END	   20
+#define UNWIND_EMPTY_ENTRY 0xbc49db33u
+#define UNWIND_CALL_AT	   15u
+#define UNWIND_CALL_EMPTY  12u
+#define UNWIND_CALL_SIZE   5u
 
 /* The frame that the words beside the frame pointer belong to. */
 enum unwind_leaf {
@@ -53,12 +55,26 @@ static __always_inline __u64 unwind_frames_made(__u64 word, __u64 next)
 	return made;
 }
 
-/* 1: V8's baseline code, whose frame a builtin makes: mov $SIZE,%ebx; mov $BYTECODES,%r12; call. */
+/*
+ * A bit for the call by which V8's baseline code has a builtin make its frame, if it begins with
+ * these words: mov $SIZE,%ebx, or xor %ebx,%ebx for a frame without registers; mov
+ * $BYTECODES,%r12; call.
+ */
 static __always_inline __u64 unwind_entry_calls(__u64 first, __u64 second)
 {
-	__u64 other = (first & UNWIND_CALL_MASK) ^ UNWIND_CALL_ENTRY;
+	__u64 sized = (first & UNWIND_CALL_MASK) ^ UNWIND_CALL_ENTRY;
+	__u64 empty = (first & 0xffffffff) ^ UNWIND_EMPTY_ENTRY;
 
-	return ((other | (second >> 56 ^ 0xe8)) - 1) >> 63;
+	return ((sized | (second >> 56 ^ 0xe8)) - 1) >> 63 << UNWIND_CALL_AT |
+	       ((empty | ((second >> 32 & 0xff) ^ 0xe8)) - 1) >> 63 << UNWIND_CALL_EMPTY;
+}
+
+/* Is this return address where such a call may end? */
+static __always_inline bool unwind_may_end_entry(__u64 ra)
+{
+	__u64 at = (ra & (UNWIND_ENTRY_BYTES - 1)) - UNWIND_CALL_SIZE;
+
+	return at == UNWIND_CALL_AT || at == UNWIND_CALL_EMPTY;
 }
 
 /* Where the innermost function makes its frame: a bit for each of the 64 bytes that ip is in. */
@@ -71,7 +87,7 @@ static __always_inline __u64 unwind_entry(struct unwind_state *s)
 #pragma GCC unroll 7
 	for (unsigned int i = 0; i + 1 < UNWIND_ENTRY_WORDS; i++)
 		made |= unwind_find_frames_made(code[i], code[i + 1]) << (i * 8);
-	return made | unwind_entry_calls(code[0], code[1]) << UNWIND_CALL_AT;
+	return made | unwind_entry_calls(code[0], code[1]);
 }
 
 /* Is this an end of a V8 function, after pop %rbp? Its return address is on top of the stack. */
@@ -80,6 +96,9 @@ static __always_inline bool unwind_is_leaving(__u64 code)
 	return (code & 0xff) == 0xc2 ||				/* ret $BYTES */
 	       (code & 0xfffff0) == 0xc20370 ||			/* jcc; that */
 	       (code & 0xfffff000f8fffe) == 0xc2037000f88348 || /* cmp $COUNT,%r; that */
+	       /* the same two with a displacement of four bytes (Maglev) */
+	       (code & 0xfffffffffff0ff) == 0xc200000003800f ||
+	       (code & 0xfffff0ff00f8fffe) == 0x0003800f00f88348 ||
 	       /* pop %r; lea (%rsp,%r,8),%rsp; push %r */
 	       (code & 0xf8ff00fffffdf8ff) == 0x504100248d485841 ||
 	       (code & 0xfff800fffffdf8) == 0xc35000248d4858;
@@ -88,8 +107,10 @@ static __always_inline bool unwind_is_leaving(__u64 code)
 /* Behind that pop. The DWARF number of the register with the return address; 0: none. */
 static __always_inline __u32 unwind_moved_return(__u64 code)
 {
-	if ((code & 0xffffff) == 0xc35241 || (code & 0xffffff00fffffd) == 0xc3524100248d48)
-		return 10;
+	if ((code & 0xfff8ff) == 0xc35041)
+		return 8 + (code >> 8 & 7);
+	if ((code & 0xfff8ff00fffffd) == 0xc3504100248d48)
+		return 8 + (code >> 40 & 7);
 	if ((code & 0xffff) == 0xc351 || (code & 0xffff00fffffd) == 0xc35100248d48)
 		return 2; /* %rcx */
 	return 0;
@@ -105,13 +126,14 @@ static __always_inline int unwind_take_leaf(struct unwind_state *s, enum unwind_
 			   s->fp);
 }
 
-/* The builtin that makes this baseline code's frame: it has none itself and has not made it yet */
+/* Behind such a call: the builtin has no frame itself, and has not made this code's yet. */
 static __always_inline int unwind_leaf_that_calls(struct unwind_state *s)
 {
-	__u64 code[2];
+	__u64 code[2], at = s->ip & (UNWIND_ENTRY_BYTES - 1);
 
-	if (unwind_read(s, code, sizeof(code), s->ip - UNWIND_CALL_END) ||
-	    !unwind_entry_calls(code[0], code[1]) || unwind_find_pair(s, s->sp))
+	if (unwind_read(s, code, sizeof(code), s->ip - at) ||
+	    !(unwind_entry_calls(code[0], code[1]) >> (at - UNWIND_CALL_SIZE) & 1) ||
+	    unwind_find_pair(s, s->sp))
 		return STACK_END_NO_FRAME;
 	return unwind_take_leaf(s, UNWIND_LEAF_ENTERED, s->low);
 }

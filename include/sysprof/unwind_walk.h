@@ -735,8 +735,7 @@ static __always_inline int unwind_undescribed(struct unwind_state *s)
 		return unwind_find_by_code(s);
 	/* also the caller of a V8 builtin without a frame, which is innermost */
 	if ((innermost || (s->after_call && s->kind != FRAME_POINTER &&
-			   (s->ip & (UNWIND_ENTRY_BYTES - 1)) == UNWIND_CALL_END &&
-			   s->mapping.table == UNWIND_NO_TABLE)) &&
+			   unwind_may_end_entry(s->ip) && s->mapping.table == UNWIND_NO_TABLE)) &&
 	    unwind_find_leaf(s) == UNWIND_STEP_ON)
 		return UNWIND_STEP_ON;
 	if (searches && unwind_find_word(s, 0) == UNWIND_STEP_ON)

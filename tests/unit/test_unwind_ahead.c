@@ -192,6 +192,7 @@ TEST(most_return_addresses_are_where_eh_frame_has_them)
 
 static unsigned char jit[JIT_SIZE];
 static uint64_t stack[512];
+static uint64_t general[UNWIND_REGISTERS];
 static size_t reads;
 
 static int read_forged(void *context, void *to, size_t size, uint64_t address)
@@ -214,18 +215,17 @@ struct walked {
 };
 
 /* The walk from this offset of the JIT code, with the stack pointer at that word. */
-static struct walked walk(size_t at, size_t sp, uint64_t fp)
+static struct walked walk(__u32 instead, size_t at, size_t sp, uint64_t fp)
 {
-	static const struct unwind_range range = {
-		.start = JIT, .end = JIT + JIT_SIZE, .instead = UNWIND_BY_CODE};
+	const struct unwind_range range = {.start = JIT, .end = JIT + JIT_SIZE, .instead = instead};
 	const struct unwind_space space = {.ranges = &range, .count = 1, .read = read_forged};
-	uint64_t registers[UNWIND_REGISTERS] = {
-		[UNWIND_X86_RA] = JIT + at,
-		[UNWIND_X86_RSP] = STACK + sp * 8,
-		[UNWIND_X86_RBP] = fp,
-	};
+	uint64_t registers[UNWIND_REGISTERS];
 	struct walked w;
 
+	memcpy(registers, general, sizeof(registers));
+	registers[UNWIND_X86_RA] = JIT + at;
+	registers[UNWIND_X86_RSP] = STACK + sp * 8;
+	registers[UNWIND_X86_RBP] = fp;
 	reads = 0;
 	w.end = unwind_stack(&space, registers, false, w.frames, COUNT(w.frames), &w.count);
 	assert_true(reads <= READS_MAX * w.count);
@@ -247,6 +247,7 @@ static void forge(void)
 {
 	memset(jit, 0xf4, sizeof(jit));
 	memset(stack, 0, sizeof(stack));
+	memset(general, 0, sizeof(general));
 	PUT(CALLER - 2, "\xff\xd0\xc9\xc3"); /* call *%rax; leave; ret */
 	PUT(OUTER - 2, "\xff\xd0\xc9\xc3");
 	stack[FRAME] = STACK + (FRAME + 4) * 8;
@@ -283,11 +284,11 @@ static void step_code(char *words)
 }
 
 /* "OFFSET SP FP": the frames behind the first, with their kinds, and the end. */
-static void step_walk(FILE *out, char *words)
+static void step_walk(FILE *out, __u32 instead, char *words)
 {
 	const size_t at = strtoul(text_word(&words), NULL, 16);
 	const size_t sp = strtoul(text_word(&words), NULL, 10);
-	struct walked w = walk(at, sp, value_of(text_word(&words)));
+	struct walked w = walk(instead, at, sp, value_of(text_word(&words)));
 
 	for (size_t i = 1; i < w.count; i++) {
 		const uint64_t address = frame_address(w.frames[i]);
@@ -318,8 +319,13 @@ static bool take_step(FILE *out, const char *name, char *words)
 	} else if (!strcmp(name, "stack")) {
 		word = text_word(&words);
 		stack[strtoul(word, NULL, 10)] = value_of(words);
+	} else if (!strcmp(name, "register")) {
+		word = text_word(&words);
+		general[strtoul(word, NULL, 10) % UNWIND_REGISTERS] = value_of(words);
 	} else if (!strcmp(name, "walk")) {
-		step_walk(out, words);
+		step_walk(out, UNWIND_BY_CODE, words);
+	} else if (!strcmp(name, "peek")) {
+		step_walk(out, UNWIND_NO_TABLE, words);
 	} else {
 		return false;
 	}
@@ -365,7 +371,7 @@ TEST(random_code_is_followed_within_bounded_reads)
 			jit[i] = random();
 		for (size_t i = 0; i < FRAME; i++)
 			stack[i] = random() % 2 ? JIT + OUTER : (uint64_t)random();
-		w = walk(0, 1, FRAME_AT);
+		w = walk(UNWIND_BY_CODE, 0, 1, FRAME_AT);
 		assert_true(w.count >= 1);
 	}
 }
