@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#undef stop /* cmocka 2 has a macro of this name, which tests use for functions of their own */
 
 #include "models/unit.h"
 
