@@ -162,6 +162,14 @@ printf '%s' "{\"\$schema\":\"x\",\"exporter\":\"py-spy\",\"activeProfileIndex\":
 	"{\"type\":\"sampled\",\"unit\":\"none\",$profile,\"samples\":[[0,1],[2],[0]],\"weights\":[3,1.5,2]}]}" >"$dir/speedscope"
 printf '%s' "{\"profiles\":[{\"type\":\"evented\",\"unit\":\"seconds\",$profile,\"events\":[{$open:0,\"at\":1}," \
 	"{$open:1,\"at\":2.5},{$close:1,\"at\":3},{$close:0,\"at\":4},{$open:2,\"at\":6}]}],$shared}" >"$dir/speedscope-evented"
+gecko='"frameTable":{"schema":{"location":0,"line":1,"category":2},"data":[[0,3,0],[1],[2,4,1]]},
+"stackTable":{"schema":{"prefix":0,"frame":1},"data":[[null,0],[0,1],[1,2]]},
+"stringTable":["main (in a.so) (/a.c:3)","0x20","f (/b.js:1:2)"],
+"samples":{"schema":{"stack":0,"time":1,"threadCPUDelta":2},"data":[[2,1,0],[null,2,5],[1,3.5,7],[0,4]]}'
+raw='"meta":{"version":28,"startTime":7,"interval":1,"sampleUnits":{"threadCPUDelta":"ns"},"categories":[{"name":"User"},{"name":"Idle"}]}'
+lib='"libs":[{"name":"a.so","path":"/a.so","codeId":"abcd","start":16,"end":99}]'
+own='"name":"GeckoMain","pid":1,"tid":2,"registerTime":0'
+printf '%s' "{$raw,$lib,\"threads\":[{$own,$gecko}],\"processes\":[{$raw,$lib,\"threads\":[{$own,$gecko}],\"processes\":[]}]}" >"$dir/gecko"
 printf 'comm;main;f_[k] 3\ncomm;main;g:12 4.5\n[w tid=7];h_[j];i_[?] 1\n' >"$dir/folded"
 # pprof: two types, a sample with a label, a mapping, a location with a line, a function, strings
 python3 -c '

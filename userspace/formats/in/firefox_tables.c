@@ -334,6 +334,16 @@ static int check_prefixes(struct firefox_in *in, struct json_value table, bool o
 	return 0;
 }
 
+int firefox_in__add_stacks(struct firefox_in *in, size_t count)
+{
+	int err = 0;
+
+	while (in->stacks.count < count && !err)
+		err = vec_push(&in->chain_of_stack, NO_CHAIN)
+			      ?: vec_push(&in->stacks, (struct stack_id){0});
+	return err;
+}
+
 static int read_stacks(struct firefox_in *in, const struct tables *t, size_t frames)
 {
 	firefox_column offset = {};
@@ -359,14 +369,11 @@ static int read_stacks(struct firefox_in *in, const struct tables *t, size_t fra
 	if (!err)
 		err = check_prefixes(in, t->stacks, offsets);
 	vec_free(&offset);
-	for (size_t i = 0; i < rows && !err; i++) {
-		err = vec_push(&in->chain_of_stack, NO_CHAIN)
-			      ?: vec_push(&in->stacks, (struct stack_id){0});
-		if (!err && in->stack_frame.data[i] < 0)
+	for (size_t i = 0; i < rows && !err; i++)
+		if (in->stack_frame.data[i] < 0)
 			err = json_fail(in->common->text, t->stacks.at, -EBADMSG,
 					"stack %zu has no frame", i);
-	}
-	return err;
+	return err ?: firefox_in__add_stacks(in, rows);
 }
 
 #define hash_chain(chain)   hash_u64((uint64_t)(chain)->parent << 32 | (chain)->frame)

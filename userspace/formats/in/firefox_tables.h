@@ -20,6 +20,8 @@ void firefox_common__fini(struct firefox_common *common);
 /* Read the tables of `shared` or of a thread. `strings`, `sources`: used if it has none. */
 int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
 		     struct json_value strings, struct json_value sources);
+/* Room for what is made of `count` stacks, whose frames and prefixes are there. 0 or -ENOMEM. */
+int firefox_in__add_stacks(struct firefox_in *in, size_t count);
 void firefox_in__fini(struct firefox_in *in);
 
 /*

@@ -45,6 +45,7 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(EVENTS, "events that neither begin nor end a function")                                  \
 	X(BACKWARDS, "events without a time, or with one before the last")                         \
 	X(UNMATCHED, "ends of functions that are not the innermost")                               \
+	X(THREADS, "threads and processes without their tables")                                   \
 	X(PROFILES, "profiles of an unknown kind or unit")                                         \
 	X(OTHER_UNIT, "profiles in another unit than the active one")
 

@@ -27,13 +27,8 @@ int import_fail(struct import_failure *failure, uint64_t offset, int error, cons
 
 /* Text last: nearly anything can be folded stacks. */
 static const struct importer *const importers[] = {
-	&firefox_importer,
-	&cpuprofile_importer,
-	&trace_importer,
-	&speedscope_importer,
-	&pprof_importer,
-	&folded_importer,
-	NULL,
+	&firefox_importer,    &cpuprofile_importer, &trace_importer,  &gecko_importer,
+	&speedscope_importer, &pprof_importer,	    &folded_importer, NULL,
 };
 
 /* A bare array of events is a trace too. */
@@ -48,6 +43,24 @@ static bool is_array(const uint8_t *bytes, size_t size)
 	return at == text.end || *at == '{' || *at == ']';
 }
 
+/* The processed format has a version of its own beside Gecko's. */
+static bool is_gecko(const struct json_text *text)
+{
+	struct json_value meta = {}, version = {}, processed = {};
+	struct json_walk walk;
+	int more = json_walk__init(&walk, text, text->start, JSON_OBJECT);
+
+	while (!more && !meta.at && (more = json_walk__next(&walk)) > 0) {
+		more = 0;
+		if (json_walk__key_is(&walk, "meta"))
+			meta = walk.value;
+	}
+	return json_type(meta) == JSON_OBJECT &&
+	       !json_members(text, meta, {"version", &version},
+			     {"preprocessedProfileVersion", &processed}) &&
+	       version.at && !processed.at;
+}
+
 enum import_json import_json_kind(const uint8_t *bytes, size_t size)
 {
 	/* "head": nodes as Chrome wrote them before 57 */
@@ -58,8 +71,12 @@ enum import_json import_json_kind(const uint8_t *bytes, size_t size)
 		IMPORT_JSON_CPUPROFILE, IMPORT_JSON_TRACE,	IMPORT_JSON_SPEEDSCOPE,
 		IMPORT_JSON_SPEEDSCOPE,
 	};
+	struct import_failure ignored;
+	const struct json_text text = {(const char *)bytes, (const char *)bytes + size, &ignored};
 	int key = json_first_key(bytes, size, keys);
 
+	if (key == 0 && is_gecko(&text))
+		return IMPORT_JSON_GECKO;
 	if (key >= 0)
 		return kinds[key];
 	return is_array(bytes, size) ? IMPORT_JSON_TRACE : IMPORT_JSON_OTHER;

@@ -45,12 +45,13 @@ enum import_json {
 	IMPORT_JSON_FIREFOX,
 	IMPORT_JSON_CPUPROFILE,
 	IMPORT_JSON_TRACE,
+	IMPORT_JSON_GECKO,
 	IMPORT_JSON_SPEEDSCOPE,
 };
 enum import_json import_json_kind(const uint8_t *bytes, size_t size);
 
 extern const struct importer cpuprofile_importer, trace_importer, firefox_importer, pprof_importer,
-	folded_importer, speedscope_importer;
+	folded_importer, speedscope_importer, gecko_importer;
 
 struct json_text;
 struct json_value;

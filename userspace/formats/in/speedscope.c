@@ -317,7 +317,7 @@ static int read_samples(struct speedscope *s, const struct scope_profile *p, str
 /* What was open until `time`. */
 static int add_interval(struct speedscope *s, struct scope_thread *t, int64_t time)
 {
-	const struct open_frame *top = s->open.data + s->open.count - 1;
+	const struct open_frame *top;
 	int64_t since = t->now;
 
 	if (time <= since)
@@ -325,6 +325,7 @@ static int add_interval(struct speedscope *s, struct scope_thread *t, int64_t ti
 	t->now = time;
 	if (!s->open.count)
 		return s->untimed ? 0 : add_idle(s, t, since);
+	top = &s->open.data[s->open.count - 1];
 	if (!top->stack.v) {
 		s->frames.left_out[LEFT_OUT_MISSING_NODES]++;
 		return s->untimed ? 0 : add_idle(s, t, since);

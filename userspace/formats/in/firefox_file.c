@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "formats/in/firefox_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "formats/in/firefox_tables.h"
+#include "formats/in/import.h"
+
+#define WEIGHT_MAX (1LL << 40)
+
+/* ---- meta ------------------------------------------------------------------------------------ */
+
+int firefox_ms(const struct json_text *text, struct json_value value, int64_t limit, int64_t *ns)
+{
+	*ns = 0;
+	return json_type(value) == JSON_NUMBER
+		       ? json_time(text, value, FIREFOX_MS_SCALE, -limit, limit, ns)
+		       : 0;
+}
+
+/* "ns", "µs" or cycles; without CPU times the column is absent. */
+int firefox_file__units(struct firefox_file *r, struct json_value units)
+{
+	_cleanup_json_ struct json_tree *tree = NULL;
+	const char *unit = "";
+	int err = 0;
+
+	if (json_type(units) == JSON_OBJECT)
+		err = json_tree__parse(&r->text, units, &tree);
+	if (tree)
+		unit = json_tree__string(tree, "threadCPUDelta", "");
+	r->unit = !strcmp(unit, "ns") ? CPU_NS : !strcmp(unit, "\xc2\xb5s") ? CPU_US : CPU_CYCLES;
+	return err;
+}
+
+/* Data of the machine, which only our own files have. */
+static int read_machine(struct firefox_file *r, struct json_value meta)
+{
+	struct json_value imported, values[6];
+	static const char *const keys[] = {META_PRODUCT,   META_KERNEL_RELEASE, META_CPU,
+					   META_CPU_COUNT, META_HOSTNAME,	META_COMMAND};
+	int err = json_members(&r->text, meta, {"product", &values[0]}, {"oscpu", &values[1]},
+			       {"CPUName", &values[2]}, {"logicalCPUs", &values[3]},
+			       {"device", &values[4]}, {"arguments", &values[5]},
+			       {"importedFrom", &imported});
+
+	r->ours = !err && json_is(imported, "\"sysprof\"");
+	if (r->ours)
+		err = import_event(&r->text, meta, r->b);
+	for (size_t i = 0; i < 6 && !err && r->ours; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (json_type(values[i]) == JSON_STRING)
+			err = json_string_copy(&r->text, values[i], &text);
+		else if (json_type(values[i]) == JSON_NUMBER)
+			text = strndup(values[i].at, (size_t)(values[i].end - values[i].at));
+		if (text)
+			profile_builder__meta(r->b, keys[i], text);
+	}
+	return err;
+}
+
+int firefox_file__meta(struct firefox_file *r, struct json_value meta)
+{
+	struct json_value interval, start, monotonic, categories, units, end;
+	int64_t period = 0, base = 0, last = 0;
+	int err = json_members(&r->text, meta, {"interval", &interval}, {"startTime", &start},
+			       {"startTimeAsClockMonotonicNanosecondsSinceBoot", &monotonic},
+			       {"categories", &categories}, {"sampleUnits", &units},
+			       {"profilingEndTime", &end});
+
+	err = err ?: read_machine(r, meta);
+	if (!err && json_type(categories) == JSON_ARRAY)
+		err = firefox_common__categories(&r->common, categories);
+	if (!err)
+		err = firefox_file__units(r, units)
+			?: firefox_ms(&r->text, interval, FIREFOX_TIME_LIMIT, &period)
+			?: firefox_ms(&r->text, start, INT64_MAX / 2, &r->realtime)
+			?: firefox_ms(&r->text, end, FIREFOX_TIME_LIMIT, &last);
+	if (!err && json_type(monotonic) == JSON_NUMBER)
+		err = json_integer(&r->text, monotonic, "the start time", 0, FIREFOX_TIME_LIMIT,
+				   &base);
+	r->base = base ? (uint64_t)base : IMPORT_MADE_UP_START;
+	r->interval = period > 0 ? (uint64_t)period : 0;
+	r->end = r->base + (last > 0 ? (uint64_t)last : 0);
+	profile_builder__session(r->b)->start_realtime = r->realtime > 0 ? (uint64_t)r->realtime
+									 : 0;
+	return err;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* The text of 123, "123" or "123.1" (the second process of that number), and the number in it. */
+static int read_number(const struct json_text *text, struct json_value value, char *copy,
+		       size_t size, uint32_t *number)
+{
+	_cleanup_free_ char *string = NULL;
+	uint64_t n = 0;
+	int err = 0;
+
+	*copy = '\0';
+	if (json_type(value) == JSON_STRING) {
+		err = json_string_copy(text, value, &string);
+		snprintf(copy, size, "%s", string ? string : "");
+	} else if (json_type(value) == JSON_NUMBER) {
+		snprintf(copy, size, "%.*s", (int)min_u64((uint64_t)(value.end - value.at), size),
+			 value.at);
+	}
+	for (const char *digit = copy; *digit >= '0' && *digit <= '9' && n <= UINT32_MAX; digit++)
+		n = n * 10 + (uint64_t)(*digit - '0');
+	*number = n <= UINT32_MAX ? (uint32_t)n : 0;
+	return err;
+}
+
+static uint64_t absolute(const struct firefox_file *r, int64_t ns)
+{
+	ns += r->shift;
+	return ns < 0 && (uint64_t)-ns >= r->base ? 1 : r->base + (uint64_t)ns;
+}
+
+/* The time of a life's end; 0: it did not end. */
+static int read_end(const struct firefox_file *r, struct json_value value, uint64_t *end)
+{
+	int64_t ns;
+	int err = firefox_ms(&r->text, value, FIREFOX_TIME_LIMIT, &ns);
+
+	*end = !err && json_type(value) == JSON_NUMBER ? absolute(r, ns) : 0;
+	return err;
+}
+
+static int string_id(struct firefox_file *r, struct json_value value, struct string_id *id)
+{
+	_cleanup_free_ char *copy = NULL;
+	int err = 0;
+
+	*id = (struct string_id){0};
+	if (json_type(value) == JSON_STRING)
+		err = json_string_copy(&r->text, value, &copy);
+	if (!err)
+		*id = profile_builder__string(r->b, copy);
+	return err;
+}
+
+/* The process of a thread, made at its first thread. *is_new: this is it. */
+static int process_of(struct firefox_file *r, const struct firefox_thread *v, struct string_id name,
+		      struct process_id *process, bool *is_new)
+{
+	struct profile_process p = {.is_target = true, .name = name};
+	char text[64];
+	int64_t start = 0, number;
+	int err = read_number(&r->text, v->pid, text, sizeof(text), &p.pid)
+		?: firefox_ms(&r->text, v->process_start, FIREFOX_TIME_LIMIT, &start)
+		?: read_end(r, v->process_end, &p.end);
+
+	if (err)
+		return err;
+	number = strtab__intern(r->pids, text);
+	if (number < 0)
+		return (int)number;
+	while (r->processes.count <= (size_t)number && !err)
+		err = vec_push(&r->processes, (struct process_id){0});
+	if (err)
+		return err;
+	*is_new = !r->processes.data[number].v;
+	p.start = absolute(r, start);
+	if (*is_new)
+		r->processes.data[number] = profile_builder__process(r->b, &p);
+	*process = r->processes.data[number];
+	return process->v ? 0 : -ENOMEM;
+}
+
+int firefox_file__thread(struct firefox_file *r, const struct firefox_thread *v,
+			 struct firefox_rows *rows)
+{
+	struct string_id process_name;
+	char text[64];
+	uint32_t tid;
+	uint64_t end;
+	int64_t start;
+	bool is_new = false;
+	int err = string_id(r, v->name, &rows->comm)
+		?: string_id(r, v->process_name, &process_name)
+		?: process_of(r, v, process_name.v ? process_name : rows->comm, &rows->process,
+			      &is_new)
+		?: read_number(&r->text, v->tid, text, sizeof(text), &tid)
+		?: firefox_ms(&r->text, v->start, FIREFOX_TIME_LIMIT, &start)
+		?: read_end(r, v->end, &end);
+
+	if (err)
+		return err;
+	if (!rows->comm.v)
+		rows->comm = process_name;
+	/* a second main thread of one number is an earlier process's, or a mistake */
+	rows->thread = profile_builder__thread(r->b, rows->process, tid, is_new && v->is_main,
+					       rows->comm, absolute(r, start));
+	if (!rows->thread.v)
+		return -ENOMEM;
+	profile_builder__thread_end(r->b, rows->thread, end);
+	return 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int take_time(const struct firefox_file *r, struct firefox_rows *rows,
+		     const struct json_number *number)
+{
+	int64_t ns;
+
+	if (number->is_null || json_scaled(number, FIREFOX_MS_SCALE, &ns) ||
+	    ns > FIREFOX_TIME_LIMIT || ns < -FIREFOX_TIME_LIMIT || rows->now > FIREFOX_TIME_LIMIT ||
+	    rows->now < -FIREFOX_TIME_LIMIT)
+		return json_fail(&r->text, number->at, -EBADMSG,
+				 "the time of sample %zu is out of range", rows->count);
+	rows->now = rows->deltas ? rows->now + ns : ns;
+	return 0;
+}
+
+/* Add a row's CPU time, ns or cycles. The first is from before the recording, except in ours. */
+static int take_cpu(const struct firefox_file *r, struct firefox_rows *rows,
+		    const struct json_number *number, int64_t elapsed)
+{
+	int64_t delta;
+
+	if (!rows->has_cpu)
+		return 0;
+	if (number->is_null) /* unknown: viewers assume that it ran all the time */
+		delta = r->unit == CPU_NS ? elapsed : elapsed / 1000;
+	else if (json_scaled(number, 0, &delta) || delta < 0)
+		return json_fail(&r->text, number->at, -EBADMSG, "CPU time %zu is out of range",
+				 rows->count);
+	if (!rows->count && !r->ours)
+		delta = 0;
+	if (r->unit == CPU_US)
+		delta = delta > FIREFOX_TIME_LIMIT / 1000 ? FIREFOX_TIME_LIMIT : delta * 1000;
+	rows->acc = min_u64(rows->acc + (uint64_t)delta, (uint64_t)FIREFOX_TIME_LIMIT);
+	return 0;
+}
+
+/* Ticks, or CPU time if the weights are ms. */
+static int take_weight(const struct firefox_file *r, const struct firefox_rows *rows,
+		       const struct json_number *number, uint64_t *ticks, uint64_t *ms_as_ns)
+{
+	int64_t weight = 1;
+
+	*ticks = 1;
+	*ms_as_ns = 0;
+	if (!rows->has_weight || number->is_null)
+		return 0;
+	if (json_scaled(number, rows->weights_are_ms ? FIREFOX_MS_SCALE : 0, &weight) ||
+	    weight < 0 || (!rows->weights_are_ms && weight > WEIGHT_MAX))
+		return json_fail(&r->text, number->at, -EBADMSG,
+				 "weight %zu is out of range; a comparison of two profiles has "
+				 "negative ones",
+				 rows->count);
+	if (rows->weights_are_ms)
+		*ms_as_ns = (uint64_t)weight;
+	else
+		*ticks = (uint64_t)weight;
+	return 0;
+}
+
+/* The CPU time of a row; false: it is no CPU sample. */
+static bool weigh(const struct firefox_file *r, struct firefox_rows *rows, uint64_t ticks,
+		  uint64_t ms_as_ns, uint64_t *weight)
+{
+	bool ran = rows->acc > 0 || r->ours;
+
+	*weight = rows->weights_are_ms ? ms_as_ns
+				       : min_u64(saturating_multiply_u64(ticks, r->interval),
+						 FIREFOX_TIME_LIMIT);
+	if (rows->has_cpu && r->unit != CPU_CYCLES)
+		*weight = rows->acc;
+	rows->acc = 0;
+	return (!rows->has_cpu || ran || !rows->count) && ticks;
+}
+
+static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox_rows *rows,
+		   const struct firefox_row *numbers)
+{
+	struct profile_sample row = {.kind = SAMPLE_CPU, .comm = rows->comm, .end = STACK_END_ROOT};
+	uint64_t ms_as_ns;
+	int64_t before = rows->now, stack = FIREFOX_NONE;
+	bool idle;
+	int err = take_time(r, rows, &numbers->time)
+			  ?: take_cpu(r, rows, &numbers->cpu,
+				      rows->now > before ? rows->now - before : 0)
+			  ?: take_weight(r, rows, &numbers->weight, &row.ticks, &ms_as_ns);
+
+	if (err)
+		return err;
+	if (!numbers->stack.is_null && (json_scaled(&numbers->stack, 0, &stack) ||
+					stack < FIREFOX_NONE || stack >= (int64_t)in->stacks.count))
+		return json_fail(&r->text, numbers->stack.at, -EBADMSG,
+				 "there is no stack of sample %zu", rows->count);
+	if (stack == FIREFOX_NONE)
+		return 0;
+	err = firefox_in__stack(in, (uint32_t)stack, rows->process, &row.stack, &idle);
+	if (err || idle || !weigh(r, rows, row.ticks, ms_as_ns, &row.weight))
+		return err;
+	if (profile_builder__session(r->b)->event.v) {
+		row.events = row.ticks;
+		row.ticks = 1;
+	}
+	row.time = absolute(r, rows->now);
+	row.context = firefox_in__context(in, (uint32_t)stack);
+	profile_builder__sample(r->b, rows->thread, &row);
+	return 0;
+}
+
+int firefox_file__row(struct firefox_file *r, struct firefox_in *in, struct firefox_rows *rows,
+		      const struct firefox_row *numbers)
+{
+	int err = add_row(r, in, rows, numbers);
+
+	rows->count++;
+	return err;
+}
+
+int firefox_file__end(struct firefox_file *r, const struct firefox_rows *rows)
+{
+	if (r->unit != CPU_CYCLES)
+		profile_builder__thread_cpu_tail(r->b, rows->thread, rows->acc);
+	return profile_builder__error(r->b);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+int firefox_file__init(struct firefox_file *r, const struct import_request *request,
+		       struct import_failure *failure)
+{
+	const char *bytes = (const char *)request->bytes;
+
+	*r = (struct firefox_file){
+		.text = {bytes, bytes + request->size, failure},
+		.b = request->builder,
+		.pids = strtab__new(),
+	};
+	r->common = (struct firefox_common){.text = &r->text, .b = r->b};
+	r->common.frames.b = r->b;
+	return r->pids ? 0 : -ENOMEM;
+}
+
+void firefox_file__fini(struct firefox_file *r)
+{
+	struct profile *session = profile_builder__session(r->b);
+
+	session->start = r->base;
+	session->end = r->end;
+	session->period = r->interval;
+	session->finished_symbols = true;
+	firefox_common__fini(&r->common);
+	strtab__free(r->pids);
+	vec_free(&r->processes);
+}
