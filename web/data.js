@@ -2,7 +2,7 @@
 //
 // The profile, out of the page: base64, gzip, then columns as formats/out/html_data.c writes them.
 
-import { shown, foldedField, plural, count, interval } from './text.js';
+import { shown, foldedField, plural, count, duration, interval } from './text.js';
 
 export const CATEGORIES = ['other', 'user', 'kernel', 'library', 'jit', 'idle'];
 export const FLAG = { CATEGORY: 7, INLINED: 8, AMBIGUOUS: 16, UNNAMED: 32, TIER: 6 };
@@ -233,9 +233,11 @@ export function decode(bytes) {
   profile.threadName = (t) => strings.shown(t.name);
   profile.processName = (p) => strings.shown(profile.processes[p]?.name ?? 0);
   profile.terms = { count: (n) => plural(n, 'sample'), time: 'CPU time', use: 'CPU use', unit: 'CPU', confidence: (k, n) => `${interval(k, n)} (Wilson, by number of samples)` };
-  const { event } = words.summary, each = 1 / words.events_per_sample;
+  const { event, tick_cpu_ns: tick } = words.summary, each = 1 / words.events_per_sample;
   profile.event = event ?? ''; // what the ticks are, if not those of a clock
   if (event) Object.assign(profile.terms, { count: (n) => `${count(n)} ${event}`, confidence: (k, n) => `${interval(k * each, n * each)} (Wilson, by as many equal samples)` });
+  profile.uncounted = words.summary.samples_known === false; // ticks are weights
+  if (profile.uncounted) Object.assign(profile.terms, { count: (n) => (tick ? `${duration(n * tick)} of CPU time` : `weight ${count(n)}`), confidence: () => '' });
   profile.measures = ['ticks', 'cpu'];
   profile.columns = []; // of rows, of measures beyond these
   return profile;

@@ -38,6 +38,7 @@ function badges(profile) {
   if (nameless.leaf) list.push({ text: `${share(nameless.leaf, summary.samples)} in code without a name`, level: nameless.leaf > summary.samples / 20 ? 'warn' : '', title: `${share(nameless.any, summary.samples)} have such a frame somewhere in the stack` });
   if (summary.outside) list.push({ text: 'limits left something out', level: '', title: summary.outside.map((o) => o.text).join('\n') });
   if (summary.cut_short) list.push({ text: 'cut short: the recording has no end', level: 'warn', title: 'Its writer was killed, or is still writing' });
+  if (profile.uncounted) list.push({ text: 'weights, no number of samples: shares without intervals', level: '', title: 'How many samples there were is not in the file, so nothing can be said about chance' });
   if (profile.untimed) list.push({ text: 'read from a format without times: no timeline, no heat map', level: '', title: '' });
   return list;
 }
@@ -49,7 +50,7 @@ export function fillHeader(profile, title, strip, opened) {
   title.replaceChildren(make('bdi', { title: what.slice(0, 2000) }, what.slice(0, 300)));
   const where = [meta.hostname, meta.kernel].filter(Boolean).join(', ');
   if (where) title.append(make('small', null, where));
-  const facts = [plural(summary.samples, 'sample'), ...(summary.event ? [`${count(summary.events)} ${summary.event}`] : []), plural(summary.threads, 'thread')];
+  const facts = [profile.uncounted ? profile.terms.count(summary.samples) : plural(summary.samples, 'sample'), ...(summary.event && !profile.uncounted ? [`${count(summary.events)} ${summary.event}`] : []), plural(summary.threads, 'thread')];
   if (!profile.untimed) facts.push(`${duration(summary.duration_ns)} recorded`, `${duration(summary.cpu_ns)} of CPU time`);
   if (summary.start_realtime_ns >= YEAR_2000 && !profile.untimed) facts.push(`started ${new Date(summary.start_realtime_ns / 1e6).toLocaleString()}`);
   const line = make('button', { type: 'button', class: 'facts', title: 'All about this recording', onclick: opened }, make('span', null, facts.join(' · ')));
@@ -71,7 +72,7 @@ export function fillDetails(profile, host) {
   if (summary.unexplained) lost.push([`${summary.event ? 'events' : 'ticks'} that are not accounted for`, String(summary.unexplained)]);
   host.replaceChildren(...[
     section('Recording', [
-      ['samples', count(summary.samples)], ...(summary.event ? [[summary.event, count(summary.events)]] : []), ['threads', count(summary.threads)],
+      ['samples', profile.uncounted ? 'number unknown: the file has weights' : count(summary.samples)], ...(summary.event ? [[summary.event, count(summary.events)]] : []), ['threads', count(summary.threads)],
       ...(summary.silent_threads ? [['threads without a sample', `${count(summary.silent_threads)}, ${duration(summary.silent_cpu_ns)} of CPU`]] : []),
       ['CPU time', duration(summary.cpu_ns)],
       ...(profile.untimed ? [] : [['duration', duration(summary.duration_ns)], ...(summary.event ? [] : [['one sample each', `${duration(summary.period_ns)} of a CPU`]]),

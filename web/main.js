@@ -157,7 +157,7 @@ function facts(node, picture) {
   const ticks = part.ticks.total[node], cpu = part.cpu.total[node];
   const list = [['total', `${figure(ticks, cpu)}`], ['self', figure(part.ticks.self[node], part.cpu.self[node])]];
   list.push(['share', `${share(part[state.measure].total[node], all[state.measure])} of what is selected`]);
-  list.push(['95 % confidence', profile.terms.confidence(ticks, all.ticks)]);
+  list.push(['95 % confidence', profile.terms.confidence(ticks, all.ticks) || 'unknown: the file has no number of samples']);
   const above = shown.parent[node];
   if (node !== ROOT && above !== ROOT) list.push(['of its caller', share(part[state.measure].total[node], part[state.measure].total[above])]);
   return list.concat(identity(shown.fn[node], shown.flags[node]), [['source', placeOf(node, picture)]]).filter(([, text]) => text);
@@ -348,7 +348,7 @@ function fill(key, choices) {
 
 // If both are selected: their rows, with the tests. The timeline stays that of the whole.
 function useTimes() {
-  const wanted = state.base && state.time && !recorded.untimed && !recorded.difference;
+  const wanted = state.base && state.time && !recorded.untimed && !recorded.uncounted && !recorded.difference;
   const key = wanted ? `${modeKey()} ${state.base} ${state.time} ${state.threads}` : '';
   if (key === (times?.key ?? '')) return;
   const had = views !== allViews;

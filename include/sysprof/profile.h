@@ -474,6 +474,13 @@ struct profile_meta {
 	struct string_id key, value;
 };
 
+/*
+ * Folded stacks of a profile of weights (profile.uncounted) begin with this comment and the unit of
+ * the numbers; of CPU time the unit is that, for printf and scanf.
+ */
+#define FOLDED_WEIGHTS	"# weights: "
+#define FOLDED_CPU_UNIT "%" PRIu64 " ns of CPU time"
+
 /* Every array has `*_count` elements; where ids point into it, element 0 is the placeholder. */
 struct profile {
 	/* The kinds of samples, each once, no placeholder. No thread has other kinds. */
@@ -536,6 +543,14 @@ struct profile {
 	uint64_t inlined_left_out; /* lines of locations beyond the bound of docs/FORMATS.md */
 	/* Of a format without times: made-up times in row order, period 0, real weights, ticks. */
 	bool untimed;
+	/*
+	 * Of a format with weights instead of counts: how many samples there were is unknown, so
+	 * shares have no intervals and differences no verdicts. Ticks are the file's weights, in
+	 * units of tick_cpu ns of CPU time; or, where that is 0, in those of event_unit. There are
+	 * no other events.
+	 */
+	bool uncounted;
+	uint64_t tick_cpu;
 	/* From a format with IDLE samples: threads were off CPU there and nowhere else. */
 	bool idle_known;
 	bool weight_ahead; /* weights count to the next sample; implies idle_known */
@@ -614,9 +629,14 @@ static inline double profile_samples__square(const struct profile_samples *sampl
 	return events * events / (double)profile_samples__ticks(samples, i);
 }
 
-/* "cycles", …; "samples" of a clock, whose unit is "count". */
+/* "cycles", …; "samples" of a clock, whose unit is "count"; "weight" where they are uncounted. */
 const char *profile__event(const struct profile *p);
 const char *profile__event_unit(const struct profile *p);
+
+/* This event is CPU time: events are the weights, and divide CPU time as ticks of a clock do. */
+#define EVENT_CPU      "cpu"
+#define EVENT_CPU_UNIT "nanoseconds"
+bool profile__events_are_cpu(const struct profile *p);
 
 const char *code_tier_text(enum code_tier tier);
 const char *symbol_state_text(enum symbol_state state);

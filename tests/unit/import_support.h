@@ -180,6 +180,8 @@ static inline void put_profile(FILE *out, const struct profile *p)
 		(unsigned long long)p->sample_count);
 	if (p->event.v)
 		fprintf(out, " of %llu %s", (unsigned long long)p->event_count, profile__event(p));
+	if (p->uncounted)
+		fprintf(out, ", uncounted, %llu ns each", (unsigned long long)p->tick_cpu);
 	fprintf(out, "%s%s%s\n", p->untimed ? ", untimed" : "", p->idle_known ? ", idle known" : "",
 		p->weight_ahead ? ", weight ahead" : "");
 	if (profile__meta(p, META_NOT_READ))

@@ -210,6 +210,10 @@ enum pprof_field {
 	PPROF_DEFAULT_SAMPLE_TYPE,
 };
 
+/* In our own files: the only type of values of weights; a comment where shares are of samples. */
+#define PPROF_WEIGHT		 "weight"
+#define PPROF_COMMENT_OF_SAMPLES "sysprof: shares are of samples"
+
 enum pprof_sample_field { PPROF_LOCATION_ID = 1, PPROF_VALUE, PPROF_LABEL };
 #define PPROF_LINE 4 /* of a location */
 

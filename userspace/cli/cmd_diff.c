@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof diff: two sets of profiles compared, for people and for pipelines. */
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -73,11 +74,13 @@ static int run_diff(int argc, char **argv)
 	struct diffing arguments = DIFFING_DEFAULTS;
 	int status = parse_options(&arguments, argc, argv);
 	enum compare_answer answer;
+	int err;
 
 	if (status)
 		return status;
-	if (diffing__run(&arguments, true, &answer))
-		return EXIT_FAILED;
+	err = diffing__run(&arguments, true, &answer);
+	if (err)
+		return err == -EDOM ? EXIT_CANNOT_TELL : EXIT_FAILED;
 	return diffing__exit_code(&arguments, answer);
 }
 
@@ -122,7 +125,8 @@ const struct command cmd_diff = {
 		"                       UTC); several are several files\n"
 		"      --new SPAN       the same\n"
 		"\n"
-		"Exit status: 0 not worse by any rule, 3 worse by a rule, for certain, 4 cannot tell.\n"
+		"Exit status: 0 not worse by any rule, 3 worse by a rule, for certain, 4 cannot tell (also: weights\n"
+		"instead of counts of samples).\n"
 		"docs/DIFF.md explains the method.\n",
 	.run = run_diff,
 	.options = rows,

@@ -89,6 +89,11 @@ int comparison__add(struct comparison *c, enum compare_side side, const char *pa
 			    COMPARE_FILES_MAX);
 	if (range && p->untimed)
 		return fail(failure, -EINVAL, "cannot take a part of %s: it has no times", path);
+	if (p->uncounted)
+		return fail(failure, -EDOM,
+			    "cannot tell: how many samples %s has is unknown, because its numbers "
+			    "are weights; without that no difference can be told from chance",
+			    path);
 	if (merged__add(&c->merged, side, path, p, range) || add_waits(c, side, path, p, range))
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
 	if (!c->merged.files.data[c->merged.files.count - 1].facts.samples)
@@ -457,6 +462,8 @@ int comparison__finish(struct comparison *c, const struct compare_options *optio
 	c->result.sample_ticks = c->merged.sample_ticks;
 	if (c->merged.files.data[0].facts.counts_events)
 		c->result.event = c->merged.files.data[0].facts.event;
+	else if (c->merged.files.data[0].facts.counts_time)
+		c->result.event = "ns of CPU time";
 	err = check_events(c, failure) ?: compare(c, failure) ?: compare_waits(c);
 	if (err == -ENOMEM)
 		return fail(failure, err, "cannot compare: out of memory");

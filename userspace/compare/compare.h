@@ -62,7 +62,8 @@ struct compare_file {
 	enum compare_side side;
 	char *path;
 	char *event, *kernel; /* "": unknown */
-	bool counts_events;   /* samples are events, which have no clock's unit */
+	bool counts_events;   /* samples are events, which have no clock's unit … */
+	bool counts_time;     /* … or ns of CPU time */
 	uint64_t samples, cpu_ns, duration_ns;
 	uint64_t lost, due; /* ticks; of the target, or of unknown tasks */
 	uint64_t cut,

@@ -464,7 +464,8 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 		a->m->sample_ticks =
 			max_u64(a->m->sample_ticks,
 				(uint64_t)ceil(p->event_squares / (double)p->event_count));
-	facts->counts_events = p->event.v;
+	facts->counts_events = p->event.v && !profile__events_are_cpu(p);
+	facts->counts_time = profile__events_are_cpu(p);
 	facts->untimed = p->untimed;
 	facts->cut_short = p->cut_short;
 	facts->is_part = a->is_part;

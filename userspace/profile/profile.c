@@ -61,12 +61,18 @@ const char *wall_state_name(enum wall_state state)
 
 const char *profile__event(const struct profile *p)
 {
-	return p->event.v ? profile__string(p, p->event) : "samples";
+	return p->event.v ? profile__string(p, p->event) : p->uncounted ? "weight" : "samples";
 }
 
 const char *profile__event_unit(const struct profile *p)
 {
 	return p->event.v ? profile__string(p, p->event_unit) : "count";
+}
+
+bool profile__events_are_cpu(const struct profile *p)
+{
+	return p->event.v && !strcmp(profile__event(p), EVENT_CPU) &&
+	       !strcmp(profile__event_unit(p), EVENT_CPU_UNIT);
 }
 
 void profile__count_stacks(const struct profile *p, uint64_t *events)

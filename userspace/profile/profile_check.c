@@ -418,6 +418,10 @@ static int check_threads(const struct checker *c)
 	if (!is_string(c, p->event) || !is_string(c, p->event_unit) ||
 	    !p->event.v != !p->event_unit.v)
 		return report_broken(c, "the event has no name, or no unit");
+	if (p->uncounted && events != samples)
+		return report_broken(c, "uncounted samples have two weights");
+	if (p->tick_cpu && !p->uncounted)
+		return report_broken(c, "CPU time of a tick, but ticks are samples");
 	if (events != p->event_count)
 		return report_broken(c, "the threads have %llu events, the profile %llu",
 				     (unsigned long long)events,

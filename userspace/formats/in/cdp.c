@@ -315,7 +315,7 @@ static int set_parent(struct cdp *c, const struct cdp_edge *edge)
 
 /* Columns as they are walked; those without a text are not there. */
 struct columns {
-	struct json_column times, lines, cpu, events;
+	struct json_column times, lines, cpu, ticks, events;
 	bool absolute; /* times are no deltas */
 };
 
@@ -350,13 +350,14 @@ static int next_number(struct json_column *column, int64_t min, int64_t max, int
 static int add_sample(struct cdp *c, const struct json_number *id, struct columns *columns)
 {
 	struct cdp_sample sample = {.node = CDP_NONE};
-	int64_t number, line, ns, counted;
+	int64_t number, line, ns, ticks, counted;
 	int more = next_time(c, columns), err;
 
 	if (more <= 0)
 		return more;
 	err = next_number(&columns->lines, INT32_MIN, INT32_MAX, &line)
 		      ?: next_number(&columns->cpu, 0, INT64_MAX, &ns)
+		      ?: next_number(&columns->ticks, 0, INT64_MAX, &ticks)
 		      ?: next_number(&columns->events, 0, INT64_MAX, &counted);
 	if (err)
 		return err;
@@ -369,6 +370,7 @@ static int add_sample(struct cdp *c, const struct json_number *id, struct column
 	sample.time = c->last_time;
 	sample.line = line > 0 ? (uint32_t)line : 0;
 	sample.cpu = (uint64_t)ns;
+	sample.more = ticks > 0 ? (uint64_t)ticks - 1 : 0;
 	sample.events = (uint64_t)counted;
 	return vec_push(&c->samples, sample) ?: 1;
 }
@@ -376,6 +378,13 @@ static int add_sample(struct cdp *c, const struct json_number *id, struct column
 static int open_column(const struct cdp *c, struct json_value array, struct json_column *column)
 {
 	return json_type(array) == JSON_ARRAY ? json_column__init(column, c->text, array) : 0;
+}
+
+int cdp_columns__own(const struct json_text *text, struct json_value object,
+		     struct cdp_columns *columns)
+{
+	return json_members(text, object, {"threadCPUDeltas", &columns->cpu},
+			    {"sampleTicks", &columns->ticks}, {"sampleEvents", &columns->events});
 }
 
 int cdp__samples(struct cdp *c, const struct cdp_columns *from, int64_t start)
@@ -389,6 +398,7 @@ int cdp__samples(struct cdp *c, const struct cdp_columns *from, int64_t start)
 						columns.absolute ? from->times : from->deltas)
 			   ?: open_column(c, from->lines, &columns.lines)
 			   ?: open_column(c, from->cpu, &columns.cpu)
+			   ?: open_column(c, from->ticks, &columns.ticks)
 			   ?: open_column(c, from->events, &columns.events);
 
 	if (!c->samples.count)

@@ -57,7 +57,7 @@ struct cdp_sample {
 	int64_t time;	      /* ns */
 	uint32_t node;	      /* CDP_NONE: not in the file; its time is left out */
 	uint32_t line;	      /* 0: unknown */
-	uint32_t more;	      /* samples like this one */
+	uint64_t more;	      /* samples like this one */
 	uint64_t cpu, events; /* of $sysprof */
 };
 
@@ -116,8 +116,12 @@ struct cdp_columns {
 	struct json_value samples; /* node ids */
 	struct json_value deltas;  /* µs since the sample before */
 	struct json_value times;   /* µs, instead of deltas */
-	struct json_value lines, cpu, events;
+	struct json_value lines, cpu, ticks, events;
 };
+
+/* Columns of our own files, which are members of an object: see struct profile_samples. */
+int cdp_columns__own(const struct json_text *text, struct json_value object,
+		     struct cdp_columns *columns);
 
 /*
  * Add samples. The first delta of all is relative to `start` ns. What has no node or no time is

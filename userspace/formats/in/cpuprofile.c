@@ -29,7 +29,7 @@ struct identity {
 	char *comm, *process;
 	uint64_t period, realtime_us;
 	int64_t start_us, end_us; /* of the recording */
-	struct json_value cpu, events;
+	struct cdp_columns columns;
 };
 
 static bool recognizes_cpuprofile(const uint8_t *bytes, size_t size)
@@ -90,8 +90,8 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 	int err = json_members(text, own, {"pid", &pid}, {"tid", &tid}, {"comm", &comm},
 			       {"process", &process}, {"isMainThread", &is_main},
 			       {"startTimeRealtime", &realtime}, {"periodNs", &period},
-			       {"threadCPUDeltas", &id->cpu}, {"recording", &recording},
-			       {"cpuDeltasAhead", &ahead}, {"sampleEvents", &id->events});
+			       {"recording", &recording}, {"cpuDeltasAhead", &ahead})
+			  ?: cdp_columns__own(text, own, &id->columns);
 
 	id->present = true;
 	if (!err)
@@ -142,7 +142,7 @@ static void set_session(struct profile_builder *b, const struct identity *id, in
 	session->period = id->present ? id->period : period;
 	session->finished_symbols = true;
 	session->idle_known = true;
-	session->weight_ahead = !id->cpu.at || id->ahead;
+	session->weight_ahead = !id->columns.cpu.at || id->ahead;
 	if (id->start_us && id->start_us * 1000 < start) {
 		session->start = (uint64_t)id->start_us * 1000;
 		realtime -= min_u64(realtime, (uint64_t)start - session->start);
@@ -200,8 +200,9 @@ static int read_profile(const struct import_request *request, const struct json_
 	err = read_time(text, m->start, scale, &start) ?: read_time(text, m->end, scale, &end);
 	if (err)
 		return err;
-	m->columns.cpu = id->cpu;
-	m->columns.events = id->events;
+	m->columns.cpu = id->columns.cpu;
+	m->columns.ticks = id->columns.ticks;
+	m->columns.events = id->columns.events;
 	process.name = profile_builder__string(b, name);
 	process.start = (uint64_t)start;
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
@@ -212,7 +213,7 @@ static int read_profile(const struct import_request *request, const struct json_
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
 					 comm, (uint64_t)start);
 	if (!err)
-		err = cdp__emit(&c, thread, comm, end, id->cpu.at);
+		err = cdp__emit(&c, thread, comm, end, id->columns.cpu.at);
 	set_session(b, id, start, end, cdp__period(&c));
 	profile_builder__session(b)->untimed = c.untimed;
 	cdp__fini(&c);

@@ -25,12 +25,12 @@ struct firefox_reader {
 };
 
 struct sample_values {
-	struct json_value stack, time, deltas, weight, weight_type, cpu;
+	struct json_value stack, time, deltas, weight, weight_type, cpu, ticks;
 };
 
 /* Columns side by side; absent ones have no text. */
 struct sample_columns {
-	struct json_column stack, time, weight, cpu;
+	struct json_column stack, time, weight, cpu, ticks;
 };
 
 static bool recognizes_firefox(const uint8_t *bytes, size_t size)
@@ -63,32 +63,44 @@ static int begin_columns(const struct json_text *text, const struct sample_value
 		err = json_column__init(&c->weight, text, v->weight);
 	if (!err && rows->has_cpu)
 		err = json_column__init(&c->cpu, text, v->cpu);
+	if (!err && json_type(v->ticks) == JSON_ARRAY)
+		err = json_column__init(&c->ticks, text, v->ticks);
 	return err;
 }
 
-static int next_number(struct json_column *column, const char *name, struct json_number *number)
+/* The columns need not be as long as that of stacks: what is missing is null. */
+static int next_number(struct json_column *column, struct json_number *number)
 {
-	int more = column->text ? json_column__next(column, number) : 1;
+	int more = column->text ? json_column__next(column, number) : 0;
 
-	if (more > 0)
-		return 0;
-	return more ? more
-		    : json_fail(column->text, column->at, -EBADMSG,
-				"the column %s has only %zu elements", name, column->index);
+	if (!more)
+		*number = (struct json_number){.is_null = true};
+	return more < 0 ? more : 0;
+}
+
+static int read_row(struct firefox_reader *r, struct firefox_in *in, struct sample_columns *c,
+		    struct firefox_rows *rows, struct firefox_row *numbers)
+{
+	int more = json_column__next(&c->time, &numbers->time);
+
+	r->file.common.frames.left_out[LEFT_OUT_NO_TIME] += !more;
+	if (more <= 0)
+		return more;
+	return next_number(&c->cpu, &numbers->cpu)
+		       ?: next_number(&c->weight, &numbers->weight)
+		       ?: next_number(&c->ticks, &numbers->ticks)
+		       ?: firefox_file__row(&r->file, in, rows, numbers);
 }
 
 static int read_rows(struct firefox_reader *r, struct firefox_in *in, const struct sample_values *v,
 		     struct firefox_rows *rows)
 {
-	struct firefox_row numbers = {.weight.is_null = true, .cpu.is_null = true};
+	struct firefox_row numbers = {};
 	struct sample_columns c;
 	int more = begin_columns(&r->file.text, v, &c, rows);
 
 	while (!more && (more = json_column__next(&c.stack, &numbers.stack)) > 0)
-		more = next_number(&c.time, rows->deltas ? "timeDeltas" : "time", &numbers.time)
-			?: next_number(&c.cpu, "threadCPUDelta", &numbers.cpu)
-			?: next_number(&c.weight, "weight", &numbers.weight)
-			?: firefox_file__row(&r->file, in, rows, &numbers);
+		more = read_row(r, in, &c, rows, &numbers);
 	return more ?: firefox_file__end(&r->file, rows);
 }
 
@@ -103,7 +115,8 @@ static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct 
 				 "a thread has no samples");
 	return json_members(text, samples, {"stack", &v.stack}, {"time", &v.time},
 			    {"timeDeltas", &v.deltas}, {"weight", &v.weight},
-			    {"weightType", &v.weight_type}, {"threadCPUDelta", &v.cpu})
+			    {"weightType", &v.weight_type}, {"threadCPUDelta", &v.cpu},
+			    {"ticks", &v.ticks})
 		       ?: read_rows(r, in, &v, rows);
 }
 

@@ -37,6 +37,15 @@ int firefox_file__units(struct firefox_file *r, struct json_value units)
 	return err;
 }
 
+/* Weights are times, but in our own files they may be events. */
+static void set_uncounted(struct profile *session)
+{
+	if (session->event.v)
+		return;
+	session->uncounted = true;
+	session->tick_cpu = max_u64(session->tick_cpu, 1);
+}
+
 /* Data of the machine, which only our own files have. */
 static int read_machine(struct firefox_file *r, struct json_value meta)
 {
@@ -51,6 +60,8 @@ static int read_machine(struct firefox_file *r, struct json_value meta)
 	r->ours = !err && json_is(imported, "\"sysprof\"");
 	if (r->ours)
 		err = import_event(&r->text, meta, r->b);
+	if (r->has_times)
+		set_uncounted(profile_builder__session(r->b));
 	for (size_t i = 0; i < 6 && !err && r->ours; i++) {
 		_cleanup_free_ char *text = NULL;
 
@@ -258,8 +269,7 @@ static int take_weight(const struct firefox_file *r, const struct firefox_rows *
 				 rows->count);
 	if (rows->weights_are_ms)
 		*ms_as_ns = (uint64_t)weight;
-	else
-		*ticks = (uint64_t)weight;
+	*ticks = (uint64_t)weight;
 	return 0;
 }
 
@@ -276,6 +286,25 @@ static bool weigh(const struct firefox_file *r, struct firefox_rows *rows, uint6
 		*weight = rows->acc;
 	rows->acc = 0;
 	return (!rows->has_cpu || ran || !rows->count) && ticks;
+}
+
+/* The ticks of a row, which so far are its weight, and its events. */
+static void set_ticks(const struct firefox_file *r, const struct firefox_rows *rows,
+		      const struct firefox_row *numbers, uint64_t ms_as_ns,
+		      struct profile_sample *row)
+{
+	const struct profile *session = profile_builder__session(r->b);
+	int64_t ticks = 1;
+
+	if (session->uncounted && r->has_times) {
+		row->weight = rows->weights_are_ms ? ms_as_ns : row->weight;
+		row->ticks = row->weight / max_u64(session->tick_cpu, 1);
+	} else if (session->event.v && !session->uncounted) {
+		if (numbers->ticks.is_null || json_scaled(&numbers->ticks, 0, &ticks))
+			ticks = 1;
+		row->events = row->ticks;
+		row->ticks = (uint64_t)(ticks > 0 ? ticks : 1);
+	}
 }
 
 static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox_rows *rows,
@@ -301,10 +330,7 @@ static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox
 	err = firefox_in__stack(in, (uint32_t)stack, rows->process, &row.stack, &idle);
 	if (err || idle || !weigh(r, rows, row.ticks, ms_as_ns, &row.weight))
 		return err;
-	if (profile_builder__session(r->b)->event.v) {
-		row.events = row.ticks;
-		row.ticks = 1;
-	}
+	set_ticks(r, rows, numbers, ms_as_ns, &row);
 	row.time = absolute(r, rows->now);
 	row.context = firefox_in__context(in, (uint32_t)stack);
 	profile_builder__sample(r->b, rows->thread, &row);
@@ -336,6 +362,7 @@ int firefox_file__init(struct firefox_file *r, const struct import_request *requ
 
 	*r = (struct firefox_file){
 		.text = {bytes, bytes + request->size, failure},
+		.has_times = memmem(bytes, request->size, "\"tracing-ms\"", 12),
 		.b = request->builder,
 		.pids = strtab__new(),
 	};

@@ -6,6 +6,10 @@
  * A row's CPU time is what the thread used since the row before. A row without a stack, or with an
  * idle or waiting leaf, is no CPU sample and passes it on. Rows of other tools without CPU time are
  * no CPU samples either. Without CPU times, or with cycles, a sample is its weight in intervals.
+ *
+ * If the weights of some thread are times ("tracing-ms"), shares are of time in all of them, and how
+ * many samples there were is unknown (profile.uncounted). In our own files they can be events, which
+ * have numbers of samples beside them.
  */
 #ifndef FORMATS_IN_FIREFOX_FILE_H
 #define FORMATS_IN_FIREFOX_FILE_H
@@ -28,6 +32,7 @@ struct firefox_file {
 	struct strtab *pids;		  /* as they are written: "12", and in ours "12.1" */
 	VEC(struct process_id) processes; /* by number in pids */
 	bool ours;
+	bool has_times; /* weights are times */
 	enum firefox_cpu_unit unit;
 	uint64_t base;	   /* ns: time 0 of the file */
 	int64_t shift;	   /* ns: from there to time 0 of the threads */
@@ -55,7 +60,7 @@ struct firefox_rows {
 
 /* The numbers of a row; those that it does not have are null. */
 struct firefox_row {
-	struct json_number stack, time, weight, cpu;
+	struct json_number stack, time, weight, cpu, ticks;
 };
 
 /* 0 or -ENOMEM. Fini also fills the session of the profile. */

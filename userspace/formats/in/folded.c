@@ -11,23 +11,46 @@
  * Annotations: _[k] kernel; _[j], _[0], _[1] JIT code; _[i] inlined; _[?] ours: perhaps another
  * function. ":12" after a name is its line, as in our files with --lines. There are no times and no
  * CPU time: counts become ticks.
+ *
+ * Numbers need not be counts of samples: stackcollapse-perf.pl adds up periods of events, others
+ * have seconds or bytes. The format does not say so, so all lines decide (find_weights()). Counts
+ * have many small numbers, because most stacks are rare. Weights are a known number of samples if
+ * one period divides all of them, else how many samples there were is unknown (profile.uncounted).
+ * Our own files of such profiles begin with a comment that says what the numbers are.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/map.h"
+#include "base/minmax.h"
+#include "base/order.h"
+#include "base/vec.h"
 #include "formats/in/frames.h"
 #include "formats/in/import.h"
-#include "formats/in/text_span.h"
 
 #define COUNT_MAX	 (1ULL << 53)
 #define LINE_MAX_DIGITS	 9
 #define RECOGNIZED_LINES 3
+#define FRACTION_DIGITS	 9 /* of a number; the others are cut */
+
+/* Numbers that are no counts: three of four lines have as much, of few lines much more. */
+#define FEW_LINES      16
+#define WEIGHT_MIN     100
+#define WEIGHT_MIN_FEW 100000
+/* A period of events. Multiples of 1000 are also times in ms, those of 1024 sizes. */
+#define PERIOD_MIN 1000
+
+struct span {
+	const char *at, *end;
+};
 
 /* A line, split. */
 struct folded_line {
 	struct span stack;
 	uint64_t count;
+	uint32_t billionths, digits; /* of the fraction, and how many were there */
 };
 
 /* Most texts of fields occur often. */
@@ -41,7 +64,12 @@ static uint64_t hash_field(const struct field *f)
 	return hash_bytes(f->text.at, (size_t)(f->text.end - f->text.at));
 }
 
-#define is_same_field(a, b) is_same_span((a)->text, (b)->text)
+static bool is_same_field(const struct field *a, const struct field *b)
+{
+	size_t size = (size_t)(a->text.end - a->text.at);
+
+	return (size_t)(b->text.end - b->text.at) == size && !memcmp(a->text.at, b->text.at, size);
+}
 
 DEFINE_MAP_OF(fields, struct field, hash_field, is_same_field);
 
@@ -72,6 +100,11 @@ struct folded {
 	struct dso_id code, kernel, jit;
 	struct fields fields;
 	struct threads threads;
+	VEC(char) name;	 /* scratch */
+	uint32_t digits; /* decimals that a tick counts */
+	uint64_t period; /* weights are of that many each; 0: no common one */
+	bool uncounted;
+	uint64_t tick_cpu; /* as in struct profile; of our own files */
 };
 
 static int fail_at(const struct folded *f, const char *at, int error, const char *what)
@@ -86,10 +119,23 @@ static int fail_at(const struct folded *f, const char *at, int error, const char
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* "12" or "12.5", which flamegraph.pl takes; rounded. */
-static bool parse_count(struct span text, uint64_t *count)
+static const char *line_end(const char *at, const char *end)
+{
+	const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+	return newline ? newline : end;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* "12" or "12.5", which flamegraph.pl takes. */
+static bool parse_count(struct span text, struct folded_line *line)
 {
 	uint64_t value = 0;
+	uint32_t fraction = 0, digits = 0;
 	const char *at = text.at;
 
 	for (; at < text.end && is_digit(*at); at++) {
@@ -99,13 +145,18 @@ static bool parse_count(struct span text, uint64_t *count)
 	}
 	if (at == text.at)
 		return false;
-	if (at < text.end && *at == '.') {
-		if (++at < text.end && *at >= '5' && *at <= '9')
-			value++;
-		while (at < text.end && is_digit(*at))
-			at++;
-	}
-	*count = value;
+	if (at < text.end && *at == '.')
+		at++;
+	for (; at < text.end && is_digit(*at); at++)
+		if (digits < FRACTION_DIGITS) {
+			fraction = fraction * 10 + (uint32_t)(*at - '0');
+			digits++;
+		}
+	line->digits = digits;
+	for (; digits < FRACTION_DIGITS; digits++)
+		fraction *= 10;
+	line->count = value;
+	line->billionths = fraction;
 	return at == text.end;
 }
 
@@ -119,7 +170,7 @@ static int split_line(struct span line, struct folded_line *out)
 	if (line.at == line.end || *line.at == '#')
 		return -EAGAIN;
 	space = memrchr(line.at, ' ', (size_t)(line.end - line.at));
-	if (!space || !parse_count((struct span){space + 1, line.end}, &out->count))
+	if (!space || !parse_count((struct span){space + 1, line.end}, out))
 		return -EBADMSG;
 	out->stack = (struct span){line.at, space};
 	while (out->stack.end > out->stack.at && out->stack.end[-1] == ' ')
@@ -235,6 +286,127 @@ static bool find_threads(const struct folded *f)
 	return true;
 }
 
+/* A name as a string. It has no NUL: read_folded() rejects them. */
+static const char *terminated(struct folded *f, struct span text)
+{
+	size_t size = (size_t)(text.end - text.at);
+
+	if (vec_reserve(&f->name, size + 1))
+		return NULL;
+	memcpy(f->name.data, text.at, size);
+	f->name.data[size] = '\0';
+	return f->name.data;
+}
+
+/* ---- what the numbers are -------------------------------------------------------------------- */
+
+DEFINE_ORDER(compare_weights, uint64_t, order_of(*x, *y));
+
+static const uint64_t powers[FRACTION_DIGITS + 1] = {
+	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
+};
+
+/* In units of the file's last decimal. */
+static uint64_t ticks_of(const struct folded *f, const struct folded_line *line)
+{
+	return saturating_add_u64(saturating_multiply_u64(line->count, powers[f->digits]),
+				  line->billionths / powers[FRACTION_DIGITS - f->digits]);
+}
+
+/* The decimals of all numbers, without zeros at their end. */
+static void note_fraction(struct folded *f, const struct folded_line *line)
+{
+	while (f->digits < FRACTION_DIGITS &&
+	       line->billionths % powers[FRACTION_DIGITS - f->digits])
+		f->digits++;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* A period that divides all weights; several of them, or each number is one of itself. */
+static uint64_t common_period(const uint64_t *weights, size_t count)
+{
+	uint64_t divisor = 0;
+
+	for (size_t i = 0; i < count; i++)
+		divisor = common_divisor(weights[i], divisor);
+	return count > 1 && divisor >= PERIOD_MIN && divisor % 1000 && divisor % 1024 ? divisor : 0;
+}
+
+static int find_weights(struct folded *f)
+{
+	VEC(uint64_t) weights = {};
+	int err = 0;
+
+	for (const char *at = f->start, *newline; at < f->end && !err; at = newline + 1) {
+		struct folded_line line;
+
+		newline = line_end(at, f->end);
+		if (split_line((struct span){at, newline}, &line))
+			continue;
+		note_fraction(f, &line);
+		if (line.count)
+			err = vec_push(&weights, line.count);
+	}
+	vec_sort(&weights, compare_weights);
+	f->uncounted |= f->digits > 0;
+	if (!f->uncounted && weights.count &&
+	    weights.data[weights.count / 4] >=
+		    (weights.count < FEW_LINES ? WEIGHT_MIN_FEW : WEIGHT_MIN)) {
+		f->period = common_period(weights.data, weights.count);
+		f->uncounted = !f->period;
+	}
+	vec_free(&weights);
+	return err;
+}
+
+/* "# weights: 12 ns of CPU time", or another unit: the first line of our own files of weights. */
+static void read_own_unit(struct folded *f)
+{
+	struct span line = {f->start, line_end(f->start, f->end)};
+	struct profile *session = profile_builder__session(f->b);
+	size_t size = strlen(FOLDED_WEIGHTS);
+	const char *text;
+	int taken = 0;
+
+	if ((size_t)(line.end - line.at) <= size || memcmp(line.at, FOLDED_WEIGHTS, size))
+		return;
+	text = terminated(f, (struct span){line.at + size, line.end});
+	if (!text)
+		return;
+	f->uncounted = true;
+	if (sscanf(text, FOLDED_CPU_UNIT "%n", &f->tick_cpu, &taken) == 1 && taken)
+		return;
+	f->tick_cpu = 0;
+	session->event_unit = profile_builder__string(f->b, text);
+}
+
+static void set_weights(const struct folded *f)
+{
+	struct profile *session = profile_builder__session(f->b);
+	char unit[16] = "count";
+
+	session->uncounted = f->uncounted;
+	session->tick_cpu = f->tick_cpu;
+	session->event_period = f->period;
+	if (f->tick_cpu || (!f->uncounted && !f->period))
+		return;
+	if (f->digits)
+		snprintf(unit, sizeof(unit), "0.%0*d", (int)f->digits, 1);
+	session->event = profile_builder__string(f->b, f->period ? "events" : "weight");
+	if (!session->event_unit.v)
+		session->event_unit = profile_builder__string(f->b, unit);
+}
+
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 /* ":12" at the end; the name may not be empty. */
@@ -278,7 +450,7 @@ static struct location_id make_location(struct folded *f, struct span field)
 		frame.ambiguous = kind == '?';
 	}
 	line.line = take_line(&field);
-	name = frames__text(&f->frames, field.at, span_size(field));
+	name = terminated(f, field);
 	if (!name)
 		return (struct location_id){0};
 	line.function = frames__function(&f->frames, *name ? name : "[unknown]", frame.dso,
@@ -339,7 +511,7 @@ static uint32_t take_tid(struct span *field)
 static int thread_of(struct folded *f, struct span field, struct thread **thread)
 {
 	uint32_t tid = is_async_thread(field) ? take_tid(&field) : 0;
-	const char *text = frames__text(&f->frames, field.at, span_size(field));
+	const char *text = terminated(f, field);
 	const struct thread wanted = {.name = profile_builder__string(f->b, text), .tid = tid};
 	bool is_new, is_main = !f->threads.count;
 
@@ -357,12 +529,17 @@ static int add_line(struct folded *f, const struct folded_line *line)
 	struct span rest = line->stack;
 	struct span first = next_field(&rest);
 	struct profile_sample row = {
-		.kind = SAMPLE_CPU, .ticks = line->count, .end = STACK_END_ROOT};
+		.kind = SAMPLE_CPU, .ticks = ticks_of(f, line), .end = STACK_END_ROOT};
 	struct thread *thread;
 	int err;
 
-	if (!line->count)
+	if (!row.ticks)
 		return 0;
+	row.weight = saturating_multiply_u64(row.ticks, f->tick_cpu);
+	if (f->period) {
+		row.events = row.ticks;
+		row.ticks /= f->period;
+	}
 	if (!f->first_is_thread || rest.at == rest.end) {
 		rest = line->stack;
 		first = f->file_name;
@@ -428,10 +605,14 @@ static int read_folded(const struct import_request *request, struct import_failu
 	f.kernel = frames__dso(&f.frames, DSO_KERNEL, "[kernel]", 0);
 	f.jit = frames__dso(&f.frames, DSO_JIT, "", 0);
 	f.first_is_thread = find_threads(&f);
-	err = read_lines(&f);
+	read_own_unit(&f);
+	err = find_weights(&f);
+	set_weights(&f);
+	err = err ?: read_lines(&f);
 	frames__fini(&f.frames);
 	fields__fini(&f.fields);
 	threads__fini(&f.threads);
+	vec_free(&f.name);
 	return err;
 }
 

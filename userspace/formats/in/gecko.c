@@ -496,6 +496,7 @@ static int add_row(struct gecko *g, struct firefox_in *in, struct firefox_rows *
 	const struct json_text *text = &g->file.text;
 	uint64_t *left_out = g->file.common.frames.left_out;
 	struct firefox_row row = {
+		.ticks.is_null = true,
 		.stack = number_of(text, values[0]),
 		.time = number_of(text, values[1]),
 		.cpu = number_of(text, values[2]),

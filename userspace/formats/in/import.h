@@ -51,13 +51,16 @@ enum import_json {
 enum import_json import_json_kind(const uint8_t *bytes, size_t size);
 
 extern const struct importer cpuprofile_importer, trace_importer, firefox_importer, pprof_importer,
-	perf_script_importer, folded_importer, speedscope_importer, gecko_importer;
+	folded_importer, speedscope_importer, gecko_importer;
 
 struct json_text;
 struct json_value;
 struct profile_builder;
 
-/* The event of the samples, if it is no clock: what our own files say in an object. 0 or an error. */
+/*
+ * What samples count, if they are not ticks of a clock: members of an object in our own files.
+ * 0 or an error.
+ */
 int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b);
 
 #endif

@@ -5,8 +5,13 @@
  * Tables come in any order, and strings mostly at the end, so the file is walked four times:
  * tables; names of mappings; locations, which need both; samples, which need locations.
  *
- * There are no times: samples keep the order of the file and get made-up ones. Counts are ticks,
- * values are CPU time.
+ * There are no times: samples keep the order of the file and get made-up ones.
+ *
+ * Shares are of CPU time where a file has it. Its values are ticks if the period divides all of
+ * them; its counts are, if they are in proportion to it, or if the file is ours; else CPU time is
+ * what its samples count (profile.event). Without counts and such a period nothing says how many
+ * samples there were (profile.uncounted): then ticks are CPU time in the largest unit that divides
+ * all values. The file's default_sample_type goes before CPU time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +31,8 @@
 #define MESSAGE_MAX	  (16u << 20) /* bytes of one sample, location, … */
 #define TYPES_MAX	  64
 #define RECOGNIZED_FIELDS 8
+#define PERIOD_MIN	  10000ULL	 /* ns: profilers have 100 kHz at most, … */
+#define PERIOD_MAX	  10000000000ULL /* … and wait 10 s at most */
 #define NONE		  UINT32_MAX
 
 /* The meanings of labels' keys. */
@@ -84,10 +91,26 @@ struct pprof {
 	VEC(struct profile_line) named_lines;
 	numbers path, values;
 	struct pprof_value_type period_type;
-	int64_t period, time, duration;
+	int64_t period, time, duration, default_type;
 	uint32_t count_index, cpu_index; /* of the values; NONE */
 	uint32_t event_index;		 /* what samples of an event that is no clock count; NONE */
 	uint64_t unit;			 /* ns of the value at cpu_index */
+	uint64_t period_ns;		 /* of CPU time; 0: none that is plausible */
+	bool ours;			 /* its comments say so */
+	enum ticks {
+		TICKS_ARE_COUNTS,
+		TICKS_ARE_PERIODS,
+		TICKS_ARE_CPU_TIME, /* uncounted, in units of tick_cpu */
+		TICKS_ARE_WEIGHTS,  /* uncounted, of a file with weights alone */
+	} ticks;
+	uint64_t tick_cpu;
+	bool by_counts; /* as its default_sample_type says */
+	bool by_cpu;	/* CPU time is what samples count */
+	struct {
+		uint64_t divisor;	     /* greatest common one of all CPU times */
+		uint64_t count, cpu;	     /* of the first sample with both */
+		bool in_proportion, all_cpu; /* counts; no count without CPU time */
+	} seen;
 };
 
 static int fail_at(const struct pprof *p, const uint8_t *at, int error, const char *what,
@@ -172,6 +195,25 @@ static uint64_t unit_ns(const uint8_t *bytes, size_t size)
 		if (is_word(bytes, size, units[i].name))
 			return units[i].ns;
 	return 0;
+}
+
+/* The kind of a mapping with this name, and the category of its code. */
+static enum dso_kind mapping_kind(const char *path, enum profile_category *category)
+{
+	if (!strncmp(path, "[kernel", 7) || !strncmp(path, "[guest.kernel", 13)) {
+		*category = CATEGORY_KERNEL;
+		return DSO_KERNEL;
+	}
+	if (!*path || !strncmp(path, "//anon", 6) || !strncmp(path, "[anon", 5)) {
+		*category = CATEGORY_JIT;
+		return DSO_JIT;
+	}
+	if (has_suffix(path, ".py") || *path == '<') { /* "<frozen os>" */
+		*category = CATEGORY_JIT;
+		return DSO_RUNTIME;
+	}
+	*category = is_library_path(path) || *path == '[' ? CATEGORY_LIBRARY : CATEGORY_USER;
+	return strcmp(path, "[vdso]") ? DSO_FILE : DSO_VDSO;
 }
 
 /* ---- the message ----------------------------------------------------------------------------- */
@@ -323,9 +365,10 @@ static int add_string(struct pprof *p, const struct wire *w, const void *message
 static int note_number(struct pprof *p, const struct wire *w, const void *message)
 {
 	(void)message;
-	*(w->number == PPROF_PERIOD	      ? &p->period
-	  : w->number == PPROF_DURATION_NANOS ? &p->duration
-					      : &p->time) = (int64_t)w->value;
+	*(w->number == PPROF_PERIOD		   ? &p->period
+	  : w->number == PPROF_DURATION_NANOS	   ? &p->duration
+	  : w->number == PPROF_DEFAULT_SAMPLE_TYPE ? &p->default_type
+						   : &p->time) = (int64_t)w->value;
 	return 0;
 }
 
@@ -420,46 +463,226 @@ static bool ends_in(const struct pprof *p, int64_t index, const char *suffix)
 	return text && text->size > size && !memcmp(text->bytes + text->size - size, suffix, size);
 }
 
-/*
- * "sample" and "wall" are pprof-nodejs's, whose samples of an idle loop are (idle); names with a
- * hyphen are Datadog's.
- */
-static int choose_values(struct pprof *p)
-{
-	static const char *const counts[] = {"samples", "sample", "cpu-samples", NULL};
-	static const char *const cpu_times[] = {"cpu", "cpu-time", NULL};
-	static const char *const walls[] = {"wall", "wall-time", NULL};
+/* The types of values that are looked for, in order of preference. */
+struct value_types {
+	const char *const *counts, *const *cpu_times, *const *walls, *const *weights;
+};
+
+static const struct value_types value_types = {
+	/* "sample" and "wall" are pprof-nodejs's, whose samples of an idle loop are (idle); names
+	 * with a hyphen are Datadog's */
+	.counts = (const char *const[]){"samples", "sample", "cpu-samples", NULL},
+	.cpu_times = (const char *const[]){"cpu", "cpu-time", NULL},
+	.walls = (const char *const[]){"wall", "wall-time", NULL},
 	/* what speedscope files count, as we write it */
-	static const char *const weights[] = {"time", "memory", "weight", NULL};
+	.weights = (const char *const[]){"time", "memory", PPROF_WEIGHT, NULL},
+};
+
+static bool is_count(const struct pprof *p, const struct pprof_value_type *t)
+{
+	return string_is(p, t->unit, "count");
+}
+
+static bool is_sample_count(const struct pprof *p, const struct pprof_value_type *t)
+{
+	return is_count(p, t) &&
+	       (type_is_any(p, t->type, value_types.counts) || ends_in(p, t->type, COUNT_SUFFIX));
+}
+
+static void find_values(struct pprof *p)
+{
 	uint32_t wall = NONE;
 
 	p->count_index = p->cpu_index = p->event_index = NONE;
 	for (uint32_t i = 0; i < p->types.count; i++) {
 		const struct pprof_value_type *t = &p->types.data[i];
-		bool is_time = unit_of(p, t->unit), is_count = string_is(p, t->unit, "count");
+		bool is_time = unit_of(p, t->unit);
 
-		if (p->count_index == NONE && is_count &&
-		    (type_is_any(p, t->type, counts) || ends_in(p, t->type, COUNT_SUFFIX)))
+		if (p->count_index == NONE && is_sample_count(p, t))
 			p->count_index = i;
-		if (p->cpu_index == NONE && is_time && type_is_any(p, t->type, cpu_times))
+		if (p->cpu_index == NONE && is_time &&
+		    type_is_any(p, t->type, value_types.cpu_times))
 			p->cpu_index = i;
-		if (is_time && type_is_any(p, t->type, walls))
+		if (is_time && type_is_any(p, t->type, value_types.walls))
 			wall = i;
 		if (p->event_index == NONE && i != p->count_index &&
-		    (is_count || type_is_any(p, t->type, weights)))
+		    (is_count(p, t) || type_is_any(p, t->type, value_types.weights)))
 			p->event_index = i;
 	}
-	if (p->count_index == NONE && p->types.count == 1 && p->event_index != NONE &&
-	    string_is(p, p->types.data[0].type, "events"))
-		p->count_index = 0; /* Julia's */
+	if (p->cpu_index == NONE && p->count_index != NONE)
+		p->cpu_index = wall;
+}
+
+/* The type that the file's own tool shows first. */
+static void apply_default(struct pprof *p)
+{
+	const struct pprof_value_type *t;
+	uint32_t i = 0;
+
+	while (i < p->types.count && p->types.data[i].type != p->default_type)
+		i++;
+	if (p->default_type <= 0 || i == p->types.count || p->count_index == NONE)
+		return;
+	t = &p->types.data[i];
+	if (i == p->count_index)
+		p->event_index = NONE;
+	else if (is_count(p, t))
+		p->event_index = i;
+	else if (unit_of(p, t->unit))
+		p->cpu_index = i;
+	p->by_counts = i == p->count_index;
+}
+
+/* A file of one type that is neither of these: Julia's counts, and our own weights. */
+static void choose_only(struct pprof *p)
+{
+	const struct pprof_value_type *t = p->types.data;
+
+	if (p->types.count != 1 || p->count_index != NONE || p->cpu_index != NONE)
+		return;
+	if (is_count(p, t) && string_is(p, t->type, "events"))
+		p->count_index = 0;
+	if (!string_is(p, t->type, PPROF_WEIGHT))
+		return;
+	p->count_index = 0;
+	p->ticks = TICKS_ARE_WEIGHTS;
+}
+
+static uint64_t plausible_period(const struct pprof *p)
+{
+	uint64_t ns = saturating_multiply_u64(p->period > 0 ? (uint64_t)p->period : 0,
+					      unit_of(p, p->period_type.unit));
+
+	return ns >= PERIOD_MIN && ns <= PERIOD_MAX ? ns : 0;
+}
+
+static int choose_values(struct pprof *p)
+{
+	find_values(p);
+	apply_default(p);
+	choose_only(p);
 	if (p->count_index == NONE || p->event_index == p->count_index)
 		p->event_index = NONE;
 	if (p->count_index == NONE && p->cpu_index == NONE)
 		return refuse_types(p);
-	if (p->cpu_index == NONE)
-		p->cpu_index = wall;
-	p->unit = p->cpu_index != NONE ? unit_of(p, p->types.data[p->cpu_index].unit)
-				       : unit_of(p, p->period_type.unit);
+	p->period_ns = plausible_period(p);
+	if (p->cpu_index != NONE)
+		p->unit = unit_of(p, p->types.data[p->cpu_index].unit);
+	return 0;
+}
+
+/* ---- what is a tick -------------------------------------------------------------------------- */
+
+/* Our own files: by the product, or by a text for profiles of other tools. */
+static int read_comments(struct pprof *p)
+{
+	numbers comments = {};
+	int err = wire_repeated(wire_of(p->request->bytes, p->request->size), PPROF_COMMENT,
+				&comments);
+
+	for (size_t i = 0; i < comments.count && !err; i++) {
+		const struct text *text = comments.data[i] < p->strings.count
+						  ? &p->strings.data[comments.data[i]]
+						  : NULL;
+
+		p->ours |= text && ((text->size > 8 && !memcmp(text->bytes, "sysprof ", 8)) ||
+				    is_word(text->bytes, text->size, PPROF_COMMENT_OF_SAMPLES));
+	}
+	vec_free(&comments);
+	return err == -EBADMSG ? 0 : err; /* then it has none */
+}
+
+static int read_sample(struct pprof *p, const struct wire *w);
+
+/* The values of a sample, of which the second is ns. */
+static int read_values(struct pprof *p, const struct wire *w, uint64_t *count, uint64_t *cpu)
+{
+	int64_t values[2] = {0, 0};
+	int err = read_sample(p, w);
+
+	if (err)
+		return err;
+	if (p->values.count != p->types.count)
+		return fail_at(p, w->bytes, -EBADMSG,
+			       "a sample has %llu values, expected one of each type",
+			       p->values.count);
+	if (p->count_index != NONE)
+		values[0] = (int64_t)p->values.data[p->count_index];
+	if (p->cpu_index != NONE)
+		values[1] = (int64_t)p->values.data[p->cpu_index];
+	if (values[0] < 0 || values[1] < 0)
+		return fail_at(p, w->bytes, -EBADMSG,
+			       "a value is negative: it is the difference of two profiles", 0);
+	*count = (uint64_t)values[0];
+	*cpu = min_u64(saturating_multiply_u64((uint64_t)values[1], p->unit), TAIL_MAX);
+	return 0;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static int measure_sample(struct pprof *p, const struct wire *w, const void *message)
+{
+	uint64_t count, cpu;
+	int err = read_values(p, w, &count, &cpu);
+
+	(void)message;
+	if (err || (!count && !cpu))
+		return err;
+	p->seen.divisor = common_divisor(cpu, p->seen.divisor);
+	p->seen.all_cpu &= cpu > 0;
+	if (!p->seen.count && count && cpu) {
+		p->seen.count = count;
+		p->seen.cpu = cpu;
+	}
+	p->seen.in_proportion &= (unsigned __int128)count * p->seen.cpu ==
+				 (unsigned __int128)cpu * p->seen.count;
+	return 0;
+}
+
+/* The counts are ticks; a period that is not plausible is what a tick has of CPU time. */
+static void believe_counts(struct pprof *p)
+{
+	uint64_t each = p->seen.count ? p->seen.cpu / p->seen.count : 0;
+
+	if (!p->period_ns && p->event_index == NONE && p->seen.in_proportion &&
+	    each >= PERIOD_MIN && each <= PERIOD_MAX)
+		p->period_ns = each;
+}
+
+static int measure(struct pprof *p)
+{
+	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, measure_sample},
+						      {}};
+	bool counted = p->count_index != NONE;
+	int err;
+
+	p->seen.in_proportion = p->seen.all_cpu = true;
+	if (p->cpu_index == NONE || p->ticks == TICKS_ARE_WEIGHTS)
+		return 0;
+	err = each_field(p, samples);
+	if (err)
+		return err;
+	if (counted && (p->ours || p->by_counts || p->event_index != NONE || !p->seen.divisor ||
+			p->seen.in_proportion)) {
+		believe_counts(p);
+	} else if (p->period_ns && p->seen.divisor && !(p->seen.divisor % p->period_ns) &&
+		   (!counted || p->seen.all_cpu)) {
+		p->ticks = TICKS_ARE_PERIODS;
+	} else if (counted) {
+		p->by_cpu = true;
+	} else {
+		p->ticks = TICKS_ARE_CPU_TIME;
+		p->tick_cpu = max_u64(p->seen.divisor, 1);
+	}
 	return 0;
 }
 
@@ -479,7 +702,7 @@ static int name_mapping(struct pprof *p, const struct wire *w, const void *messa
 	(void)w;
 	if (err)
 		return err;
-	mapping->kind = frames__mapping_kind(path, &mapping->category);
+	mapping->kind = mapping_kind(path, &mapping->category);
 	name = strrchr(path, '/');
 	name = name && name[1] ? name + 1 : path;
 	dso.kind = mapping->kind;
@@ -742,29 +965,21 @@ static int read_sample(struct pprof *p, const struct wire *w)
 
 static int take_values(struct pprof *p, const struct wire *w, struct profile_sample *row)
 {
-	int64_t count = 0, cpu = 0;
-	uint64_t period = p->period > 0 ? (uint64_t)p->period : 0;
+	uint64_t count, cpu;
+	int err = read_values(p, w, &count, &cpu);
 
-	if (p->values.count != p->types.count)
-		return fail_at(p, w->bytes, -EBADMSG,
-			       "a sample has %llu values, expected one of each type",
-			       p->values.count);
-	if (p->count_index != NONE)
-		count = (int64_t)p->values.data[p->count_index];
-	if (p->cpu_index != NONE)
-		cpu = (int64_t)p->values.data[p->cpu_index];
-	if (count < 0 || cpu < 0)
-		return fail_at(p, w->bytes, -EBADMSG,
-			       "a value is negative: it is the difference of two profiles", 0);
-	row->weight = min_u64(saturating_multiply_u64((uint64_t)cpu, p->unit), TAIL_MAX);
-	if (p->cpu_index == NONE)
-		row->weight = saturating_multiply_u64(
-			saturating_multiply_u64((uint64_t)count, period), p->unit);
-	row->ticks = (uint64_t)count;
+	if (err)
+		return err;
+	row->weight = p->cpu_index != NONE
+			      ? cpu
+			      : min_u64(saturating_multiply_u64(count, p->period_ns), TAIL_MAX);
+	row->ticks = p->ticks == TICKS_ARE_PERIODS    ? cpu / p->period_ns
+		     : p->ticks == TICKS_ARE_CPU_TIME ? cpu / p->tick_cpu
+						      : count;
+	if (p->by_cpu)
+		row->events = cpu;
 	if (p->event_index != NONE && (int64_t)p->values.data[p->event_index] > 0)
 		row->events = p->values.data[p->event_index];
-	if (p->count_index == NONE && cpu)
-		row->ticks = period ? max_u64(((uint64_t)cpu + period / 2) / period, 1) : 1;
 	return 0;
 }
 
@@ -804,14 +1019,21 @@ static int add_sample(struct pprof *p, const struct wire *w, const void *message
 		?: owners__thread(&p->owners, &labels.owner, labels.comm, &thread);
 	if (err)
 		return err;
-	if (p->count_index != NONE && !row.ticks) {
+	if (!p->by_cpu && !row.ticks) {
 		/* CPU time that no sample was taken of; in our files in "[not sampled]" */
 		thread->tail = min_u64(thread->tail + row.weight, TAIL_MAX);
 		return 0;
 	}
-	if (!row.stack.v)
+	if (!row.stack.v) {
+		const struct frame nowhere = {
+			.dso = frames__dso(&p->frames, DSO_UNKNOWN, "", 0),
+			.process = p->any,
+			.elf_address = PROFILE_UNKNOWN_ADDRESS,
+		};
+
 		row.stack = profile_builder__stack(p->b, row.stack,
-						   frames__nowhere(&p->frames, p->any));
+						   frames__location(&p->frames, &nowhere, NULL, 0));
+	}
 	row.kind = idle ? SAMPLE_IDLE : SAMPLE_CPU;
 	row.gil = labels.gil;
 	row.context = labels.context;
@@ -831,10 +1053,9 @@ static void set_session(const struct pprof *p)
 	if (p->duration > 0)
 		session->end += min_u64((uint64_t)p->duration, INT64_MAX / 4);
 	session->start_realtime = p->time > 0 ? (uint64_t)p->time : 0;
-	if (p->period > 0)
-		session->period = min_u64(saturating_multiply_u64((uint64_t)p->period,
-								  unit_of(p, p->period_type.unit)),
-					  TAIL_MAX);
+	session->uncounted = p->ticks == TICKS_ARE_CPU_TIME || p->ticks == TICKS_ARE_WEIGHTS;
+	session->tick_cpu = p->tick_cpu;
+	session->period = session->uncounted || p->by_cpu ? 0 : p->period_ns;
 	session->untimed = true;
 	session->finished_symbols = true;
 }
@@ -845,18 +1066,26 @@ static int set_event(struct pprof *p)
 	struct profile *session = profile_builder__session(p->b);
 	const struct pprof_value_type *type;
 	_cleanup_free_ char *name = NULL;
+	uint32_t index = p->by_cpu			 ? p->cpu_index
+			 : p->ticks == TICKS_ARE_WEIGHTS ? p->count_index
+							 : p->event_index;
 	int err;
 
-	if (p->event_index == NONE)
+	if (index == NONE)
 		return 0;
-	type = &p->types.data[p->event_index];
+	type = &p->types.data[index];
 	err = copy_string(p, type->type, &name) ?: intern(p, type->unit, &session->event_unit);
 	if (err)
 		return err;
 	if (ends_in(p, type->type, EVENT_SUFFIX))
 		name[strlen(name) - strlen(EVENT_SUFFIX)] = '\0';
-	session->event = profile_builder__string(p->b, *name ? name : "events");
-	if (p->period > 0 && p->period_type.type == type->type)
+	session->event = profile_builder__string(p->b, p->by_cpu ? EVENT_CPU
+						       : *name	 ? name
+								 : "events");
+	if (p->by_cpu || !session->event_unit.v)
+		session->event_unit = profile_builder__string(p->b,
+							      p->by_cpu ? EVENT_CPU_UNIT : "count");
+	if (!p->by_cpu && p->period > 0 && p->period_type.type == type->type)
 		session->event_period = (uint64_t)p->period;
 	return 0;
 }
@@ -873,6 +1102,7 @@ static int read_all(struct pprof *p)
 		{PPROF_TIME_NANOS, NULL, note_number},
 		{PPROF_DURATION_NANOS, NULL, note_number},
 		{PPROF_PERIOD, NULL, note_number},
+		{PPROF_DEFAULT_SAMPLE_TYPE, NULL, note_number},
 		{}};
 	static const struct wanted_field names[] = {{PPROF_MAPPING, MAPPING_TYPES, name_mapping},
 						    {}};
@@ -881,6 +1111,8 @@ static int read_all(struct pprof *p)
 	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, add_sample}, {}};
 	int err = each_field(p, tables)
 		?: choose_values(p)
+		?: read_comments(p)
+		?: measure(p)
 		?: set_event(p)
 		?: each_field(p, names)
 		?: find_any_process(p)

@@ -90,6 +90,7 @@ struct trace {
 	int64_t start, end;
 	uint64_t period, period_samples;
 	uint64_t own_period, own_realtime; /* of our metadata, ns */
+	bool has_cpu;			   /* ours, of a profile without times */
 };
 
 static bool recognizes_trace(const uint8_t *bytes, size_t size)
@@ -289,7 +290,7 @@ static int read_events(struct trace *t, const char *at, bool open)
 
 static int read_metadata(struct trace *t, struct json_value metadata)
 {
-	struct json_value own = {0}, period = {0}, realtime = {0};
+	struct json_value own = {0}, period = {0}, realtime = {0}, recording = {0};
 	int64_t ns = 0, us = 0;
 	int err;
 
@@ -298,7 +299,10 @@ static int read_metadata(struct trace *t, struct json_value metadata)
 	err = json_members(&t->text, metadata, {"$sysprof", &own});
 	if (err || json_type(own) != JSON_OBJECT)
 		return err;
-	err = json_members(&t->text, own, {"periodNs", &period}, {"startTimeRealtime", &realtime});
+	err = json_members(&t->text, own, {"periodNs", &period}, {"startTimeRealtime", &realtime},
+			   {"recording", &recording});
+	if (!err && json_type(recording) == JSON_OBJECT)
+		err = import_event(&t->text, recording, t->b);
 	if (!err && period.at)
 		err = json_integer(&t->text, period, "periodNs", 0, JSON_INTEGER_MAX, &ns);
 	if (!err && realtime.at)
@@ -416,11 +420,15 @@ static int lane_of(struct trace *t, const struct head *head, struct process_id p
 static int read_chunk(struct trace *t, struct cdp *c, const struct chunk *chunk, int64_t start,
 		      int64_t *end)
 {
-	struct json_value profile, deltas, lines, end_time, nodes = {0}, inner_end = {0};
+	struct json_value profile, deltas, lines, end_time, own, nodes = {0}, inner_end = {0};
 	struct cdp_columns columns = {};
 	int err = json_members(&t->text, chunk->data, {"cpuProfile", &profile},
-			       {"timeDeltas", &deltas}, {"lines", &lines}, {"endTime", &end_time});
+			       {"timeDeltas", &deltas}, {"lines", &lines}, {"endTime", &end_time},
+			       {"$sysprof", &own});
 
+	if (!err && json_type(own) == JSON_OBJECT)
+		err = cdp_columns__own(&t->text, own, &columns);
+	t->has_cpu |= columns.cpu.at != NULL;
 	if (!err && json_type(profile) == JSON_OBJECT)
 		err = json_members(&t->text, profile, {"nodes", &nodes},
 				   {"samples", &columns.samples}, {"timeDeltas", &columns.deltas},
@@ -460,7 +468,7 @@ static int emit_profile(struct trace *t, struct cdp *c, const struct head *head,
 	lane = &t->lanes.data[number];
 	if (!end)
 		end = lane->end;
-	err = cdp__emit(c, lane->id, lane->comm, end, false);
+	err = cdp__emit(c, lane->id, lane->comm, end, t->has_cpu);
 	note_session(t, c, head->start, end);
 	if (c->samples.count)
 		lane->last = c->samples.data[c->samples.count - 1].time;
@@ -515,7 +523,8 @@ static void set_session(struct trace *t)
 	session->period = t->own_period ? t->own_period : t->period;
 	session->start_realtime = t->own_realtime;
 	session->finished_symbols = true;
-	session->idle_known = session->weight_ahead = true;
+	session->idle_known = true;
+	session->weight_ahead = !t->has_cpu;
 }
 
 static int read_trace(const struct import_request *request, struct import_failure *failure)

@@ -45,7 +45,7 @@ struct tick {
 struct sample {
 	uint64_t time; /* ns */
 	uint32_t node;
-	uint64_t cpu, events;
+	uint64_t cpu, ticks, events;
 };
 
 struct cpuprofile {
@@ -140,14 +140,15 @@ static int add_sample(struct cpuprofile *c, size_t i)
 {
 	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
 	struct sample sample = {.time = row_times__next(&c->times), .cpu = samples->weight[i]};
-	uint64_t ticks = profile_samples__events(samples, i);
+	uint64_t events = profile_samples__events(samples, i);
 	int err = call_tree__stack(&c->tree, CALL_TREE_ROOT, samples->stack[i], &sample.node);
 
 	if (err)
 		return err;
-	sample.events = ticks;
-	c->tree.nodes.data[sample.node].hits += ticks;
-	return add_tick(c, samples->stack[i], sample.node, ticks) ?: vec_push(&c->samples, sample);
+	sample.ticks = profile_samples__ticks(samples, i);
+	sample.events = events;
+	c->tree.nodes.data[sample.node].hits += events;
+	return add_tick(c, samples->stack[i], sample.node, events) ?: vec_push(&c->samples, sample);
 }
 
 static int collect_samples(struct cpuprofile *c)
@@ -295,6 +296,9 @@ static void write_identity(struct cpuprofile *c)
 	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
 		json_key_bool(w, "cpuDeltasAhead", true);
 	JSON_COLUMN(w, "threadCPUDeltas", c->samples.count, json_uint(w, c->samples.data[i].cpu));
+	if (c->thread->samples[SAMPLE_CPU].ticks)
+		JSON_COLUMN(w, "sampleTicks", c->samples.count,
+			    json_uint(w, c->samples.data[i].ticks));
 	if (c->p->event.v)
 		JSON_COLUMN(w, "sampleEvents", c->samples.count,
 			    json_uint(w, c->samples.data[i].events));

@@ -8,6 +8,7 @@
 
 #include "base/minmax.h"
 #include "base/parse.h"
+#include "base/wire.h"
 #include "formats/out/gil.h"
 #include "tenants/outside_books.h"
 
@@ -464,6 +465,10 @@ void write_visits(const struct figures *f, struct json_writer *w)
 static void write_event(const struct profile *p, const struct figures *f, enum key_style style,
 			struct json_writer *w)
 {
+	if (p->uncounted) {
+		json_key_bool(w, style == SNAKE_CASE ? "samples_known" : "samplesKnown", false);
+		json_key_uint(w, style == SNAKE_CASE ? "tick_cpu_ns" : "tickCpuNs", p->tick_cpu);
+	}
 	if (!p->event.v)
 		return;
 	json_key_string(w, "event", profile__event(p));
@@ -663,5 +668,7 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 	if (p->visits.hz)
 		add_visits(&c, &figures);
 	add_losses(&c, p, &figures);
+	if (!profile__meta(p, META_PRODUCT) && p->sample_count && !p->event.v && !p->uncounted)
+		add_comment(&c, PPROF_COMMENT_OF_SAMPLES);
 	return c.error;
 }

@@ -106,6 +106,17 @@ int firefox__collect_entries(struct firefox *f, size_t track)
 	return err;
 }
 
+/* What is no number of samples but CPU time. */
+static bool weights_are_time(const struct profile *p)
+{
+	return p->tick_cpu || profile__events_are_cpu(p);
+}
+
+static int64_t weight_ns(const struct profile *p, uint64_t weight)
+{
+	return (int64_t)(p->tick_cpu ? saturating_multiply_u64(weight, p->tick_cpu) : weight);
+}
+
 /*
  * What each row counts, if not one: samples, or events, for which the viewer has no other name than
  * samples (its other weights are ms and bytes). Rows without a stack are in no tree.
@@ -118,8 +129,13 @@ static void write_weights(const struct firefox *f, const struct profile_thread *
 	if (!f->p->event.v && !thread->samples[SAMPLE_CPU].ticks &&
 	    !thread->samples[SAMPLE_WALL].count)
 		json_key_null(w, "weight");
+	else if (weights_are_time(f->p))
+		JSON_COLUMN(w, "weight", f->rows.count,
+			    json_ns_as_ms(w, weight_ns(f->p, rows[i].weight)));
 	else
 		JSON_COLUMN(w, "weight", f->rows.count, json_uint(w, rows[i].weight));
+	if (f->p->event.v && thread->samples[SAMPLE_CPU].ticks && !f->p->uncounted)
+		JSON_COLUMN(w, "ticks", f->rows.count, json_uint(w, rows[i].ticks));
 }
 
 static void write_stack(const struct firefox *f, const struct firefox_row *row)
@@ -137,7 +153,7 @@ static void write_samples(const struct firefox *f, const struct profile_thread *
 
 	json_key_object(w, "samples");
 	json_key_uint(w, "length", f->rows.count);
-	json_key_string(w, "weightType", "samples");
+	json_key_string(w, "weightType", weights_are_time(f->p) ? "tracing-ms" : "samples");
 	JSON_COLUMN(w, "stack", f->rows.count, write_stack(f, &rows[i]));
 	JSON_COLUMN(w, "time", f->rows.count,
 		    json_ns_as_ms(w, (int64_t)(rows[i].time - f->p->start)));

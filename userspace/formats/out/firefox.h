@@ -76,7 +76,7 @@ struct firefox_row {
 	enum wall_state state; /* of a wait, else NONE */
 	enum sample_context context;
 	bool fixed; /* a CPU sample, or the start: others may get more CPU time */
-	uint64_t cpu_delta, weight;
+	uint64_t cpu_delta, ticks, weight;
 };
 
 /* Categories after those of profile.h: of GIL markers (not frames), if the GIL is known. */

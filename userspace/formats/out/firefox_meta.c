@@ -360,7 +360,10 @@ static void write_recording_section(const struct profile *p, const struct figure
 	for (size_t i = 0; i < p->meta_count; i++)
 		entry_string(w, profile__string(p, p->meta[i].key),
 			     profile__string(p, p->meta[i].value));
-	entry_figure(w, f, FIGURE_SAMPLES);
+	if (p->uncounted)
+		entry_string(w, "Samples", "number unknown: weights instead");
+	else
+		entry_figure(w, f, FIGURE_SAMPLES);
 	if (p->event.v) {
 		entry_string(w, "Weights of samples count", profile__event(p));
 		entry_figure(w, f, FIGURE_EVENTS);
@@ -417,6 +420,10 @@ static void write_machine(const struct profile *p, struct json_writer *w)
 			json_key_uint(w, facts[i].key, count);
 	}
 	json_key_string(w, "importedFrom", "sysprof");
+	if (p->uncounted) {
+		json_key_bool(w, "samplesKnown", false);
+		json_key_uint(w, "tickCpuNs", p->tick_cpu);
+	}
 	if (!p->event.v)
 		return;
 	json_key_string(w, "event", profile__event(p));

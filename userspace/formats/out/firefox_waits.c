@@ -196,6 +196,7 @@ static struct firefox_row row_of(const struct merge *m, const struct timeline_en
 		.context = entry->stack.v ? profile_samples__context(samples, entry->sample)
 					  : CONTEXT_NONE,
 		.cpu_delta = entry->cpu_delta,
+		.ticks = entry->stack.v ? profile_samples__ticks(samples, entry->sample) : 1,
 		.weight = entry->stack.v ? profile_samples__events(samples, entry->sample) : 1,
 		.fixed = entry->stack.v || entry->kind == TIMELINE_START,
 	};

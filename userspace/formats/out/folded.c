@@ -30,6 +30,7 @@
 #include "formats/out/waits.h"
 
 #define SUFFIX_SIZE   32 /* ":line_[k]" */
+#define UNIT_SIZE     256
 #define LINE_END_SIZE 24 /* " 18446744073709551615\n" */
 
 /* The samples with one stack of threads with one name. */
@@ -401,6 +402,21 @@ static int write_item(struct folded *f, const struct folded_item *item, FILE *ou
 	return err;
 }
 
+/* Readers skip comments; without it, weights would be taken for numbers of samples. */
+static void write_unit(const struct profile *p, FILE *out)
+{
+	char unit[UNIT_SIZE];
+
+	if (!p->uncounted)
+		return;
+	fputs(FOLDED_WEIGHTS, out);
+	if (p->tick_cpu)
+		fprintf(out, FOLDED_CPU_UNIT, p->tick_cpu);
+	else
+		fputs(utf8_sanitize(unit, sizeof(unit), profile__event_unit(p)), out);
+	fputc('\n', out);
+}
+
 static int write_folded(const struct export_request *request)
 {
 	struct parked parked = {};
@@ -416,6 +432,7 @@ static int write_folded(const struct export_request *request)
 			?: build_tree(&f)
 			?: add_waits(&f)
 			?: push_children(&f, CALL_TREE_ROOT);
+	write_unit(f.p, request->out);
 	while (!err && f.items.count) {
 		struct folded_item item = f.items.data[--f.items.count];
 

@@ -7,6 +7,9 @@
  * CPU time of all threads exactly. CPU time after a thread's last sample is that sample's; a thread
  * with CPU time but no sample has one of no ticks, in a function called "[not sampled]".
  *
+ * Where the number of samples is unknown (profile.uncounted), the only values are CPU time, or the
+ * weights.
+ *
  * Of an event that is no clock the second value is the number of events, as in [samples, cycles,
  * CPU time], and the default.
  *
@@ -33,6 +36,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/wire.h"
 #include "formats/out/describe.h"
 #include "formats/out/pprof_writer.h"
 
@@ -154,6 +158,27 @@ static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
+/* Weights that are no counts are the only values, and CPU time is not there twice. */
+static bool has_counts(const struct profile *p)
+{
+	return !p->uncounted;
+}
+
+static bool has_events(const struct profile *p)
+{
+	return p->uncounted ? !p->tick_cpu : p->event.v && !profile__events_are_cpu(p);
+}
+
+static bool has_cpu(const struct profile *p)
+{
+	return !p->uncounted || p->tick_cpu;
+}
+
+static const char *event_type(const struct profile *p)
+{
+	return p->uncounted ? PPROF_WEIGHT : profile__event(p);
+}
+
 static void write_value(struct pprof *pp, uint32_t thread, const struct pprof_sample *sample,
 			const struct pprof_labels *labels)
 {
@@ -172,10 +197,12 @@ static void write_sample(struct pprof *pp, const struct pprof_sample *sample,
 	int64_t values[MAX_VALUES];
 	size_t count = 0;
 
-	values[count++] = (int64_t)sample->ticks;
-	if (pp->p->event.v)
+	if (has_counts(pp->p))
+		values[count++] = (int64_t)sample->ticks;
+	if (has_events(pp->p))
 		values[count++] = (int64_t)sample->events;
-	values[count++] = (int64_t)sample->cpu;
+	if (has_cpu(pp->p))
+		values[count++] = (int64_t)sample->cpu;
 	if (pp->has_wall)
 		values[count++] = (int64_t)(sample->cpu + sample->wall);
 	pprof_writer__sample(pp->writer, sample->stack, values, count, labels->list, labels->count);
@@ -295,17 +322,17 @@ static void write_facts(struct pprof *pp)
 		.has_comments = true,
 	};
 
-	if (p->event.v) {
+	if (has_events(p)) {
 		out.period = p->event_period;
-		out.period_type = profile__event(p);
+		out.period_type = event_type(p);
 		out.period_unit = profile__event_unit(p);
 	}
 
 	/* what was read from folded stacks has counts alone, and pprof shows the default */
 	figures__init(&figures, p);
 	out.default_sample_type = pp->difference	      ? pp->difference->type
-				  : p->event.v		      ? profile__event(p)
-				  : figures.value[FIGURE_CPU] ? "cpu"
+				  : has_events(p)	      ? event_type(p)
+				  : figures.value[FIGURE_CPU] ? EVENT_CPU
 							      : "samples";
 	pprof_writer__facts(pp->writer, &out);
 }
@@ -317,11 +344,13 @@ static void write_all(struct pprof *pp)
 	if (pp->difference) {
 		pprof_writer__sample_type(pp->writer, pp->difference->type, pp->difference->unit);
 	} else {
-		pprof_writer__sample_type(pp->writer, "samples", "count");
-		if (pp->p->event.v)
-			pprof_writer__sample_type(pp->writer, profile__event(pp->p),
+		if (has_counts(pp->p))
+			pprof_writer__sample_type(pp->writer, "samples", "count");
+		if (has_events(pp->p))
+			pprof_writer__sample_type(pp->writer, event_type(pp->p),
 						  profile__event_unit(pp->p));
-		pprof_writer__sample_type(pp->writer, "cpu", "nanoseconds");
+		if (has_cpu(pp->p))
+			pprof_writer__sample_type(pp->writer, EVENT_CPU, EVENT_CPU_UNIT);
 	}
 	if (pp->has_wall)
 		pprof_writer__sample_type(pp->writer, "wall", "nanoseconds");

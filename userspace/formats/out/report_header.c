@@ -135,11 +135,45 @@ static void print_event(const struct profile *p, FILE *out)
 	char name[EVENT_TEXT_SIZE], unit[EVENT_TEXT_SIZE];
 	bool is_count = !strcmp(profile__event_unit(p), "count");
 
-	fprintf(out, ", for %" PRIu64 " %s%s%s", p->event_count,
-		is_count ? "" : utf8_sanitize(unit, sizeof(unit), profile__event_unit(p)),
-		is_count ? "" : " of ", utf8_sanitize(name, sizeof(name), profile__event(p)));
+	if (profile__events_are_cpu(p))
+		fputs(", shares of CPU time", out);
+	else
+		fprintf(out, ", for %" PRIu64 " %s%s%s", p->event_count,
+			is_count ? "" : utf8_sanitize(unit, sizeof(unit), profile__event_unit(p)),
+			is_count ? "" : " of ",
+			utf8_sanitize(name, sizeof(name), profile__event(p)));
 	if (p->event_period > 1)
 		fprintf(out, ", one each %" PRIu64, p->event_period);
+}
+
+/* Weights instead of samples. */
+static void print_uncounted(const struct profile *p, FILE *out)
+{
+	char unit[EVENT_TEXT_SIZE];
+
+	fprintf(out, "# samples    number unknown: the file has weights");
+	if (p->tick_cpu)
+		fprintf(out, " of CPU time, %.6f ms each", (double)p->tick_cpu / 1e6);
+	else if (p->event.v && strcmp(profile__event_unit(p), "count"))
+		fprintf(out, ", in units of %s",
+			utf8_sanitize(unit, sizeof(unit), profile__event_unit(p)));
+	fprintf(out, ", and shares without intervals\n# weight     %" PRIu64, p->event_count);
+}
+
+static void print_samples(const struct profile *p, const struct figures *f, FILE *out)
+{
+	if (p->uncounted)
+		print_uncounted(p, out);
+	else
+		fprintf(out, "# samples    %" PRIu64, p->sample_count);
+	fprintf(out, " from %" PRIu64 " thread%s", f->value[FIGURE_THREADS],
+		f->value[FIGURE_THREADS] == 1 ? "" : "s");
+	if (p->uncounted)
+		return;
+	if (p->event.v)
+		print_event(p, out);
+	else if (p->period)
+		fprintf(out, ", one each %.6f ms of a CPU", (double)p->period / 1e6);
 }
 
 int report_header(const struct profile *p, FILE *out)
@@ -162,12 +196,7 @@ int report_header(const struct profile *p, FILE *out)
 			export_has_realtime(p) ? date : "at an unknown time",
 			(double)f.value[FIGURE_DURATION] / 1e9,
 			p->cut_short ? " (cut short: the recording has no end)" : "");
-	fprintf(out, "# samples    %" PRIu64 " from %" PRIu64 " thread%s", p->sample_count,
-		f.value[FIGURE_THREADS], f.value[FIGURE_THREADS] == 1 ? "" : "s");
-	if (p->event.v)
-		print_event(p, out);
-	else if (p->period)
-		fprintf(out, ", one each %.6f ms of a CPU", (double)p->period / 1e6);
+	print_samples(p, &f, out);
 	fprintf(out, "\n# CPU        %.3f s", (double)f.value[FIGURE_CPU] / 1e9);
 	if (f.value[FIGURE_SILENT_THREADS])
 		fprintf(out, ", of which %.3f s by %" PRIu64 " thread%s without a sample",

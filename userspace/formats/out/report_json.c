@@ -22,7 +22,7 @@ static const char *const shape_names[] = {
 static void write_share(struct json_writer *w, const struct profile *p, const char *key,
 			uint64_t samples, double square)
 {
-	struct interval range = share_interval(p, samples, square);
+	struct interval range;
 	char name[32];
 
 	json_key_uint(w, key, samples);
@@ -30,6 +30,11 @@ static void write_share(struct json_writer *w, const struct profile *p, const ch
 	json_key(w, name);
 	json_fixed(w, share_of(samples, p->event_count), SHARE_DIGITS);
 	snprintf(name, sizeof(name), "%s_interval", key);
+	if (p->uncounted) {
+		json_key_null(w, name);
+		return;
+	}
+	range = share_interval(p, samples, square);
 	json_key_array(w, name);
 	json_fixed(w, range.low, SHARE_DIGITS);
 	json_fixed(w, range.high, SHARE_DIGITS);

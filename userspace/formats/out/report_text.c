@@ -100,9 +100,10 @@ static void print_numbers(const struct profile *p, const struct report_row *row,
 			  const struct layout *l, FILE *out)
 {
 	struct interval range = share_interval(p, row->self, row->self_square);
-	char text[32];
+	char text[32] = "unknown";
 
-	snprintf(text, sizeof(text), "%.2f-%.2f", 100 * range.low, 100 * range.high);
+	if (!p->uncounted)
+		snprintf(text, sizeof(text), "%.2f-%.2f", 100 * range.low, 100 * range.high);
 	paint_share(out, l->options->color, share_of(row->self, p->event_count));
 	fprintf(out, " %12s %*" PRIu64 " ", text, l->counts, row->self);
 	if (is_task(l->by))

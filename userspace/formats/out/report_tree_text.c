@@ -181,7 +181,10 @@ static int print_node(struct tree_text *t, uint32_t number)
 	level += fork;
 	t->levels[number] = level;
 	print_share(t, node->total);
-	fprintf(t->out, " %5.2f", 100 * error_of(t->p, node));
+	if (t->p->uncounted)
+		fprintf(t->out, " %5s", "?");
+	else
+		fprintf(t->out, " %5.2f", 100 * error_of(t->p, node));
 	if (!t->callers) {
 		fputc(' ', t->out);
 		print_share(t, node->self);

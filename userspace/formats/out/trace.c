@@ -50,6 +50,7 @@
 struct trace_sample {
 	uint32_t node, line;
 	uint64_t time; /* us */
+	uint64_t cpu, ticks, events;
 };
 
 struct trace {
@@ -65,6 +66,7 @@ struct trace {
 	uint64_t first_node; /* the id of its root */
 	uint32_t nodes_written;
 	uint64_t time; /* us, of the last sample written */
+	const struct profile_samples *rows;
 	VEC(struct trace_sample) samples;
 };
 
@@ -243,6 +245,24 @@ static int write_new_nodes(struct trace *t)
 	return err;
 }
 
+/* What samples stand for, which their lengths do not say; as in .cpuprofile files. */
+static void write_own_columns(struct trace *t)
+{
+	const struct trace_sample *samples = t->samples.data;
+	struct json_writer *w = &t->w;
+
+	if (!t->rows->ticks && !t->rows->events && !t->p->untimed)
+		return;
+	json_key_object(w, "$sysprof");
+	if (t->p->untimed)
+		JSON_COLUMN(w, "threadCPUDeltas", t->samples.count, json_uint(w, samples[i].cpu));
+	if (t->rows->ticks)
+		JSON_COLUMN(w, "sampleTicks", t->samples.count, json_uint(w, samples[i].ticks));
+	if (t->p->event.v)
+		JSON_COLUMN(w, "sampleEvents", t->samples.count, json_uint(w, samples[i].events));
+	json_end_object(w);
+}
+
 static int write_chunk(struct trace *t)
 {
 	const struct trace_sample *samples = t->samples.data;
@@ -261,17 +281,20 @@ static int write_chunk(struct trace *t)
 	}
 	json_end_array(w);
 	JSON_COLUMN(w, "lines", t->samples.count, json_uint(w, samples[i].line));
+	write_own_columns(t);
 	end_profile_event(t);
 	t->samples.count = 0;
 	return err;
 }
 
-static int push_sample(struct trace *t, uint64_t ns, uint32_t node, uint32_t line)
+static int push_sample(struct trace *t, uint64_t ns, struct trace_sample sample)
 {
 	const struct trace_sample *last = t->samples.count ? &t->samples.data[t->samples.count - 1]
 							   : NULL;
-	uint64_t time = max_u64(ns / 1000, last ? last->time : t->time);
-	int err = vec_push(&t->samples, (struct trace_sample){node, line, time});
+	int err;
+
+	sample.time = max_u64(ns / 1000, last ? last->time : t->time);
+	err = vec_push(&t->samples, sample);
 
 	if (!err && t->samples.count == CHUNK_SAMPLES)
 		err = write_chunk(t);
@@ -286,7 +309,7 @@ static int push_gap(struct trace *t, const struct profile_thread *thread, size_t
 	if (!idle.count)
 		return 0;
 	return call_tree__child(&t->tree, CALL_TREE_ROOT, CALL_FRAME_IDLE, &node)
-		       ?: push_sample(t, idle.first, node, 0);
+		       ?: push_sample(t, idle.first, (struct trace_sample){.node = node});
 }
 
 static int write_samples(struct trace *t, const struct profile_thread *thread)
@@ -295,13 +318,19 @@ static int write_samples(struct trace *t, const struct profile_thread *thread)
 	struct row_times times;
 	int err = 0;
 
+	t->rows = samples;
 	row_times__init(&times, t->p, thread);
 	for (size_t i = 0; i < samples->count && !err; i++) {
-		uint32_t node;
+		struct trace_sample sample = {
+			.line = call_frames_leaf_line(t->p, samples->stack[i]),
+			.cpu = samples->weight[i],
+			.ticks = profile_samples__ticks(samples, i),
+			.events = profile_samples__events(samples, i),
+		};
 
 		err = push_gap(t, thread, i)
-			?: call_tree__stack(&t->tree, CALL_TREE_ROOT, samples->stack[i], &node)
-			?: push_sample(t, row_times__next(&times), node, call_frames_leaf_line(t->p, samples->stack[i]));
+			?: call_tree__stack(&t->tree, CALL_TREE_ROOT, samples->stack[i], &sample.node)
+			?: push_sample(t, row_times__next(&times), sample);
 	}
 	if (!err)
 		err = push_gap(t, thread, samples->count);
