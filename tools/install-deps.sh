@@ -82,6 +82,7 @@ needs() {
 	test  | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
 	unit  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	test  | cmd:chromium             | chromium        | chromium        | chromium   | chromium
+	test  | cmd:perf                 | linux-perf      | perf            | perf       | perf
 	test  | cmd:redis-server         | redis-server    | redis           | redis      | redis
 	test  | cmd:nginx                | nginx-light     | nginx           | nginx      | nginx
 	test  | cmd:gunicorn             | gunicorn        | python3-gunicorn | gunicorn  | python3-gunicorn

@@ -171,6 +171,12 @@ lib='"libs":[{"name":"a.so","path":"/a.so","codeId":"abcd","start":16,"end":99}]
 own='"name":"GeckoMain","pid":1,"tid":2,"registerTime":0'
 printf '%s' "{$raw,$lib,\"threads\":[{$own,$gecko}],\"processes\":[{$raw,$lib,\"threads\":[{$own,$gecko}],\"processes\":[]}]}" >"$dir/gecko"
 printf 'comm;main;f_[k] 3\ncomm;main;g:12 4.5\n[w tid=7];h_[j];i_[?] 1\n' >"$dir/folded"
+# perf script: a header; callchains with what is inlined, of two events; a record; frames in lines
+printf '# ========\n# captured on : x\n# hostname : h\n# cmdline : perf\na\n# ========\n#\na b 3/4 [001] K 5.000001:  9 cpu-clock:u: \n' >"$dir/perf-script"
+printf '\t  12 f+0x3 (inlined)\n  a.c:7\n\t  12 g+0x4 (/b (deleted))\n\tffffffff81000000 [unknown] ([kernel.kallsyms])\n\n' >>"$dir/perf-script"
+printf 'a 4 5.000002: PERF_RECORD_FORK(3:4):(1:1)\na 4 5.000003: s:t: x=1\n\t  13 h ([unknown])\n\n' >>"$dir/perf-script"
+printf '    swapper     0 [000] 1.000000:  1 cycles:P:  7f89fd00869e h+0x7e (/l.so)\n' >"$dir/perf-script-lines"
+printf 'a 4         17 cycles: \n\t  13 h\n\n' >"$dir/perf-script-untimed"
 # pprof: two types, a sample with a label, a mapping, a location with a line, a function, strings
 python3 -c '
 import sys

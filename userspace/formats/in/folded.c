@@ -29,6 +29,7 @@
 #include "base/vec.h"
 #include "formats/in/frames.h"
 #include "formats/in/import.h"
+#include "formats/in/text_span.h"
 
 #define COUNT_MAX	 (1ULL << 53)
 #define LINE_MAX_DIGITS	 9
@@ -41,10 +42,6 @@
 #define WEIGHT_MIN_FEW 100000
 /* A period of events. Multiples of 1000 are also times in ms, those of 1024 sizes. */
 #define PERIOD_MIN 1000
-
-struct span {
-	const char *at, *end;
-};
 
 /* A line, split. */
 struct folded_line {
@@ -64,12 +61,7 @@ static uint64_t hash_field(const struct field *f)
 	return hash_bytes(f->text.at, (size_t)(f->text.end - f->text.at));
 }
 
-static bool is_same_field(const struct field *a, const struct field *b)
-{
-	size_t size = (size_t)(a->text.end - a->text.at);
-
-	return (size_t)(b->text.end - b->text.at) == size && !memcmp(a->text.at, b->text.at, size);
-}
+#define is_same_field(a, b) is_same_span((a)->text, (b)->text)
 
 DEFINE_MAP_OF(fields, struct field, hash_field, is_same_field);
 
@@ -100,7 +92,6 @@ struct folded {
 	struct dso_id code, kernel, jit;
 	struct fields fields;
 	struct threads threads;
-	VEC(char) name;	 /* scratch */
 	uint32_t digits; /* decimals that a tick counts */
 	uint64_t period; /* weights are of that many each; 0: no common one */
 	bool uncounted;
@@ -118,18 +109,6 @@ static int fail_at(const struct folded *f, const char *at, int error, const char
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
-
-static const char *line_end(const char *at, const char *end)
-{
-	const char *newline = memchr(at, '\n', (size_t)(end - at));
-
-	return newline ? newline : end;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 /* "12" or "12.5", which flamegraph.pl takes. */
 static bool parse_count(struct span text, struct folded_line *line)
@@ -286,18 +265,6 @@ static bool find_threads(const struct folded *f)
 	return true;
 }
 
-/* A name as a string. It has no NUL: read_folded() rejects them. */
-static const char *terminated(struct folded *f, struct span text)
-{
-	size_t size = (size_t)(text.end - text.at);
-
-	if (vec_reserve(&f->name, size + 1))
-		return NULL;
-	memcpy(f->name.data, text.at, size);
-	f->name.data[size] = '\0';
-	return f->name.data;
-}
-
 /* ---- what the numbers are -------------------------------------------------------------------- */
 
 DEFINE_ORDER(compare_weights, uint64_t, order_of(*x, *y));
@@ -380,7 +347,7 @@ static void read_own_unit(struct folded *f)
 
 	if ((size_t)(line.end - line.at) <= size || memcmp(line.at, FOLDED_WEIGHTS, size))
 		return;
-	text = terminated(f, (struct span){line.at + size, line.end});
+	text = frames__text(&f->frames, line.at + size, span_size(line) - size);
 	if (!text)
 		return;
 	f->uncounted = true;
@@ -450,7 +417,7 @@ static struct location_id make_location(struct folded *f, struct span field)
 		frame.ambiguous = kind == '?';
 	}
 	line.line = take_line(&field);
-	name = terminated(f, field);
+	name = frames__text(&f->frames, field.at, span_size(field));
 	if (!name)
 		return (struct location_id){0};
 	line.function = frames__function(&f->frames, *name ? name : "[unknown]", frame.dso,
@@ -511,7 +478,7 @@ static uint32_t take_tid(struct span *field)
 static int thread_of(struct folded *f, struct span field, struct thread **thread)
 {
 	uint32_t tid = is_async_thread(field) ? take_tid(&field) : 0;
-	const char *text = terminated(f, field);
+	const char *text = frames__text(&f->frames, field.at, span_size(field));
 	const struct thread wanted = {.name = profile_builder__string(f->b, text), .tid = tid};
 	bool is_new, is_main = !f->threads.count;
 
@@ -612,7 +579,6 @@ static int read_folded(const struct import_request *request, struct import_failu
 	frames__fini(&f.frames);
 	fields__fini(&f.fields);
 	threads__fini(&f.threads);
-	vec_free(&f.name);
 	return err;
 }
 

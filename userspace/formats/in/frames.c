@@ -11,6 +11,8 @@
 #include "base/file_url.h"
 #include "base/suffix.h"
 
+#define DELETED " (deleted)"
+
 struct frame_key {
 	const struct frame *frame;
 	const struct profile_line *lines;
@@ -64,7 +66,8 @@ static void report_left_out(const struct frames *f)
 	for (int i = 0; i < LEFT_OUT_COUNT; i++)
 		if (f->left_out[i] && used < sizeof(report))
 			used += (size_t)snprintf(report + used, sizeof(report) - used,
-						 "%s%s: %" PRIu64, used ? "; " : "", texts[i],
+						 "%s%s%s: %" PRIu64, used ? "; " : "", texts[i],
+						 f->details[i] ? f->details[i] : "",
 						 f->left_out[i]);
 	if (used)
 		profile_builder__meta(f->b, META_NOT_READ, report);
@@ -75,6 +78,7 @@ void frames__fini(struct frames *f)
 	report_left_out(f);
 	known_frames__fini(&f->known);
 	vec_free(&f->lines);
+	vec_free(&f->text);
 }
 
 /* If a frame with other lines has the address, this is another version of that location. */
@@ -114,13 +118,58 @@ struct location_id frames__location(struct frames *f, const struct frame *frame,
 	return known->location;
 }
 
+struct location_id frames__nowhere(struct frames *f, struct process_id process)
+{
+	const struct frame nowhere = {
+		.dso = frames__dso(f, DSO_UNKNOWN, "", 0),
+		.process = process,
+		.elf_address = PROFILE_UNKNOWN_ADDRESS,
+	};
+
+	return frames__location(f, &nowhere, NULL, 0);
+}
+
+/* "/tmp/perf-12.map": the functions of a JIT compiler. */
+static bool is_perf_map(const char *path)
+{
+	const char *base = path_base(path), *number = base + 5;
+
+	return !strncmp(base, "perf-", 5) && number[strspn(number, "0123456789")] == '.' &&
+	       has_suffix(number, ".map");
+}
+
+enum dso_kind frames__mapping_kind(const char *path, enum profile_category *category)
+{
+	if (!strncmp(path, "[kernel", 7) || !strncmp(path, "[guest.kernel", 13)) {
+		*category = CATEGORY_KERNEL;
+		return DSO_KERNEL;
+	}
+	if (!*path || !strncmp(path, "//anon", 6) || !strncmp(path, "[anon", 5)) {
+		*category = CATEGORY_JIT;
+		return DSO_JIT;
+	}
+	if (is_perf_map(path)) {
+		*category = CATEGORY_JIT;
+		return DSO_JIT;
+	}
+	if (has_suffix(path, ".py") || *path == '<') { /* "<frozen os>" */
+		*category = CATEGORY_JIT;
+		return DSO_RUNTIME;
+	}
+	*category = is_library_path(path) || *path == '[' ? CATEGORY_LIBRARY : CATEGORY_USER;
+	return strcmp(path, "[vdso]") ? DSO_FILE : DSO_VDSO;
+}
+
 struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash && slash[1] ? slash + 1 : path;
+	bool deleted = has_suffix(path, DELETED);
+	_cleanup_free_ char *kept = deleted ? strndup(path, strlen(path) - strlen(DELETED)) : NULL;
+	const char *slash = strrchr(kept ? kept : path, '/');
+	const char *name = slash && slash[1] ? slash + 1 : kept ? kept : path;
 	struct profile_dso dso = {
 		.kind = kind,
-		.path = profile_builder__string(f->b, path),
+		.deleted = kept,
+		.path = profile_builder__string(f->b, kept ? kept : path),
 		.name = profile_builder__string(f->b, name),
 		.is_library = is_library_path(name),
 		.file_state = FILE_STATE_UNOPENED,
@@ -144,6 +193,16 @@ struct function_id frames__function(struct frames *f, const char *name, struct d
 	};
 
 	return profile_builder__function(f->b, &function);
+}
+
+const char *frames__text(struct frames *f, const char *at, size_t size)
+{
+	if (vec_reserve(&f->text, size + 1))
+		return NULL;
+	if (size)
+		memcpy(f->text.data, at, size);
+	f->text.data[size] = '\0';
+	return f->text.data;
 }
 
 struct string_id frames__file(struct frames *f, const char *url)

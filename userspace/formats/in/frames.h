@@ -47,7 +47,11 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(UNMATCHED, "ends of functions that are not the innermost")                               \
 	X(THREADS, "threads and processes without their tables")                                   \
 	X(PROFILES, "profiles of an unknown kind or unit")                                         \
-	X(OTHER_UNIT, "profiles in another unit than the active one")
+	X(OTHER_UNIT, "profiles in another unit than the active one")                              \
+	X(OTHER_EVENTS, "samples of other events")                                                 \
+	X(NO_PERIOD, "samples without a period")                                                   \
+	X(IDLE, "samples of idle CPUs")                                                            \
+	X(NO_FIELDS, "lines that are no part of a sample")
 
 enum import_left_out {
 #define X(name, text) LEFT_OUT_##name,
@@ -60,8 +64,10 @@ enum import_left_out {
 struct frames {
 	struct profile_builder *b;
 	uint64_t left_out[LEFT_OUT_COUNT];
+	const char *details[LEFT_OUT_COUNT]; /* what else to say, or NULL; not copied */
 	struct known_frames known;
 	VEC(struct profile_line) lines;
+	VEC(char) text; /* of frames__text() */
 	uint32_t versions;
 };
 
@@ -72,12 +78,24 @@ void frames__fini(struct frames *f);
 struct location_id frames__location(struct frames *f, const struct frame *frame,
 				    const struct profile_line *lines, uint32_t line_count);
 
-/* A file with code, by its path; `number` separates files of one path. */
+/* Where code without a known address and function is, such as a sample without a stack. */
+struct location_id frames__nowhere(struct frames *f, struct process_id process);
+
+/* The kind of a mapping with this name, and the category of its code. */
+enum dso_kind frames__mapping_kind(const char *path, enum profile_category *category);
+
+/*
+ * A file with code, by its path, which may have " (deleted)" behind it; `number` separates files of
+ * one path.
+ */
 struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number);
 
 /* A function without an address, by name (empty: an engine's anonymous function) and site. */
 struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
 				    struct string_id file, uint32_t line, uint32_t column);
+
+/* A part of a text with a NUL behind it, until the next call. NULL: out of memory. */
+const char *frames__text(struct frames *f, const char *at, size_t size);
 
 /* A file's path, or its URL if it is no file: 0 for "". */
 struct string_id frames__file(struct frames *f, const char *url);

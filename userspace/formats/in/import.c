@@ -27,8 +27,9 @@ int import_fail(struct import_failure *failure, uint64_t offset, int error, cons
 
 /* Text last: nearly anything can be folded stacks. */
 static const struct importer *const importers[] = {
-	&firefox_importer,    &cpuprofile_importer, &trace_importer,  &gecko_importer,
-	&speedscope_importer, &pprof_importer,	    &folded_importer, NULL,
+	&firefox_importer, &cpuprofile_importer, &trace_importer,
+	&gecko_importer,   &speedscope_importer, &perf_script_importer,
+	&pprof_importer,   &folded_importer,	 NULL,
 };
 
 /* A bare array of events is a trace too. */
@@ -115,30 +116,6 @@ static bool is_otlp(const uint8_t *bytes, size_t size)
 	return at + 1 < size && bytes[at] && (bytes[at + 1] == 0x0a || bytes[at + 1] == 0x12);
 }
 
-static const char *skip_comments(const char *at, const char *end)
-{
-	while (at < end && (*at == '#' || *at == '\n')) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-
-		at = newline ? newline + 1 : end;
-	}
-	return at;
-}
-
-/* "comm 123 [000] 100.000001: …" and an indented address below it. */
-static bool is_perf_script(const uint8_t *bytes, size_t size)
-{
-	const char *end = (const char *)bytes + size;
-	const char *at = skip_comments((const char *)bytes, end);
-	const char *newline = memchr(at, '\n', (size_t)(end - at));
-	const char *colon = newline ? memmem(at, (size_t)(newline - at), ": ", 2) : NULL;
-
-	if (!colon || colon == at || colon[-1] < '0' || colon[-1] > '9' || newline + 2 >= end)
-		return false;
-	at = newline + 1;
-	return *at == '\t' || (*at == ' ' && strspn(at, " ") > 1);
-}
-
 /* Functions of Python and Java have names like <module>. */
 static bool is_page(const uint8_t *bytes, size_t size)
 {
@@ -173,7 +150,7 @@ static const struct {
 	const char *what;
 } foreign[] = {
 	{"PERFILE2", 8, NULL,
-	 "a perf.data file; `perf script | stackcollapse-perf.pl` makes folded stacks"},
+	 "a perf.data file; `perf script -F +pid` makes a text of it that is read"},
 	{"FLR\0", 4, NULL,
 	 "a Java Flight Recording; async-profiler's jfrconv makes folded stacks or pprof"},
 	{"Nettrace", 8, NULL,
@@ -201,8 +178,6 @@ static const struct {
 	 "its /debug/pprof/profile one with CPU time"},
 	{NULL, 0, is_gperftools,
 	 "a profile in gperftools' own format; `pprof -proto PROGRAM FILE` makes a pprof file"},
-	{NULL, 0, is_perf_script,
-	 "the text of perf script; `stackcollapse-perf.pl` makes folded stacks of it"},
 	{NULL, 0, is_otlp, "a message of OTLP, which is not read; give what its exporter read"},
 	{NULL, 0, is_heap_snapshot,
 	 "a heap snapshot; open it in the Memory panel of Chrome's DevTools"},
@@ -231,7 +206,8 @@ static int refuse(const struct import_request *request, struct import_failure *f
 	return import_fail(
 		failure, 0, -EBADMSG,
 		"it is neither a recording nor a profile of a format that is read here "
-		"(.cpuprofile, Chrome trace, Firefox Profiler, speedscope, pprof, folded stacks)");
+		"(.cpuprofile, Chrome trace, Firefox Profiler, speedscope, pprof, perf script, "
+		"folded stacks)");
 }
 
 static int read_unpacked(const struct import_request *request, struct import_failure *failure)

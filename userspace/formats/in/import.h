@@ -51,7 +51,7 @@ enum import_json {
 enum import_json import_json_kind(const uint8_t *bytes, size_t size);
 
 extern const struct importer cpuprofile_importer, trace_importer, firefox_importer, pprof_importer,
-	folded_importer, speedscope_importer, gecko_importer;
+	perf_script_importer, folded_importer, speedscope_importer, gecko_importer;
 
 struct json_text;
 struct json_value;

@@ -197,25 +197,6 @@ static uint64_t unit_ns(const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* The kind of a mapping with this name, and the category of its code. */
-static enum dso_kind mapping_kind(const char *path, enum profile_category *category)
-{
-	if (!strncmp(path, "[kernel", 7) || !strncmp(path, "[guest.kernel", 13)) {
-		*category = CATEGORY_KERNEL;
-		return DSO_KERNEL;
-	}
-	if (!*path || !strncmp(path, "//anon", 6) || !strncmp(path, "[anon", 5)) {
-		*category = CATEGORY_JIT;
-		return DSO_JIT;
-	}
-	if (has_suffix(path, ".py") || *path == '<') { /* "<frozen os>" */
-		*category = CATEGORY_JIT;
-		return DSO_RUNTIME;
-	}
-	*category = is_library_path(path) || *path == '[' ? CATEGORY_LIBRARY : CATEGORY_USER;
-	return strcmp(path, "[vdso]") ? DSO_FILE : DSO_VDSO;
-}
-
 /* ---- the message ----------------------------------------------------------------------------- */
 
 /* Of fields from 1 on, as in wire_has_type(). */
@@ -702,7 +683,7 @@ static int name_mapping(struct pprof *p, const struct wire *w, const void *messa
 	(void)w;
 	if (err)
 		return err;
-	mapping->kind = mapping_kind(path, &mapping->category);
+	mapping->kind = frames__mapping_kind(path, &mapping->category);
 	name = strrchr(path, '/');
 	name = name && name[1] ? name + 1 : path;
 	dso.kind = mapping->kind;
@@ -1024,16 +1005,9 @@ static int add_sample(struct pprof *p, const struct wire *w, const void *message
 		thread->tail = min_u64(thread->tail + row.weight, TAIL_MAX);
 		return 0;
 	}
-	if (!row.stack.v) {
-		const struct frame nowhere = {
-			.dso = frames__dso(&p->frames, DSO_UNKNOWN, "", 0),
-			.process = p->any,
-			.elf_address = PROFILE_UNKNOWN_ADDRESS,
-		};
-
+	if (!row.stack.v)
 		row.stack = profile_builder__stack(p->b, row.stack,
-						   frames__location(&p->frames, &nowhere, NULL, 0));
-	}
+						   frames__nowhere(&p->frames, p->any));
 	row.kind = idle ? SAMPLE_IDLE : SAMPLE_CPU;
 	row.gil = labels.gil;
 	row.context = labels.context;

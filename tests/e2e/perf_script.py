@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
+"""
+The text of perf script, as the perf of this system prints it, against what perf itself says of each sample: its
+interface for Python (perf script -s), which has the fields as numbers and the frames as objects.
+"""
+import collections
+import json
+import os
+import re
+
+from libe2e import firefox_threads, folded, main, quick, run, scratch, sysprof, write
+
+# A line of JSON for each sample: what perf has, not what it prints
+MODEL = """
+import json
+
+def process_event(e):
+    s = e["sample"]
+    frames = [[f["ip"], f.get("sym", {}).get("name"), f.get("dso")] for f in e["callchain"]]
+    alone = [[s["ip"], e.get("symbol"), e.get("dso")]]
+    print(json.dumps([e["ev_name"], e["comm"], s["pid"], s["tid"], s["time"], s["period"], frames, alone]))
+"""
+# Threads and programs with names that have blanks, colons and brackets
+PROGRAM = """
+import ctypes, subprocess, threading
+
+def work(n):
+    ctypes.CDLL(None).prctl(15, f"a:b (1) [{n}] 2".encode(), 0, 0, 0)
+    s = 0
+    for i in range(2000000):
+        s += i * i
+    return s
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+for t in threads: t.start()
+for t in threads: t.join()
+subprocess.run(["gzip", "-c", "/proc/self/exe"], stdout=subprocess.DEVNULL)
+"""
+
+Sample = collections.namedtuple("Sample", "event comm pid tid time period frames alone")
+
+_made = {}
+
+
+def recording(name, *options):
+    """A perf.data of that program. perf is not optional here: a system without it fails."""
+    if name not in _made:
+        path = scratch(name + ".data")
+        # -B: build-ids of files are not needed, and perf 6.1 sometimes crashes when it collects them
+        run("perf", "record", "-q", "-B", *options, "-o", path, "--", "python3", "-c", PROGRAM, check=0)
+        _made[name] = path
+    return _made[name]
+
+
+def samples_of(data):
+    script = write(scratch("model.py"), MODEL)
+    out = run("perf", "script", "-i", data, "--no-inline", "-s", script, check=0).out
+    samples = [Sample(*json.loads(line)) for line in out.splitlines() if line.startswith("[")]
+    if not any(s.frames for s in samples):  # without callchains
+        samples = [s._replace(frames=s.alone) for s in samples]
+    assert len(samples) > 100, f"{len(samples)} samples are too few to be compared"
+    return samples
+
+
+def text_of(data, *options, inline=("--no-inline",)):
+    """The text in a file."""
+    path = scratch(f"{os.path.basename(data)}{'_'.join(options).replace('/', '')}.txt")
+    return write(path, run("perf", "script", "-i", data, *inline, *options, check=0).out)
+
+
+def report(path, *options):
+    return json.loads(sysprof("report", path, "--json", "--top", 100000, *options, check=0).out)
+
+
+def threads_of(path):
+    """{tid: [(time in ns, names of frames, root first)]}"""
+    out = path + ".json"
+    sysprof("convert", path, "-o", out, check=0)
+    threads = collections.defaultdict(list)
+    for thread in firefox_threads(out):
+        threads[thread.tid] += [(when, [name for name, _ in frames]) for when, frames in thread.samples()]
+    return threads
+
+
+def name_of(frame):
+    """As sysprof calls it: after its file where there is no symbol."""
+    address, symbol, dso = frame
+    if symbol:
+        return symbol
+    if address >> 63:
+        return "[kernel]"
+    if re.search(r"/perf-\d+\.map$", dso or ""):  # code of a JIT compiler has no file
+        return f"{address:#x}"
+    return f"[{os.path.basename(dso.removesuffix(' (deleted)'))}]" if dso and dso != "[unknown]" else "[unknown]"
+
+
+def assert_same(path, samples, digits):
+    """Every sample, with its time as printed, its stack and its thread. Those of one time may be 1 ns apart."""
+    expected = collections.defaultdict(list)
+    for s in samples:
+        names = [name_of(f) for f in s.frames][::-1] or ["[unknown]"]
+        expected[s.tid].append((s.time // 10 ** (9 - digits) * 10 ** (9 - digits), names))
+    threads = threads_of(path)
+    assert set(threads) == set(expected), (set(threads), set(expected))
+    for tid, rows in expected.items():
+        rows.sort(key=lambda row: row[0])
+        assert len(threads[tid]) == len(rows), (tid, len(threads[tid]), len(rows))
+        for (when, frames), (at, wanted) in zip(threads[tid], rows):
+            assert abs(when - at) < 1000 and frames == wanted, (tid, when, at, frames, wanted)
+
+
+def of_clock(samples):
+    """Without the idle task, whose time is no CPU time."""
+    return [s for s in samples if s.event.split(":")[0] in ("cpu-clock", "task-clock") and s.tid]
+
+
+@quick
+def test_clock():
+    """Samples, times, stacks, CPU time and names of threads are those of perf, in each layout of fields."""
+    data = recording("clock", "-e", "cpu-clock", "-F", "999", "-g")
+    samples = samples_of(data)
+    layouts = [([], 6), (["--ns"], 9), (["--header"], 6), (["-I"], 6), (["-F", "+pid,-period"], 6),
+               (["-F", "comm,tid,time,event,ip,sym,dso"], 6), (["-F", "comm,pid,tid,time,period,event,ip,sym,symoff,dso"], 6),
+               (["--show-task-events", "--show-mmap-events"], 6)]
+    for options, digits in layouts:
+        path = text_of(data, *options)
+        summary = report(path)["summary"]
+        assert summary["samples"] == len(samples), (options, summary)
+        printed = "-F" not in options or "period" in options[1].split(",")
+        assert summary["cpu_ns"] == (sum(s.period for s in samples) if printed else 0), (options, summary)
+        assert "not_read" not in summary["meta"], (options, summary)
+        assert_same(path, samples, digits)
+    # comms are in the first column of folded stacks
+    out = scratch("clock.folded")
+    sysprof("convert", text_of(data), "-o", out, check=0)
+    counts = collections.Counter()
+    for frames, count in folded(out, cancellation=True):
+        counts[frames[0]] += count
+    assert counts == collections.Counter(s.comm for s in samples)
+    assert any(comm.startswith("a:b (1) [") for comm in counts), counts
+
+
+def test_facts_and_processes():
+    """--header has the machine; pids are those of the file, or of its records."""
+    data = recording("clock", "-e", "cpu-clock", "-F", "999", "-g")
+    samples = samples_of(data)
+    meta = report(text_of(data, "--header"))["summary"]["meta"]
+    assert meta["hostname"] == os.uname().nodename and meta["kernel"] == os.uname().release, meta
+    assert meta["product"].startswith("perf ") and "perf record" in meta["command"], meta
+    expected = collections.Counter(s.pid for s in samples)
+    for options in (["-F", "+pid"], ["--show-task-events", "--show-mmap-events"]):
+        rows = report(text_of(data, *options), "--by", "process")["rows"]
+        assert collections.Counter({row["pid"]: row["self"] for row in rows}) == expected, (options, rows)
+    rows = report(text_of(data), "--by", "process")["rows"]
+    assert [row["self"] for row in rows] == [len(samples)], "without pids there is one process"
+
+
+def test_counted_event():
+    """Of an event that is no clock the periods are its counts."""
+    data = recording("faults", "-e", "page-faults", "-c", "3", "-g")
+    samples, path = samples_of(data), text_of(data)
+    summary = report(path)["summary"]
+    assert summary["samples"] == len(samples) and summary["cpu_ns"] == 0, summary
+    assert summary["event"] == "page-faults" and summary["events"] == sum(s.period for s in samples), summary
+    assert_same(path, samples, 6)
+
+
+def test_whole_system():
+    """All CPUs and several events: the clock is the profile's; idle CPUs and other events are counted."""
+    data = recording("system", "-a", "-e", "cpu-clock,page-faults,context-switches", "-c", "1000003", "-g")
+    samples, path = samples_of(data), text_of(data)
+    clock = of_clock(samples)
+    summary = report(path)["summary"]
+    assert summary["samples"] == len(clock) and summary["cpu_ns"] == sum(s.period for s in clock), summary
+    idle = sum(s.event.split(":")[0] == "cpu-clock" and not s.tid for s in samples)
+    others = len(samples) - len(clock) - idle
+    left_out = summary["meta"].get("not_read", "")
+    assert (f"samples of idle CPUs: {idle}" in left_out) == (idle > 0), (idle, left_out)
+    assert others == 0 or f"): {others}" in left_out, (others, left_out)
+    assert_same(path, clock, 6)
+
+
+def test_without_callchains():
+    data = recording("flat", "-e", "task-clock", "-c", "1000000")
+    samples, path = samples_of(data), text_of(data)
+    summary = report(path)["summary"]
+    assert summary["samples"] == len(samples) and summary["cpu_ns"] == sum(s.period for s in samples), summary
+    assert_same(path, samples, 6)
+
+
+def test_inlined():
+    """Lines of one address are one place: as many functions as without, and those that are inlined beside them."""
+    data = recording("dwarf", "-e", "task-clock:u", "-c", "1000000", "--call-graph", "dwarf,4096")
+    samples = samples_of(data)
+    path = text_of(data, inline=("--inline",))
+    assert report(path)["summary"]["samples"] == len(samples)
+    with open(path, encoding="utf-8") as f:
+        printed = sum(line.startswith("\t") for line in f)
+    assert sum(len(frames) for rows in threads_of(path).values() for _, frames in rows) == printed
+
+
+def test_cut():
+    """A file that ends anywhere has whole stacks only, and says what is missing."""
+    path = text_of(recording("clock", "-e", "cpu-clock", "-F", "999", "-g"))
+    with open(path, "rb") as f:
+        data = f.read()
+    whole = collections.Counter(frames for rows in threads_of(path).values() for _, names in rows
+                                for frames in [tuple(names)])
+    for size in range(len(data) // 2, len(data) // 2 + 400, 41):
+        cut = write(scratch(f"cut-{size}.txt"), data[:size])
+        stacks = collections.Counter(tuple(names) for rows in threads_of(cut).values() for _, names in rows)
+        assert stacks and not stacks - whole, (size, stacks - whole)
+        at_end = data[:size].endswith(b"\n\n")
+        assert ("not_read" in report(cut)["summary"]["meta"]) != at_end, size
+
+
+if __name__ == "__main__":
+    main(globals())

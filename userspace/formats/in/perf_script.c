@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The text of perf script, as perf 4 to 7 and simpleperf print it: samples with their times, periods
+ * and stacks. Which fields a line has is decided line by line (perf_lines.h).
+ *
+ * A profile has one event. Of several in a file it is a clock, else cycles, else what hardware
+ * counts; of two of one kind the one with more samples. The others are left out. A clock's periods
+ * are CPU time. Those of another event are its counts: then there is no CPU time. Without periods a
+ * sample counts 1. Samples of the idle task by a clock are no CPU time, and left out.
+ *
+ * Two passes: the first lines of samples; and, of those that are taken, in order of time, the
+ * stacks (perf_stacks.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/map.h"
+#include "base/minmax.h"
+#include "base/order.h"
+#include "base/text_line.h"
+#include "formats/in/frames.h"
+#include "formats/in/import.h"
+#include "formats/in/owners.h"
+#include "formats/in/perf_events.h"
+#include "formats/in/perf_lines.h"
+#include "formats/in/perf_stacks.h"
+
+#define RECOGNIZED_LINES 64
+#define RECOGNIZED_BYTES 65536
+#define RULE		 "# ========"
+#define EVENTS_SHOWN	 4 /* of those that are left out */
+
+/* A sample before its stack is read. */
+struct block {
+	uint64_t time, period;
+	size_t order;	  /* in the file */
+	const char *body; /* its first frame */
+	struct string_id comm;
+	uint32_t pid, tid, event;
+	bool has_pid, has_tid, has_time, has_period;
+	bool in_line; /* the frame, if there is one, is at the end of the line */
+};
+
+struct event {
+	struct string_id name; /* 0: not printed */
+	enum perf_event_rank rank;
+	uint64_t samples;
+	bool has_periods;
+};
+#define hash_event(e)	    hash_u64((e)->name.v)
+#define is_same_event(a, b) ((a)->name.v == (b)->name.v)
+DEFINE_MAP_OF(events, struct event, hash_event, is_same_event);
+
+/* The process of a thread, from records. */
+struct task {
+	uint32_t tid, pid;
+};
+DEFINE_MAP_BY(tasks, struct task, uint32_t, tid);
+
+/* How a process is called: as its main thread, once that had a sample. */
+struct process_name {
+	uint32_t pid;
+	struct string_id name;
+	bool of_main;
+};
+DEFINE_MAP_BY(process_names, struct process_name, uint32_t, pid);
+
+struct script {
+	struct profile_builder *b;
+	struct import_failure *failure;
+	const char *start, *end;
+	struct frames frames;
+	struct owners owners;
+	struct perf_stacks stacks;
+	VEC(struct block) blocks;
+	struct events events;
+	struct tasks tasks;
+	struct process_names names;
+	char other_events[256];	   /* names of those that are left out */
+	const struct event *event; /* the profile's */
+	unsigned int facts;	   /* which of the header's were read */
+	bool is_open;		   /* the last block may get frames */
+	bool skips;		   /* until the next empty line or sample */
+	bool has_lines, has_stacks, is_timed;
+};
+
+/* ---- the first pass: lines ------------------------------------------------------------------- */
+
+static struct string_id intern(struct script *s, struct span text)
+{
+	return profile_builder__string(s->b, frames__text(&s->frames, text.at, span_size(text)));
+}
+
+static int find_event(struct script *s, struct span printed, bool has_period, uint32_t *number)
+{
+	char name[PERF_EVENT_NAME_SIZE] = "";
+	struct event wanted = {}, *event;
+	bool is_new;
+
+	if (printed.at < printed.end)
+		perf_event_name(printed, name);
+	wanted.name = profile_builder__string(s->b, name);
+	event = events__need(&s->events, &wanted, &is_new);
+	if (!event)
+		return -ENOMEM;
+	if (is_new)
+		event->rank = perf_event_rank(name);
+	event->samples++;
+	event->has_periods |= has_period;
+	*number = (uint32_t)(event - s->events.data);
+	return 0;
+}
+
+static int add_block(struct script *s, const struct perf_fields *f, const char *body)
+{
+	struct block block = {
+		.time = f->time,
+		.period = f->period,
+		.order = s->blocks.count,
+		.body = body,
+		.comm = intern(s, f->comm),
+		.pid = f->pid,
+		.tid = f->tid,
+		.has_pid = f->has_pid,
+		.has_tid = f->has_tid,
+		.has_time = f->has_time,
+		.has_period = f->has_period,
+		.in_line = true,
+	};
+
+	s->is_open = true;
+	s->skips = false;
+	s->is_timed |= f->has_time;
+	return find_event(s, f->event, f->has_period, &block.event) ?: vec_push(&s->blocks, block);
+}
+
+static int take_frame(struct script *s, const char *line)
+{
+	static const struct perf_fields nothing = {.comm = {"", ""}, .event = {"", ""}};
+	int err = 0;
+
+	if (s->skips)
+		return 0;
+	if (!s->is_open && s->has_lines) {
+		s->frames.left_out[LEFT_OUT_NO_FIELDS]++;
+		return 0;
+	}
+	if (!s->is_open) /* -F ip,sym: all that there is */
+		err = add_block(s, &nothing, line);
+	if (err)
+		return err;
+	s->has_stacks = true;
+	if (s->blocks.data[s->blocks.count - 1].in_line) {
+		s->blocks.data[s->blocks.count - 1].in_line = false;
+		s->blocks.data[s->blocks.count - 1].body = line;
+	}
+	return 0;
+}
+
+static int take_record(struct script *s, const struct perf_fields *f)
+{
+	uint64_t lost = perf_line__lost(f->rest);
+	struct task wanted = {}, *task;
+
+	s->is_open = false;
+	s->skips = true;
+	s->frames.left_out[LEFT_OUT_NO_FIELDS] += perf_line__is_deferred(f->rest);
+	if (lost)
+		profile_builder__lost(s->b, LOST_SAMPLES, lost, 0, f->time);
+	if (!perf_line__task(f->rest, &wanted.pid, &wanted.tid))
+		return 0;
+	task = tasks__need(&s->tasks, &wanted, NULL);
+	if (!task)
+		return -ENOMEM;
+	task->pid = wanted.pid;
+	return 0;
+}
+
+/* "# hostname : name", of --header; the first of several. */
+static void take_fact(struct script *s, struct span line)
+{
+	static const struct {
+		const char *begin, *key, *before;
+	} facts[] = {
+		{"# hostname : ", META_HOSTNAME, ""},
+		{"# os release : ", META_KERNEL_RELEASE, ""},
+		{"# perf version : ", META_PRODUCT, "perf "},
+		{"# arch : ", META_ARCHITECTURE, ""},
+		{"# nrcpus online : ", META_CPU_COUNT, ""},
+		{"# cpudesc : ", META_CPU, ""},
+		{"# cmdline : ", META_COMMAND, ""},
+	};
+	char text[1024];
+
+	line = trim_right(line);
+	for (unsigned int i = 0; i < sizeof(facts) / sizeof(*facts); i++) {
+		struct span value = {line.at + strlen(facts[i].begin), line.end};
+
+		if (!span_begins(line, facts[i].begin) || s->facts & 1u << i)
+			continue;
+		s->facts |= 1u << i;
+		snprintf(text, sizeof(text), "%s%.*s", facts[i].before,
+			 (int)min_u64(span_size(value), sizeof(text)), value.at);
+		profile_builder__meta(s->b, facts[i].key, text);
+	}
+}
+
+static int take_line(struct script *s, struct span line, const char *next)
+{
+	struct perf_fields fields;
+	enum perf_line kind = perf_line__read(line, (struct span){next, s->end}, &fields);
+
+	s->has_lines |= kind == PERF_LINE_SAMPLE || kind == PERF_LINE_OTHER;
+	switch (kind) {
+	case PERF_LINE_SAMPLE:
+		return add_block(s, &fields, fields.rest.at);
+	case PERF_LINE_FRAME:
+		return take_frame(s, line.at);
+	case PERF_LINE_RECORD:
+		return take_record(s, &fields);
+	case PERF_LINE_COMMENT:
+		take_fact(s, line);
+		return 0;
+	case PERF_LINE_EMPTY:
+		s->is_open = s->skips = false;
+		return 0;
+	case PERF_LINE_INDENTED:
+		s->frames.left_out[LEFT_OUT_NO_FIELDS] += !s->is_open && !s->skips;
+		return 0;
+	case PERF_LINE_OTHER:
+		s->frames.left_out[LEFT_OUT_NO_FIELDS]++;
+		s->is_open = false;
+		s->skips = true;
+		return 0;
+	}
+	return 0;
+}
+
+/* A header has facts between two rules, and perhaps a command in several lines. NULL: none. */
+static const char *header_end(const char *at, const char *end)
+{
+	const struct span text = {at, end};
+	const char *rule = span_begins(text, RULE "\n") || span_begins(text, RULE "\r")
+				   ? memmem(at + strlen(RULE), (size_t)(end - at) - strlen(RULE),
+					    "\n" RULE, strlen(RULE) + 1)
+				   : NULL;
+
+	return rule ? rule + 1 : NULL;
+}
+
+/* A line without an end was cut. */
+static void drop_last_line(struct script *s)
+{
+	const char *newline = memrchr(s->start, '\n', (size_t)(s->end - s->start));
+	const char *end = newline ? newline + 1 : s->start;
+
+	s->frames.left_out[LEFT_OUT_CUT] += (uint64_t)(s->end - end);
+	s->end = end;
+}
+
+/* A stack without an empty line behind it may have been cut. */
+static void drop_cut(struct script *s, const char *block)
+{
+	if (!s->is_open || !s->has_stacks)
+		return;
+	s->frames.left_out[LEFT_OUT_CUT] += (uint64_t)(s->end - block);
+	s->events.data[s->blocks.data[--s->blocks.count].event].samples--;
+}
+
+static int read_lines(struct script *s)
+{
+	const char *rule = s->start, *block = s->start; /* the end of a header; the last block */
+	int err = 0;
+
+	drop_last_line(s);
+	for (const char *at = s->start, *newline; at < s->end && !err; at = newline + 1) {
+		size_t blocks = s->blocks.count;
+		struct span line = {at, newline = line_end(at, s->end)};
+
+		if (at > rule || at == s->start)
+			rule = header_end(at, s->end) ?: rule;
+		if (at < rule)
+			take_fact(s, line);
+		else
+			err = take_line(s, line, newline < s->end ? newline + 1 : s->end);
+		block = s->blocks.count > blocks ? at : block;
+	}
+	if (!err)
+		drop_cut(s, block);
+	return err;
+}
+
+/* ---- which samples --------------------------------------------------------------------------- */
+
+static bool is_clock(const struct script *s)
+{
+	return s->event->rank == PERF_EVENT_CLOCK;
+}
+
+static void list_other_events(struct script *s)
+{
+	struct text_line list = {s->other_events, sizeof(s->other_events), 0};
+	unsigned int shown = 0;
+
+	for (size_t i = 0; i < s->events.count && shown <= EVENTS_SHOWN; i++) {
+		const struct event *event = &s->events.data[i];
+		const char *name = profile_builder__get_string(s->b, event->name);
+
+		if (event == s->event || !event->samples)
+			continue;
+		add_text(&list, "%s%s", shown ? ", " : " (",
+			 shown == EVENTS_SHOWN ? "…"
+			 : name && *name       ? name
+					       : "without a name");
+		shown++;
+	}
+	add_text(&list, "%s", shown ? ")" : "");
+	s->frames.details[LEFT_OUT_OTHER_EVENTS] = s->other_events;
+}
+
+static void choose_event(struct script *s)
+{
+	const struct event *best = NULL;
+
+	for (size_t i = 0; i < s->events.count; i++) {
+		const struct event *event = &s->events.data[i];
+
+		if (event->samples &&
+		    (!best || event->rank > best->rank ||
+		     (event->rank == best->rank && event->samples > best->samples)))
+			best = event;
+	}
+	s->event = best;
+	list_other_events(s);
+}
+
+static bool is_idle(const struct script *s, const struct block *b)
+{
+	const char *comm = profile_builder__get_string(s->b, b->comm);
+
+	return is_clock(s) && !b->tid && comm && !strncmp(comm, "swapper", 7);
+}
+
+/* Why a sample is left out; LEFT_OUT_COUNT: it is not. */
+static enum import_left_out reason_of(const struct script *s, const struct block *b)
+{
+	if (&s->events.data[b->event] != s->event)
+		return LEFT_OUT_OTHER_EVENTS;
+	if (s->is_timed && !b->has_time)
+		return LEFT_OUT_NO_TIME;
+	if (is_idle(s, b))
+		return LEFT_OUT_IDLE;
+	if (s->event->has_periods && !b->period && !is_clock(s))
+		return LEFT_OUT_NO_PERIOD;
+	return LEFT_OUT_COUNT;
+}
+
+static void leave_out(struct script *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->blocks.count; i++) {
+		enum import_left_out reason = reason_of(s, &s->blocks.data[i]);
+
+		if (reason == LEFT_OUT_COUNT)
+			s->blocks.data[kept++] = s->blocks.data[i];
+		else
+			s->frames.left_out[reason]++;
+	}
+	s->blocks.count = kept;
+}
+
+DEFINE_ORDER(compare_blocks, struct block, ASCENDING(time) ?: ASCENDING(order));
+
+static void sort_blocks(struct script *s)
+{
+	bool sorted = true;
+
+	for (size_t i = 1; i < s->blocks.count && sorted; i++)
+		sorted = s->blocks.data[i - 1].time <= s->blocks.data[i].time;
+	if (!sorted)
+		vec_sort(&s->blocks, compare_blocks);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static void settle_pid(const struct script *s, struct block *b)
+{
+	const struct task *task = b->has_pid ? NULL : tasks__find(&s->tasks, b->tid);
+
+	if (!task)
+		return;
+	b->pid = task->pid;
+	b->has_pid = true;
+}
+
+static int name_process(struct script *s, const struct block *b, struct process_id process)
+{
+	const struct process_name wanted = {.pid = b->pid};
+	bool is_main = b->pid == b->tid, is_new;
+	struct process_name *known;
+
+	if (!b->has_pid || !b->comm.v)
+		return 0;
+	known = process_names__need(&s->names, &wanted, &is_new);
+	if (!known)
+		return -ENOMEM;
+	if (!is_new && (!is_main || (known->of_main && known->name.v == b->comm.v)))
+		return 0;
+	known->name = b->comm;
+	known->of_main = is_main;
+	profile_builder__process_name(s->b, process, b->comm);
+	return 0;
+}
+
+/* A thread without a number is one by its name. */
+static int thread_of(struct script *s, const struct block *b, struct owner_thread **thread,
+		     struct process_id *process)
+{
+	const struct sample_owner owner = {
+		.pid = b->pid, .tid = b->tid, .thread = {b->has_tid && b->tid ? 0 : b->comm.v}};
+	int err = owners__thread(&s->owners, &owner, b->comm, thread)
+			  ?: owners__process(&s->owners, &owner, process);
+
+	if (!err && b->comm.v && (*thread)->name.v != b->comm.v) {
+		(*thread)->name = b->comm;
+		profile_builder__thread_name(s->b, (*thread)->id, b->comm);
+	}
+	return err ?: name_process(s, b, *process);
+}
+
+static int add_sample(struct script *s, struct block *b)
+{
+	struct profile_sample row = {.kind = SAMPLE_CPU, .end = STACK_END_ROOT};
+	struct owner_thread *thread;
+	struct process_id process;
+	int err;
+
+	settle_pid(s, b);
+	err = thread_of(s, b, &thread, &process)
+		      ?: perf_stacks__read(&s->stacks, b->body, b->in_line, process, &row.stack);
+	if (err)
+		return err;
+	row.comm = thread->name;
+	row.time = s->is_timed ? b->time : s->owners.start + ++thread->rows;
+	*(is_clock(s) ? &row.weight : &row.events) = b->period;
+	profile_builder__sample(s->b, thread->id, &row);
+	return profile_builder__error(s->b);
+}
+
+static int add_samples(struct script *s)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < s->blocks.count && !err; i++)
+		err = add_sample(s, &s->blocks.data[i]);
+	return err;
+}
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+/* A sample by a clock stands for the time before it. */
+static uint64_t first_time(const struct script *s)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (size_t i = 0; i < s->blocks.count; i++) {
+		const struct block *b = &s->blocks.data[i];
+		uint64_t before = is_clock(s) && b->period ? b->period : 1;
+
+		first = min_u64(first, b->time - min_u64(b->time, before));
+	}
+	return s->blocks.count ? first : 0;
+}
+
+static uint64_t mean_period(const struct script *s)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < s->blocks.count; i++)
+		sum += min_u64(s->blocks.data[i].period, UINT64_MAX - sum);
+	return s->blocks.count ? sum / s->blocks.count : 0;
+}
+
+/* 0: they differ. */
+static uint64_t equal_period(const struct script *s)
+{
+	uint64_t period = s->blocks.count ? s->blocks.data[0].period : 0;
+
+	for (size_t i = 1; i < s->blocks.count; i++)
+		if (s->blocks.data[i].period != period)
+			return 0;
+	return period;
+}
+
+static void set_event(struct script *s)
+{
+	struct profile *session = profile_builder__session(s->b);
+	const char *name = profile_builder__get_string(s->b, s->event->name);
+
+	if (name && *name)
+		profile_builder__meta(s->b, META_EVENT, name);
+	if (is_clock(s)) {
+		session->period = s->is_timed ? mean_period(s) : 0;
+	} else if (s->event->has_periods) {
+		session->event = profile_builder__string(s->b, name && *name ? name : "events");
+		session->event_unit = profile_builder__string(s->b, "count");
+		session->event_period = equal_period(s);
+	}
+}
+
+static void set_start(struct script *s)
+{
+	struct profile *session = profile_builder__session(s->b);
+
+	session->start = s->is_timed ? first_time(s) : IMPORT_MADE_UP_START;
+	session->untimed = !s->is_timed;
+	session->finished_symbols = true;
+	s->owners.start = session->start;
+}
+
+static void set_end(struct script *s)
+{
+	struct profile *session = profile_builder__session(s->b);
+
+	session->end = session->start;
+	for (uint32_t i = 1; i <= profile_builder__thread_count(s->b); i++) {
+		const struct builder_samples samples =
+			profile_builder__samples(s->b, (struct thread_id){i}, SAMPLE_CPU);
+
+		if (samples.count)
+			session->end = max_u64(session->end, samples.time[samples.count - 1]);
+	}
+}
+
+static int read_all(struct script *s)
+{
+	int err = read_lines(s);
+
+	if (err)
+		return err;
+	choose_event(s);
+	if (!s->event)
+		return import_fail(s->failure, (uint64_t)(s->end - s->start), -EBADMSG,
+				   "it ends before the first sample does");
+	leave_out(s);
+	sort_blocks(s);
+	set_event(s);
+	set_start(s);
+	err = add_samples(s);
+	set_end(s);
+	return err;
+}
+
+static int read_perf_script(const struct import_request *request, struct import_failure *failure)
+{
+	struct script s = {
+		.b = request->builder,
+		.failure = failure,
+		.start = (const char *)request->bytes,
+		.end = (const char *)request->bytes + request->size,
+		.frames = {.b = request->builder},
+		.owners = {.b = request->builder},
+	};
+	int err;
+
+	s.stacks = (struct perf_stacks){s.b, &s.frames, failure, .start = s.start, .end = s.end};
+	s.owners.program = profile_builder__string(s.b, request->name);
+	err = read_all(&s);
+	perf_stacks__fini(&s.stacks);
+	frames__fini(&s.frames);
+	owners__fini(&s.owners);
+	vec_free(&s.blocks);
+	events__fini(&s.events);
+	tasks__fini(&s.tasks);
+	process_names__fini(&s.names);
+	return err;
+}
+
+/* A sample with an event and a time, or a frame. */
+static bool is_surely_sample(const struct perf_fields *f)
+{
+	struct perf_frame frame;
+
+	return f->has_tid && f->event.at < f->event.end &&
+	       (f->has_time || (perf_line__frame(f->rest, &frame) && frame.dso.at < frame.dso.end));
+}
+
+/* A header; such a sample; or one with a frame below it. */
+static bool recognizes_perf_script(const uint8_t *bytes, size_t size)
+{
+	const char *start = (const char *)bytes, *at = start;
+	const char *end = at + min_u64(size, RECOGNIZED_BYTES);
+	bool after_sample = false; /* -F ip,sym: frames behind an empty line */
+
+	if (span_begins((struct span){at, end}, RULE "\n# captured on"))
+		return true;
+	for (unsigned int lines = 0; at < end && lines < RECOGNIZED_LINES; lines++) {
+		struct span line = {at, line_end(at, end)};
+		struct perf_fields f;
+		enum perf_line kind;
+
+		at = line.end < end ? line.end + 1 : end;
+		kind = perf_line__read(line, (struct span){at, end}, &f);
+		if (kind == PERF_LINE_RECORD || (kind == PERF_LINE_FRAME && after_sample) ||
+		    (kind == PERF_LINE_SAMPLE && is_surely_sample(&f)))
+			return true;
+		after_sample = kind == PERF_LINE_SAMPLE || kind == PERF_LINE_EMPTY;
+	}
+	return false;
+}
+
+const struct importer perf_script_importer = {
+	.name = "perf-script",
+	.description = "the text of perf script: perf, simpleperf",
+	.recognizes = recognizes_perf_script,
+	.read = read_perf_script,
+};

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "formats/in/perf_stacks.h"
+
+#include <errno.h>
+
+#include "base/parse.h"
+#include "formats/in/import.h"
+
+#define KERNEL		 "[kernel.kallsyms]"
+#define DEFERRED_FRAME	 "(cookie)"   /* in place of frames that a later record has */
+#define FILE_ADDRESS_MAX (1ULL << 36) /* above it is memory, no place in a file */
+#define KERNEL_ADDRESSES (1ULL << 63)
+#define SYMBOL_DIGITS	 8 /* more hexadecimal digits are an address, no name */
+
+static uint64_t hash_location(const struct perf_location *l)
+{
+	return hash_combine(hash_bytes(l->text.at, span_size(l->text)), hash_u64(l->process.v));
+}
+
+#define is_same_location(a, b)                                                                     \
+	((a)->process.v == (b)->process.v && is_same_span((a)->text, (b)->text))
+
+MAP_FUNCTIONS_OF(perf_locations, struct perf_location, hash_location, is_same_location);
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static bool is_kernel(const struct perf_frame *frame)
+{
+	static const char *const begins[] = {"[kernel", "[guest.kernel"};
+	static const char *const ends[] = {"/vmlinux", ".ko", ".ko.gz", ".ko.xz", ".ko.zst"};
+	bool is = frame->address >= KERNEL_ADDRESSES && !span_is(frame->dso, "[vsyscall]");
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		is |= span_begins(frame->dso, begins[i]);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		is |= span_ends(frame->dso, ends[i]);
+	return is;
+}
+
+/* Without a dso it is code that no mapping has, or was inlined, or dsos were not printed. */
+static struct frame place_of(struct perf_stacks *s, const struct perf_frame *printed,
+			     struct process_id process)
+{
+	const char *path = frames__text(s->frames, printed->dso.at, span_size(printed->dso));
+	enum dso_kind kind = DSO_UNKNOWN;
+	struct frame frame = {
+		.category = CATEGORY_USER,
+		.process = process,
+		.address = printed->address,
+		.elf_address = PROFILE_UNKNOWN_ADDRESS,
+	};
+
+	if (path && is_kernel(printed)) {
+		kind = DSO_KERNEL;
+		frame.category = CATEGORY_KERNEL;
+		path = *path ? path : KERNEL;
+	} else if (path && *path) {
+		kind = frames__mapping_kind(path, &frame.category);
+	}
+	if (kind != DSO_JIT && kind != DSO_UNKNOWN)
+		frame.process = (struct process_id){0};
+	if ((kind == DSO_FILE || kind == DSO_VDSO) && frame.address > FILE_ADDRESS_MAX)
+		frame.address = 0;
+	frame.dso = frames__dso(s->frames, kind, path ? path : "", 0);
+	return frame;
+}
+
+static void add_source(struct perf_stacks *s, struct span line)
+{
+	struct perf_frame_line *last = s->parsed.count ? &s->parsed.data[s->parsed.count - 1]
+						       : NULL;
+
+	if (last && !last->line)
+		perf_line__source(line, &last->file, &last->line);
+}
+
+static int parse_lines(struct perf_stacks *s, struct span text)
+{
+	int err = 0;
+
+	s->parsed.count = 0;
+	for (const char *at = text.at, *newline; at < text.end && !err; at = newline + 1) {
+		struct span line = {at, newline = line_end(at, text.end)};
+		struct perf_frame_line one = {};
+
+		if (perf_line__frame(line, &one.frame))
+			err = vec_push(&s->parsed, one);
+		else
+			add_source(s, line);
+	}
+	return err;
+}
+
+static int add_function(struct perf_stacks *s, const struct perf_frame_line *one, struct dso_id dso)
+{
+	struct span symbol = one->frame.symbol;
+	struct profile_line line = {.line = one->line};
+	const char *name;
+
+	if (one->line)
+		line.file = profile_builder__string(
+			s->b, frames__text(s->frames, one->file.at, span_size(one->file)));
+	name = symbol.at < symbol.end ? frames__text(s->frames, symbol.at, span_size(symbol))
+				      : "[unknown]";
+	if (!name)
+		return -ENOMEM;
+	line.function = frames__function(s->frames, name, dso, (struct string_id){0}, 0, 0);
+	return vec_push(&s->lines, line);
+}
+
+/* The last line is the function that has the code, unless perf took all of them for inlined. */
+static int make_location(struct perf_stacks *s, struct span text, struct process_id process,
+			 struct location_id *location)
+{
+	const struct perf_frame_line *last;
+	struct frame frame;
+	int err = parse_lines(s, text);
+	bool has_name;
+
+	if (err)
+		return err;
+	last = &s->parsed.data[s->parsed.count - 1];
+	has_name = s->parsed.count > 1 || last->frame.symbol.at < last->frame.symbol.end;
+	frame = place_of(s, &last->frame, process);
+	s->lines.count = 0;
+	for (size_t i = 0; i < s->parsed.count && has_name && !err; i++)
+		err = add_function(s, &s->parsed.data[i], frame.dso);
+	if (err)
+		return err;
+	*location = frames__location(s->frames, &frame, s->lines.data, (uint32_t)s->lines.count);
+	return location->v ? 0 : -ENOMEM;
+}
+
+static int push_location(struct perf_stacks *s, struct span text, struct process_id process)
+{
+	struct perf_location wanted = {.text = text, .process = process}, *known;
+	bool is_new;
+	int err = 0;
+
+	known = perf_locations__need(&s->locations, &wanted, &is_new);
+	if (!known)
+		return -ENOMEM;
+	if (is_new)
+		err = make_location(s, text, process, &known->location);
+	if (!err && s->path.count == IMPORT_DEPTH_MAX)
+		err = import_fail(s->failure, (uint64_t)(text.at - s->start), -E2BIG,
+				  "a stack of more than %u frames", IMPORT_DEPTH_MAX);
+	return err ?: vec_push(&s->path, known->location);
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* Lines of one address: what is inlined, innermost first, and the function that it is in. */
+struct run {
+	struct span text;
+	uint64_t address;
+	uint32_t lines;
+	bool is_open; /* the last line is inlined into another one */
+};
+
+static int end_run(struct perf_stacks *s, struct run *run, struct process_id process)
+{
+	int err = run->lines ? push_location(s, run->text, process) : 0;
+
+	*run = (struct run){};
+	return err;
+}
+
+static int add_frame_line(struct perf_stacks *s, struct run *run, struct span line,
+			  struct process_id process)
+{
+	struct perf_frame frame;
+	int err = 0;
+
+	if (!perf_line__frame(line, &frame)) { /* a source line */
+		run->text.end = run->lines ? line.end : run->text.end;
+		return 0;
+	}
+	if (!run->is_open || run->address != frame.address || run->lines == FRAME_LINES_MAX)
+		err = end_run(s, run, process);
+	if (err || span_is(frame.symbol, DEFERRED_FRAME))
+		return err;
+	run->text = (struct span){run->lines ? run->text.at : line.at, line.end};
+	run->address = frame.address;
+	run->lines++;
+	run->is_open = frame.inlined;
+	return 0;
+}
+
+/* Up to an empty line or one that is not indented. */
+static int read_frames(struct perf_stacks *s, const char *at, struct process_id process)
+{
+	struct run run = {};
+	int err = 0;
+
+	for (const char *newline; at < s->end && is_space(*at) && !err; at = newline + 1) {
+		struct span line = trim_right((struct span){at, newline = line_end(at, s->end)});
+
+		if (line.at == line.end)
+			break;
+		err = add_frame_line(s, &run, line, process);
+	}
+	return err ?: end_run(s, &run, process);
+}
+
+/* The frame at the end of a first line, unless that has other fields, such as those of memory. */
+static int read_one_frame(struct perf_stacks *s, const char *at, struct process_id process)
+{
+	struct span line = trim_right((struct span){at, line_end(at, s->end)}), rest;
+	struct perf_frame frame;
+	size_t digits = 0;
+
+	if (!perf_line__frame(line, &frame) || memchr(line.at, '|', span_size(line)))
+		return 0;
+	rest = frame.symbol;
+	while (rest.at + digits < rest.end && hex_digit(rest.at[digits]) >= 0)
+		digits++;
+	return digits < SYMBOL_DIGITS ? push_location(s, line, process) : 0;
+}
+
+void perf_stacks__fini(struct perf_stacks *s)
+{
+	perf_locations__fini(&s->locations);
+	vec_free(&s->path);
+	vec_free(&s->parsed);
+	vec_free(&s->lines);
+}
+
+int perf_stacks__read(struct perf_stacks *s, const char *at, bool in_line,
+		      struct process_id process, struct stack_id *stack)
+{
+	int err;
+
+	s->path.count = 0;
+	*stack = (struct stack_id){0};
+	err = in_line ? read_one_frame(s, at, process) : read_frames(s, at, process);
+	if (!err && !s->path.count)
+		err = vec_push(&s->path, frames__nowhere(s->frames, process));
+	for (size_t i = s->path.count; i-- > 0 && !err;) {
+		*stack = profile_builder__stack(s->b, *stack, s->path.data[i]);
+		err = stack->v ? 0 : -ENOMEM;
+	}
+	return err;
+}
