@@ -117,6 +117,9 @@ static void decode(FILE *out, char *input)
 		[X86_JUMP] = "jump",	   [X86_JUMP_AWAY] = "jump away", [X86_RETURN] = "return",
 		[X86_STOP] = "stop"};
 	uint8_t code[256];
+	static const char of_a_register[] = {X86_PUSH,	  X86_POP,     X86_COPY_SP,
+					     X86_SET_SP,  X86_LOAD_SP, X86_LOAD,
+					     X86_LOAD_FP, X86_STORE,   0};
 	size_t size = read_bytes(input, code);
 	struct x86_instruction in, part;
 
@@ -128,10 +131,7 @@ static void decode(FILE *out, char *input)
 	fprintf(out, "%u %s", in.size, effects[in.effect]);
 	if (in.effect == X86_PUSH && in.reg == X86_NO_REGISTER)
 		fputs(" a word", out);
-	else if (strchr((char[]){X86_PUSH, X86_POP, X86_COPY_SP, X86_SET_SP, X86_LOAD_SP, X86_LOAD,
-				 X86_LOAD_FP, X86_STORE, 0},
-			in.effect) &&
-		 in.effect)
+	else if (in.effect && strchr(of_a_register, in.effect))
 		fprintf(out, " r%u", in.reg);
 	if (in.amount)
 		fprintf(out, " %+d", in.amount);
