@@ -50,9 +50,12 @@ CFLAGS	  ?= $(if $(SANITIZE),-O1 -Wno-format-truncation -Wno-maybe-uninitialized
 WERROR	  := $(if $(filter true,$(CI)),-Werror)
 WARNINGS  := -Wall -Wextra $(WERROR) -Wmissing-prototypes -Wstrict-prototypes -Wvla
 SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sanitize-recover=all)
+# A union that is initialized by one of its members has zeros elsewhere: gcc does that from 15 on only if it is said.
+ZERO_UNIONS := $(shell $(CC) -fzero-init-padding-bits=unions -fsyntax-only -x c /dev/null 2>/dev/null && \
+		       echo -fzero-init-padding-bits=unions)
 # libcurl is loaded when it is needed, since it brings some thirty libraries
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) libcurl 2>/dev/null)
-ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
+ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) $(ZERO_UNIONS) -fno-omit-frame-pointer \
 	      -Iinclude -Iuserspace -I$(NATIVE)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 # Functions are bound at load: the loader's lazy binding saves registers on the stack, and the agent's may have a credential.
 LDLIBS	  := -Wl,-z,relro,-z,now $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread -lm
