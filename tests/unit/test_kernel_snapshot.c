@@ -8,6 +8,7 @@
 #include "live/proc/kernel_snapshot.h"
 #include "live/proc/process_facts.h"
 #include "stream/event_decode.h"
+#include "stream/kallsyms_pieces.h"
 #include "stream/meta.h"
 
 struct reported {

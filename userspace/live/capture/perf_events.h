@@ -16,6 +16,7 @@
 
 #include "live/capture/perf_ring.h"
 #include "stream/event_queue.h" /* event_push_fn */
+#include "stream/perf/sideband.h"
 
 /* The event of the hooks' output (PERF_COUNT_SW_BPF_OUTPUT); wakes its reader at `mark` bytes. */
 int output_event_open(int cpu, uint32_t mark);
@@ -24,7 +25,6 @@ int output_event_open(int cpu, uint32_t mark);
  * *build_ids: whether the kernel reports build-ids (5.12).
  */
 int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids);
-#define SIDEBAND_RECORD_MAX (8u * 1024) /* a mapping, with its path */
 /* Why the TSC of this machine is no clock, a sentence without a stop; NULL: it is one. */
 const char *tsc_refused(void);
 /* A free-running TSC counter (msr PMU). -ENOENT: there is no such PMU. */
@@ -42,12 +42,7 @@ struct sideband_decoder {
 	uint64_t last_time; /* CLOCK_MONOTONIC of the last record */
 	uint64_t now;	    /* as far as it was requested */
 	uint64_t damaged;   /* records that made no sense */
-	union {
-		struct mmap_event mmap;
-		struct group_made_event group;
-		struct kallsyms_event kallsyms;
-		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
-	} out;
+	union sideband_space out;
 };
 int sideband_decode(struct sideband_decoder *decoder, const struct perf_event_header *record,
 		    event_push_fn sink, void *context);

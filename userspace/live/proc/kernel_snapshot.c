@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * /proc/kallsyms, filtered while it is read: about 8 MB, of which code symbols are two thirds.
- *
- * The kernel returns a page at a time. Lines of code symbols are copied into the current event; a
- * full event is pushed. While all addresses are zero, only a few lines are kept: if that does not
- * change, they show that the symbols are hidden.
+ * The kernel returns a page at a time.
  */
 #include "live/proc/kernel_snapshot.h"
 
@@ -20,113 +17,40 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "stream/kallsyms_pieces.h"
 
 #define LINE_MAX_READ (64u * 1024) /* no line of ours is that long */
-#define ZERO_LINES    16u
-
-_Static_assert(sizeof(struct kallsyms_event) + KALLSYMS_PIECE_MAX + EVENT_ALIGN <= EVENT_SIZE_MAX,
-	       "a piece fits an event");
-
-struct kallsyms_copy {
-	struct kallsyms_event *event;
-	uint64_t time;
-	event_push_fn push;
-	void *context;
-	uint32_t piece;
-	uint32_t zero_lines;
-	bool seen_address; /* other than zero */
-	bool modules;	   /* only symbols that are not of the image */
-};
-
-static int push_piece(struct kallsyms_copy *copy, bool last)
-{
-	struct kallsyms_event *e = copy->event;
-	size_t size = sizeof(*e) + e->text_size;
-	size_t aligned = event_aligned(size);
-	int err;
-
-	memset((char *)e + size, 0, aligned - size);
-	e->header = (struct event_header){
-		.size = aligned,
-		.type = EVENT_KALLSYMS,
-		.flags = EVENT_FROM_PROC | (copy->modules ? EVENT_KALLSYMS_MODULES : 0) |
-			 (last ? EVENT_KALLSYMS_LAST : 0),
-		.time = copy->time,
-	};
-	e->piece = copy->piece++;
-	err = copy->push(copy->context, &e->header);
-	e->text_size = 0;
-	return err;
-}
-
-/* "address type name": is it code? */
-static bool is_code(const char *line, const char *end)
-{
-	const char *space = memchr(line, ' ', end - line);
-
-	return space && end - space > 3 && space[2] == ' ' && strchr("tTwWi", space[1]);
-}
-
-static bool is_zero(const char *line)
-{
-	while (*line == '0')
-		line++;
-	return *line == ' ';
-}
-
-/* "[module]" is the end of the line. */
-static bool is_of_module(const char *line, const char *end)
-{
-	return end - line > 2 && end[-2] == ']';
-}
 
 /* A line_fn. */
 static int take_line(void *context, char *line, size_t length)
 {
-	struct kallsyms_copy *copy = context;
-	const char *end = line + length + 1; /* with its newline */
-	size_t size = end - line;
-	int err;
-
-	if (!is_code(line, end) || size > KALLSYMS_PIECE_MAX)
-		return 0;
-	if (!copy->seen_address) {
-		copy->seen_address = !is_zero(line);
-		if (!copy->seen_address && copy->zero_lines++ >= ZERO_LINES)
-			return 0;
-	}
-	if (copy->modules && !is_of_module(line, end))
-		return 0;
-	if (copy->event->text_size + size > KALLSYMS_PIECE_MAX) {
-		err = push_piece(copy, false);
-		if (err)
-			return err;
-	}
-	memcpy(copy->event->text + copy->event->text_size, line, size);
-	copy->event->text_size += size;
-	return 0;
+	return kallsyms_pieces__add(context, line, length + 1); /* with its newline */
 }
 
 int kernel_snapshot__kallsyms_fd(int fd, uint64_t time, event_push_fn push, void *context)
 {
-	_cleanup_free_ struct kallsyms_event *event = calloc(1, EVENT_SIZE_MAX);
-	struct kallsyms_copy copy = {
-		.event = event, .time = time, .push = push, .context = context};
-	int err = event ? read_lines(fd, LINE_MAX_READ, take_line, &copy) : -ENOMEM;
+	struct kallsyms_pieces pieces;
+	int err = kallsyms_pieces__init(&pieces, time, push, context)
+			  ?: read_lines(fd, LINE_MAX_READ, take_line, &pieces);
 
-	return !err && event->text_size > 0 ? push_piece(&copy, true) : err;
+	if (!err)
+		err = kallsyms_pieces__end(&pieces);
+	kallsyms_pieces__fini(&pieces);
+	return err;
 }
 
 int kernel_snapshot__modules_fd(int fd, uint64_t time, event_push_fn push, void *context)
 {
-	_cleanup_free_ struct kallsyms_event *event = calloc(1, EVENT_SIZE_MAX);
-	struct kallsyms_copy copy = {
-		.event = event, .time = time, .push = push, .context = context, .modules = true};
-	int err = event ? read_lines(fd, LINE_MAX_READ, take_line, &copy) : -ENOMEM;
+	struct kallsyms_pieces pieces;
+	int err = kallsyms_pieces__init(&pieces, time, push, context);
 
-	if (!err && !copy.seen_address)
-		return 1;
-	return err ? err : push_piece(&copy, true);
+	pieces.modules = true;
+	if (!err)
+		err = read_lines(fd, LINE_MAX_READ, take_line, &pieces);
+	if (!err)
+		err = pieces.seen_address ? kallsyms_pieces__end(&pieces) : 1;
+	kallsyms_pieces__fini(&pieces);
+	return err;
 }
 
 int kernel_snapshot__kallsyms(uint64_t time, event_push_fn push, void *context)

@@ -8,8 +8,6 @@
 
 #include "stream/event_queue.h"
 
-#define KALLSYMS_PIECE_MAX (60u * 1024)
-
 /*
  * /proc/kallsyms in EVENT_KALLSYMS pieces of whole lines, code symbols only (types t, T, w, W, i).
  * If every address is zero (kernel.kptr_restrict), one piece has the first few lines, from which

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kernel_build_id.h"
 #include "base/parse.h"
 #include "base/proc_task.h"
 #include "stream/meta.h"
@@ -88,7 +89,6 @@ int process_facts__memory(int dir, const char *path, pid_t pid, uint16_t flags, 
 	return finish_event(&e.header, push, context);
 }
 
-#define NOTES_MAX      (64u << 10)
 #define CPU_INFO_LINES 200 /* the first CPU's are enough */
 
 /* The CPU's name from /proc/cpuinfo, if the architecture has one there. */
@@ -111,36 +111,6 @@ static int read_cpu_name(char *name, size_t size)
 	return -ENOENT;
 }
 
-static size_t align_note(size_t size)
-{
-	return (size + 3) & ~(size_t)3;
-}
-
-/* The build-id in the kernel's notes, as hexadecimal digits. 0 or negative errno. */
-static int read_kernel_build_id(char *text, size_t size)
-{
-	_cleanup_free_ char *notes = NULL;
-	size_t total = 0, at = 0;
-	int err = read_file_at(AT_FDCWD, "/sys/kernel/notes", NOTES_MAX, &notes, &total);
-
-	while (!err && at + sizeof(Elf64_Nhdr) <= total) {
-		Elf64_Nhdr note;
-		size_t name = at + sizeof(note), id;
-
-		memcpy(&note, notes + at, sizeof(note));
-		id = name + align_note(note.n_namesz);
-		at = id + align_note(note.n_descsz);
-		if (note.n_namesz > total || note.n_descsz > total || id + note.n_descsz > total)
-			return -EBADMSG;
-		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof("GNU") ||
-		    memcmp(notes + name, "GNU", sizeof("GNU")) || 2 * note.n_descsz >= size)
-			continue;
-		put_hex_bytes(text, (const uint8_t *)notes + id, note.n_descsz);
-		return note.n_descsz ? 0 : -ENOENT;
-	}
-	return err ? err : -ENOENT;
-}
-
 int machine_facts__emit(event_push_fn push, void *context, uint64_t time)
 {
 	struct utsname machine = {};
@@ -152,7 +122,7 @@ int machine_facts__emit(event_push_fn push, void *context, uint64_t time)
 	err = meta_event__emit(push, context, time, META_PRODUCT, "sysprof " SYSPROF_VERSION)
 		      ?: meta_event__emit(push, context, time, META_HOSTNAME, machine.nodename)
 		      ?: meta_event__emit(push, context, time, META_KERNEL_RELEASE, machine.release);
-	if (!err && !read_kernel_build_id(text, sizeof(text)))
+	if (!err && !kernel_build_id__read(text, sizeof(text)))
 		err = meta_event__emit(push, context, time, META_KERNEL_BUILD_ID, text);
 	if (!err)
 		err = meta_event__emit(push, context, time, META_ARCHITECTURE, machine.machine);
