@@ -20,6 +20,7 @@ tenants        | read   : base tenants |  | what the users of this host may make
 elf            | read   : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86
 profile        | read   : base tenants profile | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
 stream         | read   : base tenants stream | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
+stream/perf    | read   : base tenants stream stream/perf | event.h meta_keys.h | records of perf as events: of the side-band, and of perf.data files
 runtimes       | read   : base tenants elf runtimes | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
 runtimes/place | read   : base world runtimes runtimes/place | event.h profile.h profile_builder.h | what was answered, and where in a stack a function of a runtime belongs
 files          | read   : base tenants elf stream files | event.h event_handler.h | mapped files: found, opened, kept open, looked up by their identity
@@ -27,12 +28,12 @@ jit            | read   : base jit | profile.h | formats of perf maps and jitdum
 jit/names      | read   : base tenants stream jit runtimes world jit/names | event.h profile.h profile_builder.h | what a recording has of the JIT code of a process, and its names
 world          | read   : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h | processes, threads, mappings and images at time t; the recorder
 symbolize      | read   : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
-window         | read   : base files jit/names stream world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
+window         | read   : base files jit/names stream stream/perf world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
 formats/out    | read   : base tenants profile formats/out | exporter.h profile.h | one file per format, and the report
 formats/in     | read   : base formats/in | importer.h profile.h profile_builder.h | one reader per format of profiles
 compare        | read   : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
 serve          | read   : base tenants serve |  | the web server on the loopback interface, its routes
-live/capture   | record : base stream live/capture | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
+live/capture   | record : base stream stream/perf live/capture | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
 live/proc      | record : base tenants stream live/proc | event.h event_handler.h meta_keys.h | snapshots of `/proc`: processes and their mappings, facts, control groups; kallsyms
 jit/follow     | record : base tenants stream jit/follow | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow, by a watcher of each user; requests to JVMs
 runtimes/ask   | record : base tenants stream live runtimes runtimes/ask | event.h event_handler.h made_frames.h runtime_info.h | requests about the memory of runtimes while they run, and the reader that answers them
@@ -82,6 +83,7 @@ unwind_feed__new       : session
 finisher__new          : window
 jit_tail__new          : live session
 recording_read         : window
+perf_data_read         : window stream/perf
 '
 
 # log.c prints what cli/ requests, and debug lines; output_file.c opens standard output for "-"

@@ -69,6 +69,7 @@ needs() {
 	test  | cmd:bindfs               | bindfs          | bindfs          | bindfs     | bindfs
 	test  | cmd:fuse-overlayfs       | fuse-overlayfs  | fuse-overlayfs  | fuse-overlayfs | fuse-overlayfs
 	test  | cmd:strace               | strace          | strace          | strace     | strace
+	test  | cmd:perf                 | linux-perf      | perf            | perf       | perf
 	test  | file:/usr/lib/debug/.build-id | libc6-dbg  | glibc-debuginfo | glibc-debug | glibc-debuginfo
 	test  | cmd:objcopy              | binutils        | binutils        | binutils   | binutils
 	unit  | cmd:xz                   | xz-utils        | xz              | xz         | xz

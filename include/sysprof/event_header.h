@@ -83,6 +83,8 @@ enum event_type {
 #define EVENT_IN_SOFTIRQ	 0x1000
 #define EVENT_IN_HARDIRQ	 0x2000
 #define EVENT_IN_GUEST		 0x4000 /* KVM ran the guest of this thread */
+/* EVENT_SAMPLE: cpu_time is what this sample stands for, ns, and no clock. Never in a file. */
+#define EVENT_OWN_WEIGHT 0x8000
 /* EVENT_CODE_FUNCTION: earlier samples with the same words may belong to another function. */
 #define EVENT_DOUBTFUL	0x1000
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */

@@ -190,6 +190,43 @@ out += field(5, numbers((1, 1), (2, 7), (4, 7), (5, 3)))
 for s in ("", "samples", "count", "cpu", "nanoseconds", "pid", "abcd", "main"): out += field(6, s.encode())
 sys.stdout.buffer.write(out + numbers((9, 5), (10, 6)) + field(11, numbers((1, 3), (2, 4))) + numbers((12, 3)))
 ' >"$dir/pprof"
+# files of perf record, with one of each record that is read: with an index, and as perf record -o - writes it
+python3 -c '
+import struct, sys
+def padded(b): return b + bytes(-len(b) % 8)
+def record(kind, misc, body): return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
+kinds = 1 << 16 | 1 | 2 | 4 | 0x80 | 0x100 | 0x20 | 0x1000 | 0x2000  # identifier, ip, tid, time, cpu, period, chain, registers, stack
+def attr(config): return struct.pack("<IIQQQQQ", 1, 136, config, 4000, kinds, 0, 1 << 10 | 1 << 18) + bytes(32) + struct.pack("<QIIQII", 0x1ff, 64, 0, 0, 0, 0) + bytes(24)
+def end(time, ident=1): return struct.pack("<IIQQQ", 7, 7, time, 0, ident)
+def sample(time, ident, *chain):
+    body = struct.pack("<QQIIQQQ", ident, 0x401010, 7, 7, time, 0, 250000) + struct.pack("<Q", len(chain)) + b"".join(struct.pack("<Q", a & (1 << 64) - 1) for a in chain)
+    return record(9, 2, body + struct.pack("<Q9Q", 2, *range(9)) + struct.pack("<Q", 16) + bytes(16) + struct.pack("<Q", 8))
+records = record(1, 1, struct.pack("<iIQQQ", -1, 0, 0xffffffff81000000, 0x1000000, 0xffffffff81000000) + padded(b"[kernel.kallsyms]_text\0") + end(0))
+records += record(3, 0, struct.pack("<II", 7, 7) + padded(b"gzip\0") + end(0)) + record(7, 1 << 13, struct.pack("<IIIIQ", 7, 1, 7, 1, 0) + end(0))
+records += record(3, 1 << 13, struct.pack("<II", 7, 7) + padded(b"gzip\0") + end(90))
+records += record(10, 2, struct.pack("<IIQQQIIQQII", 7, 7, 0x400000, 0x2000, 0x1000, 8, 1, 77, 5, 5, 2) + padded(b"/bin/gzip\0") + end(100))
+records += record(10, 2 | 1 << 14, struct.pack("<IIQQQB3x20sII", 7, 7, 0x500000, 0x2000, 0, 20, bytes(range(20)), 5, 2) + padded(b"/lib/a.so\0") + end(101))
+records += record(1, 2, struct.pack("<IIQQQ", 7, 7, 0x600000, 0x1000, 0) + padded(b"//anon\0") + end(102))
+records += sample(110, 1, -128, 0xffffffff81000010, 0xffffffff81000020, -512, 0x401010, 0x501000) + sample(109, 2, -512, 0x401010) + record(68, 0, b"")
+records += record(17, 0, struct.pack("<QIHH", 0xffffffffc0000000, 64, 1, 0) + padded(b"bpf_prog_1\0") + end(111))
+records += record(7, 0, struct.pack("<IIIIQ", 8, 7, 8, 7, 112) + end(112)) + record(2, 0, struct.pack("<QQ", 1, 5) + end(113))
+records += record(5, 0, struct.pack("<QQQ", 114, 1, 1) + end(114)) + record(13, 0, struct.pack("<Q", 9) + end(115)) + record(4, 0, struct.pack("<IIIIQ", 8, 7, 8, 7, 116) + end(116))
+records += record(66, 0, struct.pack("<I", 5)) + bytes(8) + record(71, 0, struct.pack("<Q", 16) + bytes(32)) + bytes(16) + record(68, 0, b"")
+def text(s): s = padded(s.encode() + b"\0"); return struct.pack("<I", len(s)) + s
+names = struct.pack("<II", 2, 136) + b"".join(attr(i) + struct.pack("<I", 1) + text(n) + struct.pack("<Q", i + 1) for i, n in ((0, "cpu-clock"), (2, "page-faults")))
+ids = record(67, 2 | 1 << 15, struct.pack("<i20sB3x", -1, bytes(range(20)), 20) + padded(b"/bin/gzip\0"))
+features = {2: ids, 3: text("host"), 4: text("6.1"), 6: text("x86_64"), 7: struct.pack("<II", 2, 2), 11: struct.pack("<I", 2) + text("perf") + text("record"), 12: names, 29: struct.pack("<IIQQ", 1, 1, 1 << 60, 100)}
+head = 104 + 2 * 152 + 16
+out = b"PERFILE2" + struct.pack("<QQQQQQQQ4Q", 104, 152, 120, 304, head, len(records), 0, 0, sum(1 << f for f in features), 0, 0, 0)
+out += struct.pack("<QQ", 1, 2) + b"".join(attr(c) + struct.pack("<QQ", 104 + 8 * i, 8) for i, c in ((0, 0), (1, 2))) + records
+at = len(out) + 16 * len(features)
+for f in sorted(features): out += struct.pack("<QQ", at, len(features[f])); at += len(features[f])
+for f in sorted(features): out += features[f]
+pipe = b"PERFILE2" + struct.pack("<Q", 16) + b"".join(record(64, 0, attr(c) + struct.pack("<Q", i + 1)) for i, c in ((0, 0), (1, 2)))
+pipe += record(78, 0, struct.pack("<QQ", 2, 1) + padded(b"cpu-clock\0")) + b"".join(record(80, 0, struct.pack("<Q", f) + features[f]) for f in (3, 4, 6, 12)) + records + ids
+for name, data in ("file", out), ("pipe", pipe):
+    with open(f"{sys.argv[1]}/perf-{name}.data", "wb") as f: f.write(data)
+' "$dir" || exit 1
 # services: an environment, a context, a command line, a path, attributes, a container's file; behind the number of each
 printf '\0A=1\0DD_SERVICE=shop\0OTEL_RESOURCE_ATTRIBUTES=service.name=x\0' >"$dir/services-environment"
 printf '\1\12\30\12\14service.name\22\10\12\6shop-1' >"$dir/services-context"

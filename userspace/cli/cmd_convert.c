@@ -91,8 +91,8 @@ const struct command cmd_convert = {
 		"  sysprof convert CPU.1234.cpuprofile -o node.pb.gz\n"
 		"\n"
 		"IN is a recording or a profile of any tool: .cpuprofile, Chrome trace, Firefox profile, pprof,\n"
-		"speedscope, perf script, folded stacks. The format is detected by the contents, which may be\n"
-		"compressed by gzip.\n"
+		"speedscope, perf script, folded stacks (any of them compressed by gzip), perf.data. The contents\n"
+		"say which it is.\n"
 		"\n"
 		"  -o, --output FILE   as for record; may be repeated\n"
 		"      --thread TID    which thread, for formats with one thread per file\n"
@@ -101,7 +101,7 @@ const struct command cmd_convert = {
 		"      --parked        with it event loops and idle threads of pools\n"
 		"      --java-signatures  Java methods of a recording with the types of their parameters and result\n"
 		"\n"
-		"For a recording without symbols (sysprof was killed):\n"
+		"For a recording without symbols (sysprof was killed), and perf.data:\n"
 		"      --debuginfod       fetch debug files from the servers of DEBUGINFOD_URLS\n"
 		"      --no-symbol-cache  do not use the on-disk cache of symbols\n",
 	.run = run_convert,

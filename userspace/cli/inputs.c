@@ -220,6 +220,51 @@ static int replay_file(int fd, const char *path, const struct replay_options *op
 	return err;
 }
 
+/* perf itself uses any file of a mapping's name; here it is the file that was recorded, or none. */
+static void print_perf_notes(const char *path, const struct perf_data_summary *summary,
+			     const struct profile *profile)
+{
+	struct figures figures;
+
+	figures__init(&figures, profile);
+	if (summary->bad_events)
+		log_print(LOG_WARNING, "%s: %llu records invalid, skipped", path,
+			  (unsigned long long)summary->bad_events);
+	if (summary->kernel_is_other)
+		log_print(LOG_WARNING,
+			  "%s: kernel functions have no names: the kernel that was recorded does "
+			  "not run here, or it shows its symbols to root alone",
+			  path);
+	log_print(LOG_WARNING, "%s: %.1f %% of the addresses resolved on this machine", path,
+		  100 * figures.share[FIGURE_NAMED_SHARE]);
+	print_matches(path, profile);
+}
+
+static int replay_perf_file(int fd, const char *path, const struct replay_options *options,
+			    struct input *input, struct failure *failure)
+{
+	struct perf_data_summary summary = {};
+	int err = replay_perf_data(fd, path, options, &input->windows, &input->profile, &summary,
+				   failure)
+			  ?: judge_rest(path, input->profile, failure);
+
+	if (!err)
+		print_perf_notes(path, &summary, input->profile);
+	else
+		input__close(input);
+	return err;
+}
+
+static int read_file(int fd, const char *path, uint64_t size, const struct replay_options *options,
+		     struct input *input, struct failure *failure)
+{
+	if (recording_probe(fd))
+		return replay_file(fd, path, options, input, failure);
+	if (perf_data_probe(fd))
+		return replay_perf_file(fd, path, options, input, failure);
+	return import_file(fd, path, size, input, failure);
+}
+
 int input__read(const char *name, const void *bytes, size_t size, struct input *input)
 {
 	const struct bytes read = {.data = (void *)bytes, .size = size};
@@ -244,8 +289,7 @@ int input__open(const char *path, const struct replay_options *options, bool wai
 	int err = fd < 0 ? fd : 0;
 
 	if (!err)
-		err = recording_probe(fd) ? replay_file(fd, path, options, &opened, &failure)
-					  : import_file(fd, path, size, &opened, &failure);
+		err = read_file(fd, path, size, options, &opened, &failure);
 	if (!err && waits && !opened.profile->visits.hz) {
 		err = fail(&failure, -ENODATA,
 			   "%s has no waits: record with --wall -o FILE.sysprof", path);

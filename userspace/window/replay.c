@@ -31,9 +31,8 @@ static int read_stream(int fd, const char *path, struct windows *w,
 	return err;
 }
 
-int replay_recording(int fd, const char *path, const struct replay_options *options,
-		     struct windows **windows, const struct profile **profile,
-		     struct recording_summary *summary, struct failure *failure)
+static int new_windows(const char *path, const struct replay_options *options,
+		       struct windows **windows, struct failure *failure)
 {
 	const struct windows_options window_options = {
 		.split = options->finished != NULL,
@@ -41,14 +40,17 @@ int replay_recording(int fd, const char *path, const struct replay_options *opti
 			     .finished = options->finished,
 			     .context = options->context},
 	};
-	struct windows *w;
-	int err = windows__new(&window_options, &w);
+	int err = windows__new(&window_options, windows);
 
-	if (err)
-		return fail(failure, err, "cannot read %s: out of memory", path);
-	err = read_stream(fd, path, w, summary, failure);
-	if (!err && !summary->has_symbols)
-		err = symbolize_replay(w, &options->symbols, failure);
+	return err ? fail(failure, err, "cannot read %s: out of memory", path) : 0;
+}
+
+/* After the last event; `err`: of reading. Frees the windows on failure. */
+static int finish(struct windows *w, int err, const struct symbolizer_options *symbols,
+		  struct windows **windows, const struct profile **profile, struct failure *failure)
+{
+	if (!err && symbols)
+		err = symbolize_replay(w, symbols, failure);
 	if (!err)
 		err = windows__finish(w, profile, failure);
 	if (err) {
@@ -57,4 +59,35 @@ int replay_recording(int fd, const char *path, const struct replay_options *opti
 	}
 	*windows = w;
 	return 0;
+}
+
+int replay_recording(int fd, const char *path, const struct replay_options *options,
+		     struct windows **windows, const struct profile **profile,
+		     struct recording_summary *summary, struct failure *failure)
+{
+	struct windows *w;
+	int err = new_windows(path, options, &w, failure);
+
+	if (err)
+		return err;
+	err = read_stream(fd, path, w, summary, failure);
+	return finish(w, err, summary->has_symbols ? NULL : &options->symbols, windows, profile,
+		      failure);
+}
+
+int replay_perf_data(int fd, const char *path, const struct replay_options *options,
+		     struct windows **windows, const struct profile **profile,
+		     struct perf_data_summary *summary, struct failure *failure)
+{
+	struct failure why = {};
+	struct windows *w;
+	int err = new_windows(path, options, &w, failure);
+
+	if (err)
+		return err;
+	err = perf_data_read(fd, windows__event, w, summary, &why);
+	if (err)
+		fail(failure, err, "cannot read %s: %s", path,
+		     *why.what ? why.what : strerror(-err));
+	return finish(w, err, &options->symbols, windows, profile, failure);
 }

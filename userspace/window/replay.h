@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads a recording into a profile, without root and on any machine. */
+/* Reads a recording, or a file of perf record, into a profile, without root and on any machine. */
 #ifndef WINDOW_REPLAY_H
 #define WINDOW_REPLAY_H
 
 #include <sysprof/profile.h>
 
+#include "stream/perf/perf_data.h"
 #include "stream/recording_file.h"
 #include "window/windows.h"
 
@@ -23,5 +24,10 @@ struct replay_options {
 int replay_recording(int fd, const char *path, const struct replay_options *options,
 		     struct windows **windows, const struct profile **profile,
 		     struct recording_summary *summary, struct failure *failure);
+
+/* The same of a perf.data file. Names are from files of this machine. */
+int replay_perf_data(int fd, const char *path, const struct replay_options *options,
+		     struct windows **windows, const struct profile **profile,
+		     struct perf_data_summary *summary, struct failure *failure);
 
 #endif

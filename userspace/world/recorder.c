@@ -618,7 +618,10 @@ static int on_sample(void *context, const struct sample_event *e)
 		return -ENOMEM;
 	thread->counted = true;
 	r->has_events |= e->period > 0;
-	sample.weight = thread_accounts__sample(&r->accounts, thread, sample.time, e->cpu_time);
+	sample.weight = e->header.flags & EVENT_OWN_WEIGHT
+				? e->cpu_time
+				: thread_accounts__sample(&r->accounts, thread, sample.time,
+							  e->cpu_time);
 	/* no two samples of a thread have the same time, also across windows */
 	sample.time = thread->last_sample = max_u64(sample.time, thread->last_sample + 1);
 	sample.context = context_of(e);

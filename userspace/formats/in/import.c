@@ -149,8 +149,7 @@ static const struct {
 	bool (*is)(const uint8_t *bytes, size_t size); /* instead of a magic */
 	const char *what;
 } foreign[] = {
-	{"PERFILE2", 8, NULL,
-	 "a perf.data file; `perf script -F +pid` makes a text of it that is read"},
+	{"PERFILE2", 8, NULL, "a perf.data file in a compressed one; unpack it"},
 	{"FLR\0", 4, NULL,
 	 "a Java Flight Recording; async-profiler's jfrconv makes folded stacks or pprof"},
 	{"Nettrace", 8, NULL,
@@ -207,7 +206,7 @@ static int refuse(const struct import_request *request, struct import_failure *f
 		failure, 0, -EBADMSG,
 		"it is neither a recording nor a profile of a format that is read here "
 		"(.cpuprofile, Chrome trace, Firefox Profiler, speedscope, pprof, perf script, "
-		"folded stacks)");
+		"folded stacks, perf.data)");
 }
 
 static int read_unpacked(const struct import_request *request, struct import_failure *failure)

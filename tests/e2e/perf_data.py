@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
+# time-limit: 180
+"""
+Files of perf record through report, convert and diff. The judge is perf itself: each sample of `perf script`, with its
+name, numbers, time, period and stack, is one of the profile, and the other way round.
+"""
+import collections
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+from libe2e import BUILD, SCRATCH, SYSPROF, Skip, fixture, main, natively, quick, read, run, scratch, sysprof, write
+
+ADDRESS = (1 << 56) - 1  # a frame's upper byte is ours
+KERNEL = 0xff << 56
+
+
+def perf(*args, **options):
+    if not shutil.which("perf"):
+        raise Skip("needs perf (linux-perf)")
+    return run("perf", *args, **options)
+
+
+def recorded(name, *options, command=None):
+    """A perf.data file of a program."""
+    path = scratch(name)
+    result = perf("record", "-o", path, "-e", "cpu-clock", *options, "--",
+                  *(command or (fixture("chain"), "1")))
+    if result.status:
+        raise Skip(f"perf cannot record here: {result.err.strip().splitlines()[-1]}")
+    return path
+
+
+def judged(path, chains=True):
+    """[(comm, pid, tid, ns, period, event, [(address, function)])] of perf script."""
+    out = perf("script", "--ns", "--no-inline", "-i", path, "-F", "comm,pid,tid,time,period,ip,sym,event", check=0).out
+    samples = []
+    for block in out.split("\n\n" if chains else "\n"):
+        lines = block.strip("\n").split("\n")
+        head = re.fullmatch(r"\s*(.*?)\s+(-?\d+)/(-?\d+)\s+(\d+)\.(\d{9}):\s+(\d+)\s+(\S+?):((?:\s.*)?)", lines[0])
+        if not head:
+            assert not lines[0].strip(), f"not a sample: {lines[0]!r}"
+            continue
+        comm, pid, tid, seconds, ns, period, event, rest = head.groups()
+        frames = [line.split(None, 1) for line in ([rest] if rest.strip() else []) + lines[1:]]
+        samples.append((comm, int(pid), int(tid), int(seconds + ns), int(period), event.split(":")[0],
+                        [(int(frame[0], 16), frame[1] if len(frame) > 1 else "[unknown]") for frame in frames]))
+    return samples
+
+
+def read_by_us(path):
+    """The same of ours, with weight and events instead of the period."""
+    samples = []
+    for line in run(os.path.join(BUILD, "tests", "e2e", "perf_samples"), path, check=0).out.splitlines():
+        comm, pid, tid, time, weight, events, *frames = line.split("\t")
+        pairs = [frame.split("|", 1) for frame in frames]
+        samples.append((comm, int(pid), int(tid), int(time), int(weight), int(events),
+                        [(int(address, 16), function) for address, function in pairs]))
+    return samples
+
+
+def is_kernel(address):
+    return address & KERNEL == KERNEL
+
+
+def looked_up(frames):
+    """Where each frame is: return addresses are behind their call."""
+    places, user = [], False
+    for number, (address, _) in enumerate(frames):
+        exact = number == 0 or (not is_kernel(address) and not user)
+        user |= not is_kernel(address)
+        place = address if is_kernel(address) else address & ADDRESS
+        places.append(place if exact else max(place - 1, 0))
+    return places
+
+
+def names_differ(theirs, ours):
+    """Frames whose names are known to both and are not the same, but for aliases."""
+    return [(t, o) for t, o in zip(theirs, ours) if "[unknown]" not in t[1] and t[1] != o[1]]
+
+
+def in_execve(frames):
+    """Then perf shows an address of the program before in the mappings of that, which are gone."""
+    return any("execve" in function for address, function in frames if is_kernel(address))
+
+
+def compare(path, is_clock=True, named=0, chains=True, everywhere=True):
+    """
+    Returns the number of samples. `named`: so many of 100 frames have perf's very name. Not `everywhere`: without
+    the addresses of users, which perf prints as mapped where there are no chains.
+    """
+    theirs, ours = judged(path, chains), read_by_us(path)
+    if is_clock:
+        theirs = [sample for sample in theirs if sample[2]]  # the idle task takes no CPU time
+    assert theirs, "perf script shows no sample"
+    assert len(theirs) == len(ours), (len(theirs), len(ours))
+    frames = differing = 0
+    for t, o in zip(sorted(theirs, key=lambda s: (s[3], s[2])), sorted(ours, key=lambda s: (s[3], s[2]))):
+        assert t[:4] == o[:4], (t, o)
+        assert t[4] == (o[4] if is_clock else o[5]), (t, o)
+        places = [ours if is_kernel(their) else ours & ADDRESS for (their, _), (ours, _) in zip(t[6], o[6])]
+        if not t[6]:
+            continue  # perf drops a chain that is empty or has a word that is no address; here it has what is before
+        assert len(t[6]) == len(o[6]), (t, o)
+        if in_execve(t[6]):
+            assert looked_up(t[6])[:-1] == places[:-1], (t, o)
+        else:
+            assert not everywhere or looked_up(t[6]) == places, (t, o)
+        frames += len(t[6])
+        differing += len(names_differ(t[6], o[6]))
+    assert differing * 100 <= (100 - named) * frames, (differing, frames)
+    return len(theirs)
+
+
+@quick
+def test_samples_are_those_of_perf_script():
+    """Times, periods, numbers, names and stacks of each sample are equal, 100 %."""
+    samples = compare(recorded("chain.data", "-g"), named=99)
+    print(f"{samples} samples")
+    assert samples > 100
+
+
+@natively
+def test_samples_of_threads_and_children():
+    """Names of processes that fork and execute, and of what there was before (-a)."""
+    compare(recorded("children.data", "-g", command=("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do grep -r a /usr/include/linux >/dev/null; done")))
+    compare(recorded("all.data", "-g", "-a", command=("sleep", "1")), everywhere=False)  # others have code without a file
+
+
+@natively
+def test_samples_without_call_chains():
+    compare(recorded("flat.data"), chains=False, everywhere=False, named=90)
+
+
+@natively
+def test_samples_of_an_event_that_is_no_clock():
+    """Each stands for the events of its period."""
+    path = scratch("faults.data")
+    perf("record", "-o", path, "-e", "page-faults", "-c", "3", "-g", "--", "grep", "-r", "a", "/usr/include/linux", check=0)
+    compare(path, is_clock=False)
+    said = json.loads(sysprof("report", path, "--json", check=0).out)
+    assert said["summary"]["event"] == "page-faults", said["summary"]
+
+
+@natively
+def test_samples_of_a_pipe():
+    """perf record -o -: attributes and facts are among the records."""
+    path = scratch("pipe.data")
+    perf("version", check=0)
+    with open(path, "wb") as f:
+        subprocess.run(["perf", "record", "-o", "-", "-e", "cpu-clock", "-g", "--", fixture("chain"), "1"],
+                       stdout=f, stderr=subprocess.DEVNULL, check=True)
+    compare(path)
+
+
+@natively
+def test_of_several_events_a_clock_is_read():
+    """The others are counted by name."""
+    path = scratch("several.data")
+    perf("record", "-o", path, "-e", "page-faults,cpu-clock", "-g", "--", fixture("chain"), "1", check=0)
+    theirs = collections.Counter(sample[5] for sample in judged(path))
+    assert theirs["cpu-clock"] == len(read_by_us(path)) and theirs["page-faults"], theirs
+    said = sysprof("report", path, check=0)
+    assert f"samples of page-faults: {theirs['page-faults']}" in said.err, said
+
+
+@quick
+def test_two_files_are_compared_with_statistics():
+    """The commands of docs/DIFF.md, as they stand there: perf record twice, sysprof diff, a page."""
+    recorded("probe.data")
+    text = read(os.path.join(os.path.dirname(__file__), "..", "..", "docs", "DIFF.md"))
+    commands = text.split("## Files of perf")[1].split("```")[1].strip().split("\n")
+    assert len(commands) == 4, commands
+    out = ""
+    for command in commands:
+        out += run("sh", "-c", command.replace("build/sysprof", SYSPROF), cwd=SCRATCH, check=0).out
+    samples = re.findall(r"^# (?:OLD|NEW): 1 file, (\d+) samples", out, re.M)
+    assert [len(judged(scratch(name))) for name in ("a.data", "b.data")] == [int(n) for n in samples], out
+    assert "smallest change" in out and "CPU per run" in out, out
+    assert os.path.getsize(scratch("a.html")) > 100000
+
+
+@quick
+def test_files_of_other_machines_are_read_or_refused():
+    """Of the other byte order: refused. Of another architecture: addresses, without names of this machine's kernel."""
+    path = recorded("mine.data", "-g")
+    with open(path, "rb") as f:
+        data = f.read()
+    other = write(scratch("other.data"), data[7::-1] + data[8:])
+    said = sysprof("report", other, check=1)
+    assert "other byte order" in said.err, said
+    assert data.count(b"x86_64\0"), "the architecture is not in the file"
+    arm = write(scratch("arm.data"), data.replace(b"x86_64\0", b"arm64_\0"))
+    assert "samples" in sysprof("report", arm, check=0).out
+
+
+@quick
+def test_a_file_that_is_cut_is_read_up_to_there():
+    """A recording that was killed has no size, no features and no end."""
+    path = recorded("whole.data", "-g")
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    start, size = struct.unpack_from("<QQ", data, 40)
+    struct.pack_into("<Q", data, 48, 0)
+    cut = write(scratch("cut.data"), bytes(data[:start + size // 2]))
+    said = sysprof("report", cut, check=0)
+    assert "bytes behind the last whole record" in said.err or "samples" in said.out, said
+    assert len(read_by_us(cut)) > len(read_by_us(path)) // 3
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Files of perf record, made here word by word, as the events that are read of them. An event is a line:
+ * see put_event().
+ */
+#include "unit.h"
+#include "stream/perf/perf_data.h" /* its fail() is no macro yet */
+
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <sysprof/meta_keys.h>
+
+#include "base/io.h"
+#include "base/vec.h"
+#include "stream/event_decode.h"
+
+#define KERNEL 0xffffffff81000000ull
+#define SAMPLE_TYPE                                                                                \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |            \
+	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
+#define FEATURE_BUILD_ID 2
+#define FEATURE_ARCH	 6
+#define FEATURE_EVENTS	 12
+#define FEATURE_CLOCK	 29
+#define FINISHED_ROUND	 68
+#define HEADER_ATTR	 64
+
+/* ---- a file ---------------------------------------------------------------------------------- */
+
+typedef VEC(uint8_t) bytes;
+
+static struct {
+	struct perf_event_attr attrs[4];
+	size_t attr_count;
+	bytes records;
+	bytes features[32];
+	bool pipe;
+} made;
+
+static void put(bytes *to, const void *from, size_t size)
+{
+	assert_int_equal(vec_append(to, (const uint8_t *)from, size), 0);
+}
+
+static void put_u64(bytes *to, uint64_t value)
+{
+	put(to, &value, sizeof(value));
+}
+
+static void put_u32(bytes *to, uint32_t value)
+{
+	put(to, &value, sizeof(value));
+}
+
+/* With its NUL, up to eight bytes. */
+static void put_name(bytes *to, const char *name)
+{
+	static const char zeros[8];
+	size_t size = strlen(name) + 1;
+
+	put(to, name, size);
+	put(to, zeros, (8 - size % 8) % 8);
+}
+
+/* Ids of events are 1, 2, … */
+static struct perf_event_attr *add_event(uint32_t type, uint64_t config)
+{
+	struct perf_event_attr *attr = &made.attrs[made.attr_count++];
+
+	*attr = (struct perf_event_attr){
+		.type = type,
+		.size = sizeof(*attr),
+		.config = config,
+		.sample_period = 250000,
+		.sample_type = SAMPLE_TYPE,
+		.sample_id_all = 1,
+	};
+	return attr;
+}
+
+static void begin_file(void)
+{
+	vec_free(&made.records);
+	for (size_t i = 0; i < 32; i++)
+		vec_free(&made.features[i]);
+	made.attr_count = 0;
+	made.pipe = false;
+}
+
+static void begin_clock(void)
+{
+	begin_file();
+	add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+}
+
+static void add_record(uint32_t type, uint16_t misc, const bytes *body)
+{
+	const struct perf_event_header header = {
+		.type = type, .misc = misc, .size = (uint16_t)(sizeof(header) + body->count)};
+
+	put(&made.records, &header, sizeof(header));
+	put(&made.records, body->data, body->count);
+}
+
+/* What ends every record but samples: pid, tid, time, id. */
+static void add_timed(uint32_t type, uint16_t misc, bytes *body, uint64_t time)
+{
+	put_u32(body, 7);
+	put_u32(body, 7);
+	put_u64(body, time);
+	put_u64(body, 1);
+	add_record(type, misc, body);
+	vec_free(body);
+}
+
+static void add_sample_of(uint64_t id, uint16_t misc, uint64_t time, uint64_t period, size_t count,
+			  const uint64_t *chain)
+{
+	bytes body = {};
+
+	put_u64(&body, id);
+	put_u64(&body, 0x1234);
+	put_u32(&body, 7);
+	put_u32(&body, 8);
+	put_u64(&body, time);
+	put_u64(&body, period);
+	put_u64(&body, count);
+	put(&body, chain, count * sizeof(*chain));
+	add_record(PERF_RECORD_SAMPLE, misc, &body);
+	vec_free(&body);
+}
+
+#define CHAIN(...)                                                                                 \
+	sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), (const uint64_t[])             \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define USER(...) CHAIN((uint64_t)PERF_CONTEXT_USER, __VA_ARGS__)
+
+static void add_sample(uint64_t time, size_t count, const uint64_t *chain)
+{
+	add_sample_of(1, PERF_RECORD_MISC_USER, time, 250000, count, chain);
+}
+
+static void add_round(void)
+{
+	add_record(FINISHED_ROUND, 0, &(bytes){});
+}
+
+static void add_comm(uint64_t time, uint16_t misc, uint32_t pid, uint32_t tid, const char *name)
+{
+	bytes body = {};
+
+	put_u32(&body, pid);
+	put_u32(&body, tid);
+	put_name(&body, name);
+	add_timed(PERF_RECORD_COMM, misc, &body, time);
+}
+
+static void add_task(uint32_t type, uint16_t misc, uint64_t time, uint32_t pid, uint32_t ppid)
+{
+	bytes body = {};
+	const uint32_t ids[] = {pid, ppid, pid, ppid};
+
+	put(&body, ids, sizeof(ids));
+	put_u64(&body, time);
+	add_timed(type, misc, &body, time);
+}
+
+static void add_mapping(uint64_t time, uint32_t type, uint16_t misc, uint64_t start,
+			const char *path)
+{
+	bytes body = {};
+
+	put_u32(&body, 7);
+	put_u32(&body, 7);
+	put_u64(&body, start);
+	put_u64(&body, 0x1000);
+	put_u64(&body, 0x3000);
+	if (type == PERF_RECORD_MMAP2) {
+		put_u32(&body, 8); /* device; or the size of the build-id */
+		put_u32(&body, 1);
+		put_u64(&body, 77);
+		put_u64(&body, 0);
+		put_u32(&body, PROT_EXEC);
+		put_u32(&body, 2);
+	}
+	put_name(&body, path);
+	add_timed(type, misc, &body, time);
+}
+
+static void add_numbers(uint32_t type, uint16_t misc, uint64_t time, uint64_t first,
+			uint64_t second)
+{
+	bytes body = {};
+
+	put_u64(&body, first);
+	put_u64(&body, second);
+	add_timed(type, misc, &body, time);
+}
+
+/* Of a path: bytes 1, 2, …, 20. */
+static void add_build_id(const char *path)
+{
+	bytes body = {}, *to = &made.features[FEATURE_BUILD_ID];
+	struct perf_event_header header = {.type = 67, .misc = PERF_RECORD_MISC_USER};
+
+	put_u32(&body, ~0u);
+	for (uint8_t i = 1; i <= 20; i++)
+		put(&body, &i, 1);
+	put_u32(&body, 0);
+	put_name(&body, path);
+	header.size = (uint16_t)(sizeof(header) + body.count);
+	put(to, &header, sizeof(header));
+	put(to, body.data, body.count);
+	vec_free(&body);
+}
+
+static void put_header(bytes *file, uint64_t data_at)
+{
+	uint64_t header[13] = {0,
+			       104,
+			       sizeof(struct perf_event_attr) + 16,
+			       104,
+			       made.attr_count * (sizeof(struct perf_event_attr) + 16),
+			       data_at,
+			       made.records.count};
+
+	memcpy(header, "PERFILE2", 8);
+	for (size_t i = 0; i < 32; i++)
+		header[9] |= (uint64_t)(made.features[i].count > 0) << i;
+	put(file, header, sizeof(header));
+}
+
+static void put_features(bytes *file)
+{
+	size_t count = 0;
+	uint64_t at;
+
+	for (size_t i = 0; i < 32; i++)
+		count += made.features[i].count > 0;
+	at = file->count + 16 * count;
+	for (size_t i = 0; i < 32; i++) {
+		if (!made.features[i].count)
+			continue;
+		put_u64(file, at);
+		put_u64(file, made.features[i].count);
+		at += made.features[i].count;
+	}
+	for (size_t i = 0; i < 32; i++)
+		put(file, made.features[i].data, made.features[i].count);
+}
+
+static void put_pipe(bytes *file)
+{
+	put(file, "PERFILE2", 8);
+	put_u64(file, 16);
+	for (size_t i = 0; i < made.attr_count; i++) {
+		const struct perf_event_header header = {
+			.type = HEADER_ATTR,
+			.size = (uint16_t)(sizeof(header) + sizeof(*made.attrs) + 8)};
+
+		put(file, &header, sizeof(header));
+		put(file, &made.attrs[i], sizeof(*made.attrs));
+		put_u64(file, i + 1);
+	}
+	put(file, made.records.data, made.records.count);
+}
+
+static bytes finished_file(void)
+{
+	size_t attrs = made.attr_count * (sizeof(*made.attrs) + 16);
+	uint64_t ids_at = 104 + attrs, data_at = ids_at + 8 * made.attr_count;
+	bytes file = {};
+
+	if (made.pipe) {
+		put_pipe(&file);
+		return file;
+	}
+	put_header(&file, data_at);
+	for (size_t i = 0; i < made.attr_count; i++) {
+		put(&file, &made.attrs[i], sizeof(*made.attrs));
+		put_u64(&file, ids_at + 8 * i);
+		put_u64(&file, 8);
+	}
+	for (size_t i = 0; i < made.attr_count; i++)
+		put_u64(&file, i + 1);
+	put(&file, made.records.data, made.records.count);
+	put_features(&file);
+	return file;
+}
+
+/* ---- what is read ---------------------------------------------------------------------------- */
+
+static void put_sample(FILE *out, const struct sample_event *e)
+{
+	fprintf(out, "%u/%u weight %" PRIu64 " events %" PRIu64 " %s", e->tgid, e->tid,
+		(uint64_t)e->cpu_time, (uint64_t)e->period, e->from_user ? "user" : "kernel");
+	for (unsigned int i = 0; i < e->kernel_frames + e->user_frames; i++)
+		fprintf(out, " %s%" PRIx64, i == e->kernel_frames ? "| " : "",
+			(uint64_t)frame_address(e->frames[i]));
+	fprintf(out, " end %u", e->user_end);
+}
+
+static void put_mapping(FILE *out, const struct mmap_event *e)
+{
+	fprintf(out, "%u %" PRIx64 "+%" PRIx64 "@%" PRIx64 " %s", e->pid, (uint64_t)e->start,
+		(uint64_t)e->length, (uint64_t)e->page_offset, e->path);
+	if (e->header.flags & EVENT_BUILD_ID)
+		fprintf(out, " id of %u bytes: %02x…", e->build_id_size, e->build_id[0]);
+	else
+		fprintf(out, " inode %" PRIu64, (uint64_t)e->inode);
+}
+
+static void put_meta(FILE *out, const struct meta_event *e)
+{
+	fprintf(out, "%s: %s", e->text, e->text + strlen(e->text) + 1);
+}
+
+/* "TIME type what". */
+static void put_event(FILE *out, const struct event_header *event)
+{
+	const void *e = event;
+	const struct comm_event *comm = e;
+	const struct task_event *task = e;
+	const struct lost_event *lost = e;
+
+	fprintf(out, "%" PRIu64 " ", (uint64_t)event->time);
+	switch (event->type) {
+	case EVENT_SAMPLE:
+		fputs("sample ", out);
+		put_sample(out, e);
+		break;
+	case EVENT_MMAP:
+		fputs("map ", out);
+		put_mapping(out, e);
+		break;
+	case EVENT_COMM:
+		fprintf(out, "%s %u/%u %s", event->flags & EVENT_COMM_EXEC ? "exec" : "comm",
+			comm->pid, comm->tid, comm->comm);
+		break;
+	case EVENT_FORK:
+	case EVENT_EXIT:
+		fprintf(out, "%s %u of %u", event->type == EVENT_FORK ? "fork" : "exit", task->pid,
+			task->ppid);
+		break;
+	case EVENT_LOST:
+		fprintf(out, "lost %" PRIu64, (uint64_t)lost->count);
+		break;
+	case EVENT_META:
+		put_meta(out, e);
+		break;
+	case EVENT_KALLSYMS:
+		fprintf(out, "kernel code %.*s",
+			(int)strcspn(((struct kallsyms_event *)e)->text, "\t"),
+			((struct kallsyms_event *)e)->text);
+		break;
+	case EVENT_CLOCK_ANCHOR:
+		fprintf(out, "anchor %" PRIu64,
+			(uint64_t)((struct clock_anchor_event *)e)->realtime);
+		break;
+	case EVENT_END:
+		fputs("end", out);
+		break;
+	default:
+		fprintf(out, "type %u", event->type);
+	}
+	fputc('\n', out);
+}
+
+struct reading {
+	FILE *out;
+	uint64_t last;
+	bool all; /* facts of the event too */
+};
+
+static int take_event(void *context, const struct event_header *event)
+{
+	struct reading *r = context;
+	const char *key = ((const struct meta_event *)event)->text;
+
+	assert_int_equal(event_check(event, event->size), 0);
+	assert_true(event->time >= r->last);
+	r->last = event->time;
+	if (event->type == EVENT_COMM && !((const struct comm_event *)event)->pid)
+		return 0; /* the idle task, always */
+	if (event->type == EVENT_META && strcmp(key, META_NOT_READ) && !r->all)
+		return 0;
+	put_event(r->out, event);
+	return 0;
+}
+
+static int read_bytes(const bytes *file, bool all, char **text)
+{
+	int fd = memfd_create("perf.data", MFD_CLOEXEC), err;
+	struct perf_data_summary summary;
+	struct failure failure = {};
+	struct reading r = {.all = all};
+	size_t size;
+
+	assert_int_equal(write_full(fd, file->data, file->count), 0);
+	r.out = open_memstream(text, &size);
+	err = perf_data_read(fd, take_event, &r, &summary, &failure);
+	if (err)
+		fprintf(r.out, "%s", failure.what);
+	fclose(r.out);
+	close(fd);
+	return err;
+}
+
+static void assert_read_with(bool all, const char *expected)
+{
+	bytes file = finished_file();
+	char *text;
+
+	assert_int_equal(read_bytes(&file, all, &text), 0);
+	assert_string_equal(text, expected);
+	free(text);
+	vec_free(&file);
+}
+
+static void assert_read(const char *expected)
+{
+	assert_read_with(false, expected);
+}
+
+static void assert_refused(const bytes *file, int error, const char *expected)
+{
+	char *text;
+
+	assert_int_equal(read_bytes(file, false, &text), error);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+TEST(a_sample_of_a_clock_stands_for_the_time_of_its_period)
+{
+	begin_clock();
+	add_sample(100, USER(0x401000, 0x402000));
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 401000 402000 end 0\n100 end\n");
+}
+
+TEST(a_sample_of_another_event_stands_for_so_many_events)
+{
+	begin_file();
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	add_sample_of(1, PERF_RECORD_MISC_USER, 100, 4711, USER(0x401000));
+	add_sample_of(1, PERF_RECORD_MISC_USER, 101, 0, USER(0x401000));
+	assert_read_with(true, "0 event: cycles\n0 event_unit: count\n0 event_period: 250000\n"
+			       "100 sampling_start: 100\n"
+			       "100 sample 7/8 weight 0 events 4711 user | 401000 end 0\n"
+			       "101 sample 7/8 weight 0 events 1 user | 401000 end 0\n101 end\n");
+}
+
+TEST(contexts_divide_a_chain_into_kernel_and_user)
+{
+	begin_clock();
+	add_sample_of(1, PERF_RECORD_MISC_KERNEL, 100, 1,
+		      CHAIN((uint64_t)PERF_CONTEXT_KERNEL, KERNEL + 1, KERNEL + 2,
+			    (uint64_t)PERF_CONTEXT_USER, 0x401000, 0x402000));
+	add_sample_of(1, PERF_RECORD_MISC_KERNEL, 101, 1,
+		      CHAIN((uint64_t)PERF_CONTEXT_KERNEL, KERNEL + 1));
+	assert_read("100 sample 7/8 weight 1 events 0 kernel ffffffff81000001 ffffffff81000002 "
+		    "| 401000 402000 end 0\n"
+		    "101 sample 7/8 weight 1 events 0 kernel ffffffff81000001 end 1\n101 end\n");
+}
+
+TEST(without_a_chain_a_stack_is_the_interrupted_instruction)
+{
+	begin_clock();
+	made.attrs[0].sample_type &= ~(uint64_t)PERF_SAMPLE_CALLCHAIN;
+	add_sample(100, 0, NULL);
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1234 end 2\n100 end\n");
+}
+
+TEST(a_stack_as_deep_as_the_kernel_goes_is_cut)
+{
+	uint64_t chain[128] = {(uint64_t)PERF_CONTEXT_USER};
+	bytes file;
+	char *text;
+
+	for (size_t i = 1; i < 128; i++)
+		chain[i] = 0x400000 + i;
+	begin_clock();
+	add_sample(100, 128, chain);
+	file = finished_file();
+	assert_int_equal(read_bytes(&file, false, &text), 0);
+	assert_non_null(strstr(text, "40007f end 3\n"));
+	free(text);
+	vec_free(&file);
+}
+
+TEST(a_chain_ends_at_a_word_that_is_no_address)
+{
+	begin_clock();
+	add_sample(100, USER(0x401000, ~0ull, 0x402000));
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 401000 end 5\n100 end\n");
+}
+
+TEST(samples_of_an_event_that_the_file_does_not_describe_are_counted)
+{
+	begin_clock();
+	add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	add_sample(100, USER(0x401000));
+	add_sample_of(9, PERF_RECORD_MISC_USER, 101, 1, USER(0x401000));
+	assert_read(
+		"100 sample 7/8 weight 250000 events 0 user | 401000 end 0\n"
+		"100 not_read: samples of events that the file does not describe: 1\n100 end\n");
+}
+
+TEST(the_profile_is_of_a_clock_or_the_event_with_more_samples)
+{
+	begin_file();
+	add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS);
+	add_sample_of(2, PERF_RECORD_MISC_USER, 100, 1, USER(0x401000));
+	add_sample_of(3, PERF_RECORD_MISC_USER, 101, 5, USER(0x401000));
+	add_sample_of(3, PERF_RECORD_MISC_USER, 102, 5, USER(0x401000));
+	assert_read("101 sample 7/8 weight 0 events 5 user | 401000 end 0\n"
+		    "102 sample 7/8 weight 0 events 5 user | 401000 end 0\n"
+		    "102 not_read: samples of page-faults: 1\n102 end\n");
+	add_sample_of(1, PERF_RECORD_MISC_USER, 103, 9, USER(0x401000));
+	assert_read(
+		"103 sample 7/8 weight 9 events 0 user | 401000 end 0\n"
+		"103 not_read: samples of page-faults: 1; samples of cpu-migrations: 2\n103 end\n");
+}
+
+TEST(the_event_of_two_kinds_of_cpus_is_one)
+{
+	begin_file();
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES | 8ull << 32);
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES | 10ull << 32);
+	add_sample_of(1, PERF_RECORD_MISC_USER, 100, 5, USER(0x401000));
+	add_sample_of(2, PERF_RECORD_MISC_USER, 101, 6, USER(0x401000));
+	assert_read("100 sample 7/8 weight 0 events 5 user | 401000 end 0\n"
+		    "101 sample 7/8 weight 0 events 6 user | 401000 end 0\n101 end\n");
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+TEST(records_of_two_rounds_are_put_in_order)
+{
+	begin_clock();
+	add_sample(100, USER(1));
+	add_sample(120, USER(2));
+	add_round();
+	add_sample(110, USER(3));
+	add_sample(130, USER(4));
+	add_round();
+	add_sample(125, USER(5));
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
+		    "110 sample 7/8 weight 250000 events 0 user | 3 end 0\n"
+		    "120 sample 7/8 weight 250000 events 0 user | 2 end 0\n"
+		    "125 sample 7/8 weight 250000 events 0 user | 5 end 0\n"
+		    "130 sample 7/8 weight 250000 events 0 user | 4 end 0\n130 end\n");
+}
+
+TEST(samples_without_a_time_follow_the_order_of_the_file)
+{
+	begin_clock();
+	add_sample(0, USER(1));
+	add_sample(0, USER(2));
+	assert_read(
+		"1 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
+		"2 sample 7/8 weight 250000 events 0 user | 2 end 0\n"
+		"2 not_read: samples without a time, which follow the order of the file: 2\n2 end\n");
+}
+
+/* ---- processes and mappings ------------------------------------------------------------------ */
+
+TEST(processes_are_named_forked_executed_and_end)
+{
+	begin_clock();
+	add_comm(0, 0, 7, 7, "shell");
+	add_task(PERF_RECORD_FORK, 1u << 13, 0, 6, 1); /* found in /proc: its own mappings follow */
+	add_task(PERF_RECORD_FORK, 0, 100, 9, 7);
+	add_comm(101, PERF_RECORD_MISC_COMM_EXEC, 9, 9, "gzip");
+	add_task(PERF_RECORD_EXIT, 0, 102, 9, 7);
+	assert_read("0 comm 7/7 shell\n0 comm 7/7 shell\n100 fork 9 of 7\n101 exec 9/9 gzip\n"
+		    "102 exit 9 of 7\n102 end\n");
+}
+
+TEST(mappings_are_files_by_inode_or_build_id)
+{
+	begin_clock();
+	add_build_id("/bin/known");
+	add_mapping(100, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x400000, "/bin/gzip");
+	add_mapping(101, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x500000, "/bin/known");
+	add_mapping(102, PERF_RECORD_MMAP, PERF_RECORD_MISC_USER, 0x600000, "/bin/known");
+	add_mapping(103, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID,
+		    0x700000, "/lib/a.so");
+	add_mapping(104, PERF_RECORD_MMAP, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_DATA,
+		    0x800000, "/data");
+	assert_read("100 map 7 400000+1000@3000 /bin/gzip inode 77\n"
+		    "101 map 7 500000+1000@3000 /bin/known id of 20 bytes: 01…\n"
+		    "102 map 7 600000+1000@3000 /bin/known id of 20 bytes: 01…\n"
+		    "103 map 7 700000+1000@3000 /lib/a.so id of 8 bytes: 01…\n103 end\n");
+}
+
+TEST(programs_of_the_kernel_come_and_go)
+{
+	bytes body = {};
+
+	begin_clock();
+	put_u64(&body, KERNEL);
+	put_u32(&body, 64);
+	put_u32(&body, PERF_RECORD_KSYMBOL_TYPE_BPF);
+	put_name(&body, "bpf_prog_1");
+	put_u64(&body, 7);
+	put_u64(&body, 100); /* time */
+	put_u64(&body, 1);
+	put_u64(&body, ~0ull); /* room for the sample_id of another listener, which is none here */
+	add_record(PERF_RECORD_KSYMBOL, 0, &body);
+	vec_free(&body);
+	assert_read("100 kernel code ffffffff81000000 t bpf_prog_1\n100 end\n");
+}
+
+/* ---- books ----------------------------------------------------------------------------------- */
+
+TEST(losses_and_throttling_are_counted_once)
+{
+	begin_clock();
+	add_sample(100, USER(1));
+	add_numbers(PERF_RECORD_LOST, 0, 101, 1, 5);
+	add_numbers(PERF_RECORD_LOST_SAMPLES, 0, 102, 8, 0);
+	add_numbers(PERF_RECORD_LOST_SAMPLES, 1u << 15, 103, 100, 0); /* dropped by a filter */
+	add_numbers(PERF_RECORD_THROTTLE, 0, 104, 104, 1);
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n101 lost 5\n101 lost 3\n"
+		    "101 not_read: times that the kernel stopped the event for a while "
+		    "(throttling): 1\n101 end\n");
+}
+
+TEST(the_wall_clock_is_the_file_s)
+{
+	bytes *clock;
+
+	begin_clock();
+	clock = &made.features[FEATURE_CLOCK];
+	put_u32(clock, 1);
+	put_u32(clock, 1);
+	put_u64(clock, 1700000000000000000);
+	put_u64(clock, 90);
+	add_sample(100, USER(1));
+	assert_read("100 anchor 1700000000000000000\n"
+		    "100 sample 7/8 weight 250000 events 0 user | 1 end 0\n100 end\n");
+}
+
+/* ---- containers ------------------------------------------------------------------------------ */
+
+TEST(a_pipe_has_its_events_among_the_records)
+{
+	begin_clock();
+	made.pipe = true;
+	add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	add_sample_of(2, PERF_RECORD_MISC_USER, 100, 1, USER(2));
+	add_sample(101, USER(1));
+	assert_read("101 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
+		    "101 not_read: samples of page-faults: 1\n101 end\n");
+}
+
+TEST(traces_and_their_data_behind_the_record_are_skipped)
+{
+	bytes body = {};
+
+	begin_clock();
+	put_u32(&body, 5);
+	add_record(66, 0, &body); /* HEADER_TRACING_DATA: five bytes, as eight */
+	put_name(&made.records, "tracing");
+	put_u32(&body, 0);
+	body.count = 0;
+	put_u64(&body, 16);
+	add_record(71, 0, &body); /* AUXTRACE */
+	put_u64(&made.records, ~0ull);
+	put_u64(&made.records, ~0ull);
+	vec_free(&body);
+	add_sample(100, USER(1));
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
+		    "100 not_read: pieces of hardware traces: 1\n100 end\n");
+}
+
+TEST(a_file_is_read_up_to_the_first_record_that_is_none)
+{
+	begin_clock();
+	add_sample(100, USER(1));
+	put_u64(&made.records, 0);
+	put_u64(&made.records, 0);
+	add_sample(101, USER(1));
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
+		    "100 not_read: bytes behind the last whole record: 88\n100 end\n");
+}
+
+TEST(a_chain_that_is_longer_than_its_record_is_damage)
+{
+	begin_clock();
+	add_sample(100, USER(1));
+	made.records.data[made.records.count - 24] = 0xff; /* how long it is */
+	add_sample(101, USER(1));
+	assert_read("101 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
+		    "101 not_read: damaged records: 1\n101 end\n");
+}
+
+TEST(files_that_would_be_misread_are_refused)
+{
+	bytes file;
+
+	begin_clock();
+	file = finished_file();
+	memcpy(file.data, "2ELIFREP", 8);
+	assert_refused(&file, -ENOTSUP,
+		       "it is a perf.data file of a machine with the other byte order");
+	memcpy(file.data, "PERFILE2", 8);
+	file.data[8] = 20;
+	assert_refused(&file, -EBADMSG, "its header has 20 bytes");
+	file.data[8] = 104;
+	file.data[16] = 8;
+	assert_refused(&file, -EBADMSG, "its events have 8 bytes each");
+	file.count = 15;
+	assert_refused(&file, -EBADMSG, "it ends within its header");
+	vec_free(&file);
+	begin_file();
+	file = finished_file();
+	assert_refused(&file, -ENODATA, "it has no events");
+	vec_free(&file);
+}
+
+TEST(wherever_a_file_is_cut_it_is_read_or_refused_with_a_reason)
+{
+	bytes file;
+
+	begin_clock();
+	add_build_id("/bin/known");
+	add_mapping(99, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x500000, "/bin/known");
+	add_sample(100, USER(1));
+	add_round();
+	file = finished_file();
+	for (size_t whole = file.count; file.count--;) {
+		char *text;
+		int err = read_bytes(&file, false, &text);
+
+		if (err && !*text)
+			fail_msg("%zu of %zu bytes: no reason", file.count, whole);
+		free(text);
+	}
+	file.count = 0;
+	vec_free(&file);
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "stream/perf/perf_data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sysprof/meta_keys.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "stream/event_decode.h"
+#include "stream/meta.h"
+#include "stream/perf/perf_kernel.h"
+#include "stream/perf/perf_records.h"
+#include "stream/perf/perf_sample.h"
+
+#define QUEUE_MEMORY (96u << 20)
+#define ROUND_BYTES  (32u << 20) /* a file without rounds has one after so much */
+#define OTHERS_SHOWN 8u
+#define NO_REGISTER  64u
+
+struct perf_reader {
+	struct perf_file file;
+	struct perf_kernel kernel;
+	struct perf_records records;
+	event_sink_fn sink;
+	void *context;
+	struct perf_data_summary *summary;
+	uint64_t last;	/* time of the last event passed on */
+	bool has_begun; /* the time of the start was passed on */
+};
+
+bool perf_data_probe(int fd)
+{
+	return perf_file__probe(fd);
+}
+
+/* ---- the first reading ----------------------------------------------------------------------- */
+
+/* A perf_record_fn. */
+static int survey_record(void *reader, const struct perf_event_header *record, struct cursor body)
+{
+	struct perf_reader *r = reader;
+	struct perf_kind *kind;
+
+	if (record->type != PERF_RECORD_SAMPLE)
+		return perf_kernel__map(&r->kernel, record, body);
+	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
+		r->kernel.is_sampled = true;
+	kind = perf_sample__kind(&r->file, body);
+	if (kind)
+		kind->samples++;
+	return 0;
+}
+
+/* The higher, the rather is it the profile's. */
+static int rank_of(const struct perf_kind *kind)
+{
+	switch (kind->attr.type) {
+	case PERF_TYPE_SOFTWARE:
+		return perf_kind__is_clock(kind) ? 3 : 0;
+	case PERF_TYPE_TRACEPOINT:
+	case PERF_TYPE_BREAKPOINT:
+		return 0;
+	case PERF_TYPE_HARDWARE:
+		return (uint32_t)kind->attr.config == PERF_COUNT_HW_CPU_CYCLES ? 2 : 1;
+	default:
+		return 1;
+	}
+}
+
+/* A clock, else cycles, else one of hardware, else another; of two of a kind that with more samples. */
+static bool is_rather(const struct perf_kind *a, const struct perf_kind *b)
+{
+	int rank_a = rank_of(a), rank_b = rank_of(b);
+
+	return rank_a != rank_b ? rank_a > rank_b : a->samples > b->samples;
+}
+
+static void choose_kind(struct perf_reader *r)
+{
+	const struct perf_file *f = &r->file;
+	const struct perf_kind *best = NULL;
+
+	for (size_t i = 0; i < f->kinds.count; i++)
+		if (f->kinds.data[i].samples && (!best || is_rather(&f->kinds.data[i], best)))
+			best = &f->kinds.data[i];
+	r->records.kind = best;
+	r->records.is_clock = best && perf_kind__is_clock(best);
+}
+
+static int survey(struct perf_reader *r)
+{
+	struct perf_reading reading;
+	int err = perf_file__each(&r->file, survey_record, r, &reading);
+
+	if (err)
+		return err;
+	perf_kernel__settle(&r->kernel, &r->file);
+	choose_kind(r);
+	r->summary->kernel_is_sampled = r->kernel.is_sampled;
+	snprintf(r->summary->architecture, sizeof(r->summary->architecture), "%s",
+		 r->file.facts.architecture);
+	return 0;
+}
+
+/* ---- passing on ------------------------------------------------------------------------------ */
+
+static int hand_on(struct perf_reader *r, const struct event_header *event)
+{
+	r->last = max_u64(r->last, event->time);
+	return r->sink(r->context, event);
+}
+
+/* An event_push_fn: of events that hold since the last one. */
+static int hand_on_now(void *reader, struct event_header *event)
+{
+	struct perf_reader *r = reader;
+
+	event->time = r->last;
+	return hand_on(r, event);
+}
+
+static int emit_fact(struct perf_reader *r, const char *key, const char *value)
+{
+	return *value ? meta_event__emit(hand_on_now, r, r->last, key, value) : 0;
+}
+
+static int emit_number(struct perf_reader *r, const char *key, uint64_t number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	return number ? emit_fact(r, key, text) : 0;
+}
+
+/* The wall clock, if the file has it, and when the recording began. */
+static int begin(struct perf_reader *r, uint64_t time)
+{
+	const struct perf_facts *facts = &r->file.facts;
+	struct clock_anchor_event anchor = {
+		.header = {.size = sizeof(anchor), .type = EVENT_CLOCK_ANCHOR, .time = time},
+		.monotonic = facts->sample_clock,
+		.realtime = facts->wall_clock,
+	};
+	int err = 0;
+
+	r->has_begun = true;
+	r->last = time;
+	if (facts->wall_clock && facts->sample_clock)
+		err = hand_on(r, &anchor.header);
+	return err ?: emit_number(r, META_SAMPLING_START, time);
+}
+
+/* An event_sink_fn of the queue. */
+static int take_ordered(void *reader, const struct event_header *event)
+{
+	struct perf_reader *r = reader;
+	int err = r->has_begun ? 0 : begin(r, event->time);
+
+	return err ?: hand_on(r, event);
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+static const char *const hardware_names[] = {"cycles",
+					     "instructions",
+					     "cache-references",
+					     "cache-misses",
+					     "branches",
+					     "branch-misses",
+					     "bus-cycles",
+					     "stalled-cycles-frontend",
+					     "stalled-cycles-backend",
+					     "ref-cycles"};
+static const char *const software_names[] = {
+	"cpu-clock",	    "task-clock",   "page-faults",  "context-switches",
+	"cpu-migrations",   "minor-faults", "major-faults", "alignment-faults",
+	"emulation-faults", "dummy",	    "bpf-output",   "cgroup-switches"};
+
+static const char *usual_name(const struct perf_event_attr *attr)
+{
+	uint64_t number = (uint32_t)attr->config;
+
+	if (attr->type == PERF_TYPE_HARDWARE &&
+	    number < sizeof(hardware_names) / sizeof(*hardware_names))
+		return hardware_names[number];
+	if (attr->type == PERF_TYPE_SOFTWARE &&
+	    number < sizeof(software_names) / sizeof(*software_names))
+		return software_names[number];
+	return NULL;
+}
+
+/* On a machine with two kinds of CPU the event of both has the name without the PMU. */
+static const char *name_of(const struct perf_reader *r, const struct perf_kind *kind, char *text,
+			   size_t size)
+{
+	const char *usual = usual_name(&kind->attr);
+	bool is_shared = false;
+
+	for (size_t i = 0; i < r->file.kinds.count; i++)
+		is_shared |= &r->file.kinds.data[i] != kind && r->file.kinds.data[i].samples &&
+			     perf_kind__is_same(kind, &r->file.kinds.data[i]);
+	if (*kind->name && !(is_shared && usual))
+		return kind->name;
+	if (usual)
+		return usual;
+	snprintf(text, size, "event %u:%llx", kind->attr.type,
+		 (unsigned long long)kind->attr.config);
+	return text;
+}
+
+static int emit_event_facts(struct perf_reader *r)
+{
+	const struct perf_kind *kind = r->records.kind;
+	char text[64];
+	uint64_t period;
+	int err;
+
+	if (!kind)
+		return 0;
+	err = emit_fact(r, META_EVENT, name_of(r, kind, text, sizeof(text)));
+	period = kind->attr.freq ? 0 : kind->attr.sample_period;
+	if (err)
+		return err;
+	if (!r->records.is_clock)
+		return emit_fact(r, META_EVENT_UNIT, "count")
+			       ?: emit_number(r, META_EVENT_PERIOD, period);
+	if (kind->attr.freq && kind->attr.sample_freq)
+		period = NS_PER_SECOND / kind->attr.sample_freq;
+	return emit_number(r, META_PERIOD, period);
+}
+
+static int emit_facts(struct perf_reader *r)
+{
+	const struct perf_facts *facts = &r->file.facts;
+	char product[80] = "", build_id[2 * BUILD_ID_SIZE + 1];
+
+	if (*facts->version)
+		snprintf(product, sizeof(product), "perf %s", facts->version);
+	return emit_fact(r, META_PRODUCT, product)
+		       ?: emit_fact(r, META_HOSTNAME, facts->hostname)
+		       ?: emit_fact(r, META_KERNEL_RELEASE, facts->release)
+		       ?: emit_fact(r, META_KERNEL_BUILD_ID,
+				    perf_kernel__build_id(&r->kernel, build_id, sizeof(build_id)))
+		       ?: emit_fact(r, META_ARCHITECTURE, facts->architecture)
+		       ?: emit_fact(r, META_CPU, facts->cpu)
+		       ?: emit_number(r, META_CPU_COUNT, facts->cpus)
+		       ?: emit_fact(r, META_COMMAND, facts->command)
+		       ?: emit_fact(r, META_TARGET,
+				    facts->target ? facts->command + facts->target : "")
+		       ?: emit_event_facts(r);
+}
+
+/* The idle task is no process: no record names it. */
+static int name_idle(struct perf_reader *r)
+{
+	struct comm_event event = {
+		.header = {.size = sizeof(event), .type = EVENT_COMM, .flags = EVENT_FROM_PROC},
+		.comm = "swapper",
+	};
+
+	return hand_on_now(r, &event.header);
+}
+
+static int emit_kernel_names(struct perf_reader *r)
+{
+	int result = r->kernel.is_sampled ? perf_kernel__emit_names(&r->kernel, hand_on_now, r) : 0;
+
+	r->summary->kernel_is_other = result > 0;
+	return result < 0 ? result : 0;
+}
+
+/* ---- the second reading ---------------------------------------------------------------------- */
+
+static int release(struct perf_reader *r, uint64_t until)
+{
+	r->records.queued = 0;
+	return event_queue__release(r->records.queue, until, take_ordered, r);
+}
+
+/* A perf_record_fn. */
+static int take_record(void *reader, const struct perf_event_header *record, struct cursor body)
+{
+	struct perf_reader *r = reader;
+	struct perf_records *records = &r->records;
+	int err = perf_records__take(records, record, body);
+	bool is_round = record->type == PERF_FINISHED_ROUND;
+
+	if (err || (!is_round && records->queued < ROUND_BYTES))
+		return err;
+	err = release(r, records->previous + !is_round);
+	records->previous = records->newest;
+	return err;
+}
+
+static size_t add_others(const struct perf_reader *r, char *report, size_t size, size_t used)
+{
+	char text[64];
+	unsigned int shown = 0;
+
+	for (size_t i = 0; i < r->file.kinds.count && used < size; i++) {
+		const struct perf_kind *kind = &r->file.kinds.data[i];
+
+		if (!kind->samples || perf_kind__is_same(kind, r->records.kind))
+			continue;
+		if (shown++ == OTHERS_SHOWN)
+			return used + (size_t)snprintf(report + used, size - used,
+						       "; samples of more events");
+		used += (size_t)snprintf(report + used, size - used, "%ssamples of %s: %" PRIu64,
+					 used ? "; " : "", name_of(r, kind, text, sizeof(text)),
+					 kind->samples);
+	}
+	return used;
+}
+
+static int emit_left_out(struct perf_reader *r)
+{
+	static const char *const texts[PERF_LEFT_OUT_COUNT] = {
+#define X(name, text) [PERF_LEFT_OUT_##name] = text,
+		PERF_LEFT_OUT(X)
+#undef X
+	};
+	char report[4096] = "";
+	size_t used = r->records.kind ? add_others(r, report, sizeof(report), 0) : 0;
+
+	for (int i = 0; i < PERF_LEFT_OUT_COUNT; i++)
+		if (r->records.left_out[i] && used < sizeof(report))
+			used += (size_t)snprintf(report + used, sizeof(report) - used,
+						 "%s%s: %" PRIu64, used ? "; " : "", texts[i],
+						 r->records.left_out[i]);
+	return emit_fact(r, META_NOT_READ, report);
+}
+
+/* Samples that the kernel's counts of events have lost beyond those that the rings reported. */
+static int emit_lost(struct perf_reader *r)
+{
+	struct lost_event event = {
+		.header = {.size = sizeof(event), .type = EVENT_LOST},
+		.source = LOST_SAMPLES,
+		.cpu = ~0u,
+	};
+
+	if (r->records.lost_samples <= r->records.lost)
+		return 0;
+	event.count = r->records.lost_samples - r->records.lost;
+	return hand_on_now(r, &event.header);
+}
+
+static int end(struct perf_reader *r)
+{
+	struct event_header event = {.size = sizeof(event), .type = EVENT_END};
+
+	return emit_lost(r) ?: emit_left_out(r) ?: hand_on_now(r, &event);
+}
+
+static int read_records(struct perf_reader *r)
+{
+	struct perf_reading reading;
+	int err = emit_facts(r) ?: name_idle(r) ?: emit_kernel_names(r);
+
+	if (!err)
+		err = perf_file__each(&r->file, take_record, r, &reading);
+	if (!err)
+		err = event_queue__flush(r->records.queue, take_ordered, r);
+	if (err)
+		return err;
+	r->records.left_out[PERF_LEFT_OUT_BEHIND] += reading.left;
+	r->records.left_out[PERF_LEFT_OUT_COMPRESSED] += reading.compressed;
+	r->summary->records = reading.records;
+	r->summary->samples = r->records.samples;
+	r->summary->bad_events = r->records.bad;
+	return end(r);
+}
+
+/* Numbers of asm/perf_regs.h, which each architecture has its own of. */
+static unsigned int ip_register(const char *architecture)
+{
+	if (!strcmp(architecture, "x86_64"))
+		return 8;
+	return strcmp(architecture, "aarch64") ? NO_REGISTER : 32;
+}
+
+static int read_all(struct perf_reader *r, int fd, struct failure *failure)
+{
+	int err = perf_file__open(fd, &r->file, failure);
+
+	if (err)
+		return err;
+	err = survey(r);
+	if (err)
+		return fail(failure, err, "%s", strerror(-err));
+	if (!r->file.kinds.count)
+		return fail(failure, -ENODATA, "it has no events");
+	r->records.ip_register = ip_register(r->file.facts.architecture);
+	return read_records(r);
+}
+
+int perf_data_read(int fd, event_sink_fn sink, void *context, struct perf_data_summary *summary,
+		   struct failure *failure)
+{
+	struct perf_reader *r = calloc(1, sizeof(*r));
+	int err = -ENOMEM;
+
+	*summary = (struct perf_data_summary){};
+	if (!r)
+		return err;
+	r->sink = sink;
+	r->context = context;
+	r->summary = summary;
+	r->records.file = &r->file;
+	r->records.push_now = hand_on_now;
+	r->records.context = r;
+	r->records.queue = event_queue__new(QUEUE_MEMORY);
+	if (r->records.queue)
+		err = read_all(r, fd, failure);
+	event_queue__free(r->records.queue);
+	perf_kernel__fini(&r->kernel);
+	perf_file__fini(&r->file);
+	free(r);
+	return err;
+}

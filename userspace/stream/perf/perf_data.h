@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A file of `perf record` as a stream of events, the one that a recording file holds: so processes,
+ * mappings, names, limits and books are those of a replay.
+ *
+ * The file is read twice: first for what stands at its end, or anywhere (names of events, build ids,
+ * which events have samples), then record by record. A profile is of one event, as of perf script's
+ * text: a clock, else cycles, else one of hardware; samples of others are counted. docs/FORMATS.md has what is read of each record.
+ */
+#ifndef STREAM_PERF_PERF_DATA_H
+#define STREAM_PERF_PERF_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "stream/event_queue.h"
+
+struct perf_data_summary {
+	uint64_t records, samples; /* samples: of the profile's event */
+	uint64_t bad_events;	   /* records that make no event: skipped */
+	bool kernel_is_sampled;
+	bool kernel_is_other; /* names of the kernel cannot be had on this machine */
+	char architecture[64];
+};
+
+/* The file starts like perf.data, of any byte order. Does not move its position. */
+bool perf_data_probe(int fd);
+
+/*
+ * Passes on the events, checked and in time order. What the file has that is no part of the profile
+ * is in a fact (META_NOT_READ). 0; what the sink returned; -ENOTSUP: of the other byte order;
+ * -EBADMSG: damaged; -ENODATA: without events; -EIO, -ENOMEM. `failure` is filled, except for the
+ * sink's errors.
+ */
+int perf_data_read(int fd, event_sink_fn sink, void *context, struct perf_data_summary *summary,
+		   struct failure *failure);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The container of perf.data: attributes, features, and the records one after the other, from a file
+ * with an index or as `perf record -o -` writes it (pipe mode).
+ *
+ * By linux/perf_event.h, and perf.data-file-format.txt of the kernel's documentation of perf. Numbers
+ * are in the byte order of the machine that recorded, which has to be this one's.
+ */
+#ifndef STREAM_PERF_PERF_FILE_H
+#define STREAM_PERF_PERF_FILE_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/event.h>
+
+#include "base/cursor.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#define PERF_EVENTS_MAX	   65536u /* attributes of a file */
+#define PERF_IDS_MAX	   (1u << 20)
+#define PERF_BUILD_IDS_MAX (1u << 18)
+#define PERF_FEATURE_MAX   (64u << 20) /* bytes of one */
+#define PERF_NAME_SIZE	   128
+
+/* Records that perf itself writes have numbers from 64 on. */
+enum perf_own_record {
+	PERF_HEADER_ATTR = 64,
+	PERF_HEADER_TRACING_DATA = 66, /* its data lie behind the record, as those of AUXTRACE */
+	PERF_HEADER_BUILD_ID = 67,
+	PERF_FINISHED_ROUND = 68,
+	PERF_AUXTRACE = 71,
+	PERF_EVENT_UPDATE = 78,
+	PERF_HEADER_FEATURE = 80,
+	PERF_COMPRESSED = 81,
+	PERF_COMPRESSED2 = 83,
+};
+
+/* An event that was sampled. */
+struct perf_kind {
+	struct perf_event_attr attr;
+	char name[PERF_NAME_SIZE]; /* empty: the file has none */
+	uint64_t samples;	   /* as perf_file__survey() counted them */
+};
+
+struct perf_id {
+	uint64_t id;
+	uint32_t kind;
+};
+MAP_TYPE(perf_ids, struct perf_id);
+
+struct perf_build_id {
+	char *path;
+	uint8_t size;
+	bool is_kernel; /* the kernel's, or that of a module */
+	uint8_t bytes[BUILD_ID_SIZE];
+};
+MAP_TYPE(perf_build_ids, struct perf_build_id);
+
+/* Facts about the machine and the recording. Empty: the file has none. */
+struct perf_facts {
+	char hostname[256], release[256], version[64], architecture[64], cpu[256];
+	char command[4096]; /* of perf, with its arguments */
+	size_t target; /* where "-- PROGRAM" begins in it, if perf ran that alone; 0: unknown */
+	uint32_t cpus; /* online */
+	/* CLOCK_REALTIME and the clock of the samples at one moment, ns; 0: unknown */
+	uint64_t wall_clock, sample_clock;
+};
+
+struct perf_file {
+	int fd;
+	uint64_t size;
+	bool is_pipe;
+	uint64_t data_start, data_end; /* of the records */
+	VEC(struct perf_kind) kinds;
+	struct perf_ids ids;
+	struct perf_build_ids build_ids;
+	struct perf_facts facts;
+	bool sizes_differ; /* sample types do, so a record without an id is in doubt */
+};
+
+/* Is it perf.data, of either byte order? Does not move the descriptor's position. */
+bool perf_file__probe(int fd);
+
+/*
+ * Reads attributes and features; in pipe mode there are none yet. The descriptor stays the caller's.
+ * 0; -ENOTSUP: the other byte order; -EBADMSG: damaged; -ENODATA: no events; -EIO, -ENOMEM. `failure`
+ * is filled; perf_file__fini() in any case.
+ */
+int perf_file__open(int fd, struct perf_file *file, struct failure *failure);
+void perf_file__fini(struct perf_file *file);
+
+/* A whole record, and what follows its header. Not 0: reading ends. */
+typedef int (*perf_record_fn)(void *context, const struct perf_event_header *record,
+			      struct cursor body);
+
+struct perf_reading {
+	uint64_t records;
+	uint64_t compressed; /* records that are not read, because they are compressed */
+	uint64_t left;	     /* bytes from the first record on that is not whole, or is none */
+	bool is_damaged;
+};
+
+/*
+ * Passes on all records in the order of the file, valid during the call. Takes what is about the
+ * file (attributes, features, build ids) from them. 0, what `take` returned, -EIO, -ENOMEM.
+ */
+int perf_file__each(struct perf_file *file, perf_record_fn take, void *context,
+		    struct perf_reading *reading);
+
+/* The kind of an id. NULL: none. */
+struct perf_kind *perf_file__kind(const struct perf_file *file, uint64_t id);
+/* What the file says of the build-id of a mapped path. NULL: nothing. */
+const struct perf_build_id *perf_file__build_id(const struct perf_file *file, const char *path);
+
+#endif

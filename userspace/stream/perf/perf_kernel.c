@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * perf writes a mapping for the kernel's image, "[kernel.kallsyms]_text", whose page offset is the
+ * address of that symbol, and one for each module. A kernel that was started again lies elsewhere:
+ * its symbols are moved by the distance of that symbol.
+ */
+#include "stream/perf/perf_kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/kernel_build_id.h"
+#include "base/order.h"
+#include "base/parse.h"
+#include "stream/kallsyms_pieces.h"
+
+#define IMAGE	       "[kernel.kallsyms]"
+#define LINE_MAX_READ  (64u * 1024)
+#define LINE_MAX_MOVED 1024u
+
+void perf_kernel__fini(struct perf_kernel *kernel)
+{
+	vec_free(&kernel->modules);
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+static void take_image(struct perf_kernel *k, const char *symbol, uint64_t address)
+{
+	snprintf(k->symbol, sizeof(k->symbol), "%s", symbol);
+	k->address = *symbol ? address : 0;
+}
+
+static void take_build_id(struct perf_kernel *k, const uint8_t *bytes)
+{
+	if (!bytes[0] || bytes[0] > BUILD_ID_SIZE)
+		return;
+	k->build_id_size = bytes[0];
+	memcpy(k->build_id, bytes + 4, bytes[0]);
+}
+
+int perf_kernel__map(struct perf_kernel *k, const struct perf_event_header *record, struct cursor c)
+{
+	struct perf_range range;
+	const uint8_t *about;
+	const char *path;
+	uint64_t offset;
+
+	if ((record->type != PERF_RECORD_MMAP && record->type != PERF_RECORD_MMAP2) ||
+	    (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL)
+		return 0;
+	cursor__skip(&c, 8); /* pid, tid */
+	range.start = cursor__u64(&c);
+	range.end = range.start + cursor__u64(&c);
+	offset = cursor__u64(&c);
+	about = c.at;
+	if (record->type == PERF_RECORD_MMAP2)
+		cursor__skip(&c, 32); /* build-id, or device and inode; protection, flags */
+	path = cursor__string(&c);
+	if (!path || range.end <= range.start)
+		return 0;
+	if (strncmp(path, IMAGE, strlen(IMAGE)))
+		return k->modules.count < PERF_KERNEL_RANGES_MAX ? vec_push(&k->modules, range) : 0;
+	take_image(k, path + strlen(IMAGE), offset);
+	if (record->type == PERF_RECORD_MMAP2 && record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
+		take_build_id(k, about);
+	return 0;
+}
+
+static bool is_image_path(const char *path)
+{
+	return !strncmp(path, IMAGE, strlen(IMAGE)) || strstr(path, "vmlinux") ||
+	       strstr(path, "vmlinuz") || !strcmp(path, "/proc/kcore");
+}
+
+void perf_kernel__settle(struct perf_kernel *k, const struct perf_file *file)
+{
+	for (size_t i = 0; i < file->build_ids.count && !k->build_id_size; i++) {
+		const struct perf_build_id *id = &file->build_ids.data[i];
+
+		if (!id->is_kernel || !is_image_path(id->path))
+			continue;
+		k->build_id_size = id->size;
+		memcpy(k->build_id, id->bytes, id->size);
+	}
+}
+
+const char *perf_kernel__build_id(const struct perf_kernel *k, char *text, size_t size)
+{
+	*text = '\0';
+	if (k->build_id_size && 2u * k->build_id_size < size)
+		put_hex_bytes(text, k->build_id, k->build_id_size);
+	return text;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+struct names {
+	const struct perf_kernel *kernel;
+	struct perf_range *modules; /* sorted */
+	struct kallsyms_pieces pieces;
+	uint64_t running; /* address of the kernel's symbol now; 0: not seen */
+	uint64_t moved;	  /* to be added to addresses of the running kernel */
+};
+
+DEFINE_ORDER(compare_ranges, struct perf_range, order_of(x->start, y->start));
+
+/* A line_fn: stops at the symbol. */
+static int look_for_symbol(void *context, char *line, size_t size)
+{
+	struct names *n = context;
+	const char *at = line;
+	uint64_t address;
+	size_t length = strlen(n->kernel->symbol);
+
+	if (parse_hex(&at, &address) || size < (size_t)(at - line) + 3 + length || at[0] != ' ')
+		return 0;
+	at += 3;
+	if ((size_t)(line + size - at) != length || memcmp(at, n->kernel->symbol, length))
+		return 0;
+	n->running = address;
+	return 1;
+}
+
+static bool is_in_module(const struct names *n, uint64_t address)
+{
+	size_t low = 0, high = n->kernel->modules.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (n->modules[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && address < n->modules[low - 1].end;
+}
+
+static int add_moved(struct names *n, const char *line, size_t size, const char *rest,
+		     uint64_t address)
+{
+	char moved[LINE_MAX_MOVED];
+	int length = snprintf(moved, sizeof(moved), "%016" PRIx64 "%.*s\n", address + n->moved,
+			      (int)(line + size - rest), rest);
+
+	if (length <= 0 || (size_t)length >= sizeof(moved))
+		return 0;
+	return kallsyms_pieces__add(&n->pieces, moved, (size_t)length);
+}
+
+/* A line_fn. Programs of BPF are none of these: PERF_RECORD_KSYMBOL has them. */
+static int take_line(void *context, char *line, size_t size)
+{
+	struct names *n = context;
+	const char *at = line;
+	uint64_t address;
+
+	if (parse_hex(&at, &address))
+		return 0;
+	if (kallsyms_line_has_module(line, size + 1))
+		return n->moved || !is_in_module(n, address)
+			       ? 0
+			       : kallsyms_pieces__add(&n->pieces, line, size + 1);
+	return n->moved ? add_moved(n, line, size, at, address)
+			: kallsyms_pieces__add(&n->pieces, line, size + 1);
+}
+
+static int read_names(struct names *n, int fd)
+{
+	int err;
+
+	if (n->kernel->address) {
+		err = read_lines(fd, LINE_MAX_READ, look_for_symbol, n);
+		if (err < 0)
+			return err;
+		if (!n->running)
+			return 1;
+		n->moved = n->kernel->address - n->running;
+		if (lseek(fd, 0, SEEK_SET) < 0)
+			return -errno;
+	}
+	err = read_lines(fd, LINE_MAX_READ, take_line, n);
+	return err ? err : kallsyms_pieces__end(&n->pieces);
+}
+
+static bool is_running(const struct perf_kernel *k)
+{
+	char recorded[2 * BUILD_ID_SIZE + 1], running[2 * BUILD_ID_SIZE + 1];
+
+	return k->build_id_size && !kernel_build_id__read(running, sizeof(running)) &&
+	       !strcmp(perf_kernel__build_id(k, recorded, sizeof(recorded)), running);
+}
+
+int perf_kernel__emit_names(const struct perf_kernel *k, event_push_fn push, void *context)
+{
+	_cleanup_free_ struct perf_range *modules = NULL;
+	_cleanup_close_ int fd = -1;
+	struct names n = {.kernel = k};
+	int err;
+
+	if (!is_running(k))
+		return 1;
+	fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 1;
+	modules = calloc(k->modules.count + 1, sizeof(*modules));
+	if (!modules)
+		return -ENOMEM;
+	if (k->modules.count)
+		memcpy(modules, k->modules.data, k->modules.count * sizeof(*modules));
+	qsort(modules, k->modules.count, sizeof(*modules), compare_ranges);
+	n.modules = modules;
+	err = kallsyms_pieces__init(&n.pieces, 0, push, context) ?: read_names(&n, fd);
+	kallsyms_pieces__fini(&n.pieces);
+	return err;
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * perf reads the rings of all CPUs in rounds, and writes each ring's part as it is. What a round
+ * brings is not older than the newest record of the last round but one: up to there everything is in
+ * order. Records about what was there when recording began have no time: they come first.
+ */
+#include "stream/perf/perf_records.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/minmax.h"
+#include "stream/event_decode.h"
+#include "stream/perf/perf_sample.h"
+
+#define DEPTH_USUAL    127u		/* kernel.perf_event_max_stack */
+#define USER_DEFERRED  ((uint64_t)-640) /* PERF_CONTEXT_USER_DEFERRED: a number follows */
+#define CHAIN_DEFERRED 22u		/* PERF_RECORD_CALLCHAIN_DEFERRED */
+#define FORK_OF_STATE  (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: perf found the task in /proc */
+#define LOST_BY_FILTER (1u << 15) /* PERF_RECORD_MISC_LOST_SAMPLES_BPF */
+
+bool perf_kind__is_clock(const struct perf_kind *kind)
+{
+	return kind->attr.type == PERF_TYPE_SOFTWARE &&
+	       (kind->attr.config == PERF_COUNT_SW_CPU_CLOCK ||
+		kind->attr.config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
+/* The upper half of such a number is the PMU's, of which a machine may have several. */
+bool perf_kind__is_same(const struct perf_kind *a, const struct perf_kind *b)
+{
+	if (a == b)
+		return true;
+	return a->attr.type == b->attr.type &&
+	       (a->attr.type == PERF_TYPE_HARDWARE || a->attr.type == PERF_TYPE_HW_CACHE) &&
+	       (uint32_t)a->attr.config == (uint32_t)b->attr.config;
+}
+
+/* ---- events, into the queue ------------------------------------------------------------------ */
+
+static bool has_time(uint64_t time)
+{
+	return time && time != UINT64_MAX;
+}
+
+/* An event_push_fn. */
+static int push(void *records, struct event_header *event)
+{
+	struct perf_records *r = records;
+	bool waits = has_time(event->time);
+
+	if (!waits)
+		event->time = 0;
+	if (event_check(event, event->size)) {
+		r->bad++;
+		return 0;
+	}
+	if (!waits)
+		return r->push_now(r->context, event);
+	r->newest = max_u64(r->newest, event->time);
+	r->queued += event->size;
+	return event_queue__push(r->queue, event);
+}
+
+/* A mapping gets the build-id that the file has of its path. */
+static int push_mapping(void *records, struct event_header *event)
+{
+	struct perf_records *r = records;
+	struct mmap_event *mapping = (struct mmap_event *)event;
+	const struct perf_build_id *known;
+
+	if (event->type != EVENT_MMAP || event->flags & EVENT_BUILD_ID)
+		return push(r, event);
+	known = perf_file__build_id(r->file, mapping->path);
+	if (known && known->size) {
+		event->flags |= EVENT_BUILD_ID;
+		mapping->build_id_size = known->size;
+		memcpy(mapping->build_id, known->bytes, known->size);
+	}
+	return push(r, event);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+struct stack {
+	struct sample_event *event;
+	unsigned int depth; /* addresses of the chain */
+	bool is_deferred, is_guest, is_cut;
+	bool is_broken; /* a word of the user's stack is no address */
+};
+
+static void add_kernel_frame(struct stack *s, uint64_t address)
+{
+	if (s->event->kernel_frames == SAMPLE_KERNEL_DEPTH_MAX)
+		s->is_cut = true;
+	else
+		s->event->frames[s->event->kernel_frames++] = address;
+}
+
+/* The first user address is where the thread was, the others are return addresses. */
+static void add_user_frame(struct stack *s, uint64_t address)
+{
+	struct sample_event *e = s->event;
+
+	if (e->user_frames == SAMPLE_USER_DEPTH_MAX) {
+		s->is_cut = true;
+		return;
+	}
+	e->frames[e->kernel_frames + e->user_frames] =
+		frame_pack(e->user_frames ? FRAME_POINTER : FRAME_IP, address);
+	e->user_frames++;
+}
+
+/* The context that an address of a chain is in, or opens. */
+static uint64_t context_of_mode(uint16_t misc)
+{
+	switch (misc & PERF_RECORD_MISC_CPUMODE_MASK) {
+	case PERF_RECORD_MISC_KERNEL:
+		return PERF_CONTEXT_KERNEL;
+	case PERF_RECORD_MISC_USER:
+		return PERF_CONTEXT_USER;
+	case PERF_RECORD_MISC_GUEST_KERNEL:
+	case PERF_RECORD_MISC_GUEST_USER:
+		return PERF_CONTEXT_GUEST;
+	}
+	return PERF_CONTEXT_HV;
+}
+
+static void add_address(struct stack *s, uint64_t context, uint64_t address)
+{
+	s->depth++;
+	if (context == PERF_CONTEXT_KERNEL && !s->event->user_frames)
+		add_kernel_frame(s, address);
+	else if (context == PERF_CONTEXT_USER)
+		add_user_frame(s, address);
+	else
+		s->is_guest |= context != PERF_CONTEXT_KERNEL && context != PERF_CONTEXT_HV;
+}
+
+static bool is_context(uint64_t word)
+{
+	static const enum perf_callchain_context known[] = {
+		PERF_CONTEXT_HV,    PERF_CONTEXT_KERNEL,       PERF_CONTEXT_USER,
+		PERF_CONTEXT_GUEST, PERF_CONTEXT_GUEST_KERNEL, PERF_CONTEXT_GUEST_USER,
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (word == (uint64_t)known[i])
+			return true;
+	return false;
+}
+
+static void add_chain(struct stack *s, struct cursor chain, uint64_t context)
+{
+	while (chain.end - chain.at >= 8) {
+		uint64_t address = cursor__u64(&chain);
+
+		if (address == USER_DEFERRED) {
+			s->is_deferred = true;
+			cursor__skip(&chain, 8);
+			context = PERF_CONTEXT_USER;
+		} else if (is_context(address)) {
+			context = address;
+		} else if (address >= (uint64_t)PERF_CONTEXT_MAX) {
+			s->is_broken = true;
+			return;
+		} else {
+			add_address(s, context, address);
+		}
+	}
+}
+
+/* A stack that was copied has no chain: where the thread was is in its registers. */
+static void add_copy(struct perf_records *r, struct stack *s, const struct perf_kind *kind,
+		     const struct perf_sample *sample)
+{
+	uint64_t ip;
+
+	r->left_out[PERF_LEFT_OUT_COPIES]++;
+	if (!s->event->user_frames && perf_sample__register(kind, sample, r->ip_register, &ip))
+		add_user_frame(s, ip);
+	s->event->user_end = STACK_END_NO_TABLE;
+}
+
+static enum stack_end end_of(const struct stack *s, const struct perf_kind *kind,
+			     const struct perf_sample *sample)
+{
+	unsigned int most = kind->attr.sample_max_stack ?: DEPTH_USUAL;
+
+	if (!sample->has_chain)
+		return STACK_END_DISABLED;
+	if (s->is_deferred)
+		return STACK_END_COPY;
+	if (s->is_cut || s->depth >= most)
+		return STACK_END_DEPTH;
+	if (s->is_broken)
+		return STACK_END_NO_FRAME;
+	if (s->event->user_frames)
+		return STACK_END_ROOT;
+	return kind->attr.exclude_callchain_user ? STACK_END_DISABLED : STACK_END_NO_USER;
+}
+
+static void make_stack(struct perf_records *r, struct stack *s, const struct perf_kind *kind,
+		       const struct perf_sample *sample, uint16_t misc)
+{
+	uint64_t context = context_of_mode(misc);
+	struct sample_event *e = s->event;
+
+	e->from_user = context == PERF_CONTEXT_USER;
+	add_chain(s, sample->chain, context);
+	if (!e->kernel_frames && !e->user_frames)
+		add_address(s, context, sample->ip);
+	e->user_end = end_of(s, kind, sample);
+	if (sample->stack_size)
+		add_copy(r, s, kind, sample);
+	if (s->is_guest || context == PERF_CONTEXT_GUEST) {
+		e->header.flags |= EVENT_IN_GUEST;
+		r->left_out[PERF_LEFT_OUT_GUESTS]++;
+	}
+	r->left_out[PERF_LEFT_OUT_DEFERRED] += s->is_deferred;
+	r->left_out[PERF_LEFT_OUT_BRANCHES] += sample->has_branches;
+}
+
+/* Samples without a time follow each other. */
+static uint64_t time_of(struct perf_records *r, const struct perf_sample *sample)
+{
+	if (has_time(sample->time))
+		return sample->time;
+	r->left_out[PERF_LEFT_OUT_NO_TIME]++;
+	return r->last_time + 1;
+}
+
+static int take_sample(struct perf_records *r, const struct perf_event_header *record,
+		       struct cursor body)
+{
+	const struct perf_kind *kind = perf_sample__kind(r->file, body);
+	struct sample_event *e = (struct sample_event *)r->sample;
+	struct stack stack = {.event = e};
+	struct perf_sample sample;
+
+	if (!kind) {
+		r->left_out[PERF_LEFT_OUT_UNKNOWN]++;
+		return 0;
+	}
+	if (!r->kind || !perf_kind__is_same(kind, r->kind))
+		return 0;
+	if (!perf_sample__parse(kind, body, &sample)) {
+		r->left_out[PERF_LEFT_OUT_DAMAGED]++;
+		return 0;
+	}
+	if (r->is_clock && !sample.pid && !sample.tid) {
+		r->left_out[PERF_LEFT_OUT_IDLE]++; /* no CPU time */
+		return 0;
+	}
+	*e = (struct sample_event){
+		.header = {.type = EVENT_SAMPLE, .flags = EVENT_OWN_WEIGHT},
+		.cpu_time = r->is_clock ? sample.period : 0,
+		.tgid = sample.pid,
+		.tid = sample.tid,
+		.cpu = sample.cpu < EVENT_CPU_LIMIT ? sample.cpu : 0,
+		.period = r->is_clock ? 0 : max_u64(sample.period, 1),
+	};
+	make_stack(r, &stack, kind, &sample, record->misc);
+	e->header.size = event_aligned(sizeof(*e) +
+				       (e->kernel_frames + e->user_frames) * sizeof(e->frames[0]));
+	e->header.time = r->last_time = time_of(r, &sample);
+	r->samples++;
+	return push(r, &e->header);
+}
+
+/* ---- processes and mappings ------------------------------------------------------------------ */
+
+/* As in the kernel's documentation of PERF_RECORD_MMAP, and what the later record has more. */
+struct mmap_record {
+	uint32_t pid, tid;
+	uint64_t start, length, page_offset;
+};
+#define MMAP2_MORE 32u /* device, inode, generation; protection, flags */
+
+/* The record, aligned; an old mapping as the newer record. *size: without what ends it. */
+static const struct perf_event_header *
+copy_record(struct perf_records *r, const struct perf_event_header *record, struct cursor body)
+{
+	struct perf_event_header *copy = (struct perf_event_header *)r->record;
+	uint8_t *at = r->record + sizeof(*copy);
+	size_t size = (size_t)(body.end - body.at), head = sizeof(struct mmap_record);
+
+	*copy = *record;
+	if (record->type != PERF_RECORD_MMAP) {
+		memcpy(at, body.at, size);
+		return copy;
+	}
+	if (size < head || size + MMAP2_MORE > UINT16_MAX - sizeof(*copy) ||
+	    record->misc & PERF_RECORD_MISC_MMAP_DATA)
+		return NULL;
+	memcpy(at, body.at, head);
+	memset(at + head, 0, MMAP2_MORE);
+	memcpy(at + head + MMAP2_MORE - 8, &(uint32_t){PROT_EXEC}, sizeof(uint32_t));
+	memcpy(at + head + MMAP2_MORE, body.at + head, size - head);
+	copy->type = PERF_RECORD_MMAP2;
+	copy->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	copy->size = (uint16_t)(sizeof(*copy) + size + MMAP2_MORE);
+	return copy;
+}
+
+/* The main thread's name is the process's, of what was there before: it may be any other later. */
+static int name_process(struct perf_records *r, const struct perf_event_header *record)
+{
+	struct comm_event event = {
+		.header = {.size = sizeof(event), .type = EVENT_COMM, .flags = EVENT_FROM_PROC}};
+	const char *name = (const char *)record + sideband_fixed_size(PERF_RECORD_COMM);
+
+	memcpy(&event.pid, record + 1, sizeof(event.pid));
+	memcpy(&event.tid, (const uint8_t *)(record + 1) + 4, sizeof(event.tid));
+	if (event.pid != event.tid || record->type != PERF_RECORD_COMM)
+		return 0;
+	memcpy(event.comm, name,
+	       strnlen(name, min_u64(sizeof(event.comm) - 1,
+				     record->size - sideband_fixed_size(PERF_RECORD_COMM))));
+	return push(r, &event.header);
+}
+
+/* Of a fork that perf found in /proc its name and mappings follow: it inherits nothing here. */
+static bool is_state(const struct perf_event_header *record, uint64_t time)
+{
+	return record->type == PERF_RECORD_FORK &&
+	       (record->misc & FORK_OF_STATE || !has_time(time));
+}
+
+/*
+ * The kernel hands one PERF_RECORD_KSYMBOL to all listeners of a CPU, and lengthens it by a sample_id
+ * for each: what is behind the first one is not part of it (up to Linux 6.18).
+ */
+static struct cursor sound_end(const struct perf_records *r, const struct perf_event_header *record,
+			       struct cursor *body)
+{
+	size_t fixed = sideband_fixed_size(PERF_RECORD_KSYMBOL) - sizeof(*record), text, end;
+	struct perf_sample unused;
+
+	if (record->type != PERF_RECORD_KSYMBOL || (size_t)(body->end - body->at) < fixed)
+		return *body;
+	text = (size_t)(body->end - body->at) - fixed;
+	end = perf_sample__parse_end(r->file, *body, &unused);
+	text = min_u64(text,
+		       event_aligned(strnlen((const char *)body->at + fixed, text) + 1) + end);
+	body->end = body->at + fixed + text;
+	return *body;
+}
+
+static int take_sideband(struct perf_records *r, const struct perf_event_header *record,
+			 struct cursor body)
+{
+	const struct perf_event_header *copy;
+	struct perf_sample end;
+	size_t fixed, text;
+	uint64_t time;
+	int err;
+
+	body.end -= perf_sample__parse_end(r->file, sound_end(r, record, &body), &end);
+	time = end.time;
+	copy = copy_record(r, record, body);
+	if (!copy)
+		return 0;
+	fixed = sideband_fixed_size(copy->type) - sizeof(*copy);
+	text = (size_t)(body.end - body.at) + (copy->type == record->type ? 0 : MMAP2_MORE);
+	if (text < fixed) {
+		r->left_out[PERF_LEFT_OUT_DAMAGED]++;
+		return 0;
+	}
+	((struct perf_event_header *)r->record)->size = (uint16_t)(sizeof(*copy) + text);
+	if (is_state(record, time))
+		return 0;
+	if (has_time(time))
+		r->last_time = time;
+	err = sideband_event(copy, text - fixed, time, &r->space, push_mapping, r);
+	if (err == -EBADMSG) {
+		r->left_out[PERF_LEFT_OUT_DAMAGED]++;
+		err = 0;
+	}
+	return err || has_time(time) ? err : name_process(r, copy);
+}
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+static int take_lost(struct perf_records *r, struct cursor body)
+{
+	struct lost_event event = {.header = {.size = sizeof(event), .type = EVENT_LOST},
+				   .source = LOST_SAMPLES,
+				   .cpu = ~0u};
+	struct perf_sample end;
+
+	perf_sample__parse_end(r->file, body, &end);
+	cursor__skip(&body, 8); /* the event's id */
+	event.count = cursor__u64(&body);
+	if (body.bad || !event.count)
+		return 0;
+	r->lost += min_u64(event.count, UINT32_MAX);
+	event.header.time = end.time;
+	return push(r, &event.header);
+}
+
+/* The kernel's own count of the event, which has those of the rings again. */
+static void count_lost_samples(struct perf_records *r, const struct perf_event_header *record,
+			       struct cursor body)
+{
+	uint64_t count = cursor__u64(&body);
+
+	if (!body.bad && !(record->misc & LOST_BY_FILTER))
+		r->lost_samples += min_u64(count, UINT32_MAX);
+}
+
+/* ---- all records ----------------------------------------------------------------------------- */
+
+int perf_records__take(struct perf_records *r, const struct perf_event_header *record,
+		       struct cursor body)
+{
+	switch (record->type) {
+	case PERF_RECORD_SAMPLE:
+		return take_sample(r, record, body);
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+	case PERF_RECORD_KSYMBOL:
+		return take_sideband(r, record, body);
+	case PERF_RECORD_LOST:
+		return take_lost(r, body);
+	case PERF_RECORD_LOST_SAMPLES:
+		count_lost_samples(r, record, body);
+		return 0;
+	case PERF_RECORD_THROTTLE:
+		r->left_out[PERF_LEFT_OUT_THROTTLED]++;
+		return 0;
+	case PERF_AUXTRACE:
+		r->left_out[PERF_LEFT_OUT_TRACES]++;
+		return 0;
+	default:
+		return 0;
+	}
+}

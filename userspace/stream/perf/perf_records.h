@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One record of perf.data after the other as events, into a queue. Private to stream/perf. */
+#ifndef STREAM_PERF_PERF_RECORDS_H
+#define STREAM_PERF_PERF_RECORDS_H
+
+#include "stream/event_queue.h"
+#include "stream/perf/perf_file.h"
+#include "stream/perf/sideband.h"
+
+/* What a file has that is no part of its profile. X(ENUM, text) */
+#define PERF_LEFT_OUT(X)                                                                           \
+	X(DAMAGED, "damaged records")                                                              \
+	X(BEHIND, "bytes behind the last whole record")                                            \
+	X(COMPRESSED, "compressed records")                                                        \
+	X(UNKNOWN, "samples of events that the file does not describe")                            \
+	X(IDLE, "samples of idle CPUs")                                                            \
+	X(NO_TIME, "samples without a time, which follow the order of the file")                   \
+	X(COPIES, "copied user stacks (--call-graph dwarf), of which the innermost frame is read") \
+	X(DEFERRED, "user stacks that were recorded after their samples")                          \
+	X(BRANCHES, "samples with branches, of which the call chain is read")                      \
+	X(GUESTS, "stacks of guests of KVM")                                                       \
+	X(TRACES, "pieces of hardware traces")                                                     \
+	X(THROTTLED, "times that the kernel stopped the event for a while (throttling)")
+
+enum perf_left_out {
+#define X(name, text) PERF_LEFT_OUT_##name,
+	PERF_LEFT_OUT(X)
+#undef X
+		PERF_LEFT_OUT_COUNT
+};
+
+struct perf_records {
+	struct perf_file *file;
+	struct event_queue *queue;
+	/* events without a time, which hold from the time of the last one on */
+	event_push_fn push_now;
+	void *context;
+	const struct perf_kind *kind; /* of the profile; NULL: no event has samples */
+	bool is_clock;
+	unsigned int ip_register;  /* of the architecture; 64: unknown */
+	uint64_t last_time;	   /* of a record, in the order of the file */
+	uint64_t newest, previous; /* latest time; as it was at the end of the round before */
+	uint64_t queued;	   /* bytes since something was released */
+	uint64_t samples, lost, lost_samples, bad;
+	uint64_t left_out[PERF_LEFT_OUT_COUNT];
+	union sideband_space space;
+	/* one record, aligned, and one sample */
+	_Alignas(8) uint8_t record[UINT16_MAX + 1];
+	_Alignas(8) uint8_t sample[EVENT_SIZE_MAX];
+};
+
+/* Do the samples count nanoseconds? */
+bool perf_kind__is_clock(const struct perf_kind *kind);
+/* Are samples of both those of one event, on another kind of CPU? */
+bool perf_kind__is_same(const struct perf_kind *a, const struct perf_kind *b);
+
+/* The record's event, if it is one. 0; -ENOMEM; or an error of push_now. */
+int perf_records__take(struct perf_records *r, const struct perf_event_header *record,
+		       struct cursor body);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The order of the fields is that of PERF_RECORD_SAMPLE in linux/perf_event.h. */
+#include "stream/perf/perf_sample.h"
+
+#define BRANCH_ENTRY	24u /* struct perf_branch_entry */
+#define BRANCH_HW_INDEX (1ull << 17)
+#define BRANCH_COUNTERS (1ull << 19)
+#define READ_LOST	(1ull << 4)
+
+/* ---- which event ----------------------------------------------------------------------------- */
+
+/* Fields of eight bytes before the id. */
+static unsigned int fields_before_id(uint64_t type)
+{
+	return (unsigned int)__builtin_popcountll(
+		type & (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR));
+}
+
+struct perf_kind *perf_sample__kind(const struct perf_file *file, struct cursor body)
+{
+	struct perf_kind *first = file->kinds.data;
+	uint64_t type, id;
+
+	if (file->kinds.count <= 1)
+		return file->kinds.count ? first : NULL;
+	type = first->attr.sample_type;
+	if (!(type & (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ID)))
+		return first;
+	if (!(type & PERF_SAMPLE_IDENTIFIER))
+		cursor__skip(&body, 8ull * fields_before_id(type));
+	id = cursor__u64(&body);
+	if (body.bad)
+		return NULL;
+	return id ? perf_file__kind(file, id) : first;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* The counts that come with a sample of a group, or alone. */
+static void skip_counts(struct cursor *c, uint64_t format)
+{
+	uint64_t times = !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
+			 !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+	uint64_t each = 1 + !!(format & PERF_FORMAT_ID) + !!(format & READ_LOST), count = 1;
+
+	if (format & PERF_FORMAT_GROUP)
+		count = cursor__u64(c);
+	if (count > UINT16_MAX) {
+		c->bad = true;
+		return;
+	}
+	cursor__skip(c, 8 * (times + count * each));
+}
+
+static struct cursor take_words(struct cursor *c, uint64_t count)
+{
+	struct cursor words = {};
+
+	if (count > UINT16_MAX)
+		c->bad = true;
+	else
+		words = cursor__take(c, 8 * count);
+	return words;
+}
+
+static void skip_branches(struct cursor *c, uint64_t type)
+{
+	uint64_t count = cursor__u64(c);
+
+	if (type & BRANCH_HW_INDEX)
+		cursor__skip(c, 8);
+	if (count > UINT16_MAX)
+		c->bad = true;
+	cursor__skip(c, c->bad ? 0 : BRANCH_ENTRY * count);
+	if (type & BRANCH_COUNTERS)
+		cursor__skip(c, c->bad ? 0 : 8 * count);
+}
+
+static void take_registers(const struct perf_event_attr *attr, struct cursor *c,
+			   struct perf_sample *s)
+{
+	s->abi = cursor__u64(c);
+	if (s->abi)
+		s->registers = take_words(c,
+					  (uint64_t)__builtin_popcountll(attr->sample_regs_user));
+}
+
+static void take_stack(struct cursor *c, struct perf_sample *s)
+{
+	s->stack_size = cursor__u64(c);
+	if (!s->stack_size)
+		return;
+	if (s->stack_size > UINT16_MAX)
+		c->bad = true;
+	cursor__skip(c, c->bad ? 0 : s->stack_size);
+	s->stack_size = cursor__u64(c); /* as much as there was */
+}
+
+/* What comes behind the chain. */
+static void take_rest(const struct perf_event_attr *attr, struct cursor *c, struct perf_sample *s)
+{
+	uint64_t type = attr->sample_type;
+
+	if (type & PERF_SAMPLE_RAW)
+		cursor__skip(c, cursor__u32(c));
+	s->has_branches = type & PERF_SAMPLE_BRANCH_STACK;
+	if (s->has_branches)
+		skip_branches(c, attr->branch_sample_type);
+	if (type & PERF_SAMPLE_REGS_USER)
+		take_registers(attr, c, s);
+	if (type & PERF_SAMPLE_STACK_USER)
+		take_stack(c, s);
+}
+
+/* With PERF_SAMPLE_PERIOD missing a sample stands for the period that was requested. */
+static uint64_t usual_period(const struct perf_event_attr *attr)
+{
+	return attr->freq ? 0 : attr->sample_period;
+}
+
+bool perf_sample__parse(const struct perf_kind *kind, struct cursor c, struct perf_sample *s)
+{
+	const struct perf_event_attr *attr = &kind->attr;
+	uint64_t type = attr->sample_type;
+
+	*s = (struct perf_sample){.period = usual_period(attr)};
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		s->id = cursor__u64(&c);
+	if (type & PERF_SAMPLE_IP)
+		s->ip = cursor__u64(&c);
+	if (type & PERF_SAMPLE_TID) {
+		s->pid = cursor__u32(&c);
+		s->tid = cursor__u32(&c);
+	}
+	if (type & PERF_SAMPLE_TIME)
+		s->time = cursor__u64(&c);
+	if (type & PERF_SAMPLE_ADDR)
+		cursor__skip(&c, 8);
+	if (type & PERF_SAMPLE_ID)
+		s->id = cursor__u64(&c);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		cursor__skip(&c, 8);
+	if (type & PERF_SAMPLE_CPU)
+		s->cpu = (uint32_t)cursor__u64(&c);
+	if (type & PERF_SAMPLE_PERIOD)
+		s->period = cursor__u64(&c);
+	if (type & PERF_SAMPLE_READ)
+		skip_counts(&c, attr->read_format);
+	s->has_chain = type & PERF_SAMPLE_CALLCHAIN;
+	if (s->has_chain)
+		s->chain = take_words(&c, cursor__u64(&c));
+	take_rest(attr, &c, s);
+	return !c.bad;
+}
+
+bool perf_sample__register(const struct perf_kind *kind, const struct perf_sample *sample,
+			   unsigned int number, uint64_t *value)
+{
+	uint64_t mask = kind->attr.sample_regs_user;
+	struct cursor c = sample->registers;
+
+	if (number >= 64 || !sample->abi || !(mask >> number & 1))
+		return false;
+	cursor__skip(&c, 8ull * (unsigned int)__builtin_popcountll(mask & ((1ull << number) - 1)));
+	*value = cursor__u64(&c);
+	return !c.bad;
+}
+
+/* ---- the end of other records ---------------------------------------------------------------- */
+
+#define END_FIELDS                                                                                 \
+	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |             \
+	 PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
+
+/* If sample types differ, all have PERF_SAMPLE_IDENTIFIER, which is last here. */
+static const struct perf_kind *kind_of_end(const struct perf_file *file, struct cursor body)
+{
+	const struct perf_kind *first = file->kinds.data, *kind;
+
+	if (!file->kinds.count)
+		return NULL;
+	if (!file->sizes_differ || !(first->attr.sample_type & PERF_SAMPLE_IDENTIFIER) ||
+	    body.end - body.at < 8)
+		return first;
+	cursor__skip(&body, (uint64_t)(body.end - body.at) - 8);
+	kind = perf_file__kind(file, cursor__u64(&body));
+	return kind ? kind : first;
+}
+
+size_t perf_sample__parse_end(const struct perf_file *file, struct cursor body,
+			      struct perf_sample *s)
+{
+	const struct perf_kind *kind = kind_of_end(file, body);
+	uint64_t type = kind ? kind->attr.sample_type & END_FIELDS : 0, size;
+
+	*s = (struct perf_sample){};
+	size = 8ull * (unsigned int)__builtin_popcountll(type);
+	if (!kind || !kind->attr.sample_id_all || !type || size > (uint64_t)(body.end - body.at))
+		return 0;
+	body.at = body.end - size;
+	if (type & PERF_SAMPLE_TID) {
+		s->pid = cursor__u32(&body);
+		s->tid = cursor__u32(&body);
+	}
+	if (type & PERF_SAMPLE_TIME)
+		s->time = cursor__u64(&body);
+	if (type & PERF_SAMPLE_ID)
+		s->id = cursor__u64(&body);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		cursor__skip(&body, 8);
+	if (type & PERF_SAMPLE_CPU)
+		s->cpu = (uint32_t)cursor__u64(&body);
+	return size;
+}
