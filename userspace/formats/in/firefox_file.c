@@ -377,7 +377,7 @@ void firefox_file__fini(struct firefox_file *r)
 
 	session->start = r->base;
 	session->end = r->end;
-	session->period = r->interval;
+	session->period = session->uncounted ? 0 : r->interval;
 	session->finished_symbols = true;
 	firefox_common__fini(&r->common);
 	strtab__free(r->pids);

@@ -593,6 +593,8 @@ static bool recognizes_perf_script(const uint8_t *bytes, size_t size)
 	const char *end = at + min_u64(size, RECOGNIZED_BYTES);
 	bool after_sample = false; /* -F ip,sym: frames behind an empty line */
 
+	if (memchr(bytes, 0, size)) /* as all pprof files have, whose names may look like lines */
+		return false;
 	if (span_begins((struct span){at, end}, RULE "\n# captured on"))
 		return true;
 	for (unsigned int lines = 0; at < end && lines < RECOGNIZED_LINES; lines++) {

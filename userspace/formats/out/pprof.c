@@ -318,7 +318,7 @@ static void write_facts(struct pprof *pp)
 	struct pprof_facts out = {
 		.time = p->start_realtime,
 		.duration = p->end > p->start ? p->end - p->start : 0,
-		.period = p->period,
+		.period = p->uncounted ? 0 : p->period,
 		.has_comments = true,
 	};
 
