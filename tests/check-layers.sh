@@ -62,7 +62,7 @@ microhttpd  : userspace/serve/server_private.h
 curl/       : userspace/agent/http.c
 ini.h       : userspace/agent/settings.c
 lzma        : userspace/symbolize/minidebug.c
-dlfcn       : userspace/symbolize/debuginfod.c userspace/agent/http.c
+dlfcn       : userspace/symbolize/debuginfod.c userspace/agent/http.c userspace/stream/perf/perf_unpack.c
 libiberty   : userspace/symbolize/demangle.c
 seccomp.h   : userspace/tenants/filter.c
 demangle.h  : userspace/symbolize/demangle.c

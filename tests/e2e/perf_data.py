@@ -159,6 +159,15 @@ def test_samples_of_a_pipe():
 
 
 @natively
+def test_samples_of_a_compressed_file():
+    """perf record -z."""
+    path = recorded("packed.data", "-g", "-z")
+    if not os.path.exists(path) or "compressed" not in perf("report", "-i", path, "--header-only").out:
+        raise Skip("this perf is built without zstd")
+    compare(path)
+
+
+@natively
 def test_of_several_events_a_clock_is_read():
     """The others are counted by name."""
     path = scratch("several.data")

@@ -224,7 +224,9 @@ for f in sorted(features): out += struct.pack("<QQ", at, len(features[f])); at +
 for f in sorted(features): out += features[f]
 pipe = b"PERFILE2" + struct.pack("<Q", 16) + b"".join(record(64, 0, attr(c) + struct.pack("<Q", i + 1)) for i, c in ((0, 0), (1, 2)))
 pipe += record(78, 0, struct.pack("<QQ", 2, 1) + padded(b"cpu-clock\0")) + b"".join(record(80, 0, struct.pack("<Q", f) + features[f]) for f in (3, 4, 6, 12)) + records + ids
-for name, data in ("file", out), ("pipe", pipe):
+blocks = [struct.pack("<I", len(part) << 3)[:3] + part for part in (records[:300], records[300:])]
+packed = pipe[:pipe.index(records)] + record(81, 0, b"\x28\xb5\x2f\xfd\x00\x58" + blocks[0]) + record(83, 0, struct.pack("<Q", len(blocks[1])) + padded(blocks[1]))
+for name, data in ("file", out), ("pipe", pipe), ("packed", packed):
     with open(f"{sys.argv[1]}/perf-{name}.data", "wb") as f: f.write(data)
 ' "$dir" || exit 1
 # services: an environment, a context, a command line, a path, attributes, a container's file; behind the number of each

@@ -37,7 +37,7 @@ static struct {
 	size_t attr_count;
 	bytes records;
 	bytes features[32];
-	bool pipe;
+	bool pipe, without_ids;
 } made;
 
 static void put(bytes *to, const void *from, size_t size)
@@ -87,7 +87,7 @@ static void begin_file(void)
 	for (size_t i = 0; i < 32; i++)
 		vec_free(&made.features[i]);
 	made.attr_count = 0;
-	made.pipe = false;
+	made.pipe = made.without_ids = false;
 }
 
 static void begin_clock(void)
@@ -261,11 +261,13 @@ static void put_pipe(bytes *file)
 	for (size_t i = 0; i < made.attr_count; i++) {
 		const struct perf_event_header header = {
 			.type = HEADER_ATTR,
-			.size = (uint16_t)(sizeof(header) + sizeof(*made.attrs) + 8)};
+			.size = (uint16_t)(sizeof(header) + sizeof(*made.attrs) +
+					   (made.without_ids ? 0 : 8))};
 
 		put(file, &header, sizeof(header));
 		put(file, &made.attrs[i], sizeof(*made.attrs));
-		put_u64(file, i + 1);
+		if (!made.without_ids)
+			put_u64(file, i + 1);
 	}
 	put(file, made.records.data, made.records.count);
 }
@@ -662,6 +664,80 @@ TEST(a_pipe_has_its_events_among_the_records)
 	add_sample(101, USER(1));
 	assert_read("101 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
 		    "101 not_read: samples of page-faults: 1\n101 end\n");
+}
+
+TEST(an_event_of_a_pipe_without_ids_is_one_event_however_often_the_file_is_read)
+{
+	begin_clock();
+	made.pipe = made.without_ids = true;
+	add_sample(100, USER(1));
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n100 end\n");
+}
+
+/* A frame of zstd (RFC 8878) whose blocks are what they hold. */
+static void begin_frame(bytes *to)
+{
+	put(to, "\x28\xb5\x2f\xfd\x00\x58", 6);
+}
+
+static void put_block(bytes *to, const void *data, size_t size)
+{
+	put_u32(to, (uint32_t)size << 3);
+	to->count--; /* three bytes */
+	put(to, data, size);
+}
+
+static void add_packed(const bytes *body)
+{
+	add_record(81, 0, body);
+}
+
+TEST(compressed_records_are_one_stream_whose_parts_end_anywhere)
+{
+	bytes inner, body = {}, file;
+	char *text;
+
+	begin_clock();
+	add_sample(100, USER(1));
+	add_sample(101, USER(2));
+	inner = made.records;
+	made.records = (bytes){};
+	begin_frame(&body);
+	put_block(&body, inner.data, 40);
+	add_packed(&body);
+	body.count = 0;
+	put_block(&body, inner.data + 40, inner.count - 40);
+	add_packed(&body);
+	add_sample(102, USER(3));
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
+		    "101 sample 7/8 weight 250000 events 0 user | 2 end 0\n"
+		    "102 sample 7/8 weight 250000 events 0 user | 3 end 0\n102 end\n");
+	file = finished_file();
+	file.data[file.count - made.records.count + 8] ^= 1; /* the frame's magic */
+	assert_int_equal(read_bytes(&file, false, &text), 0);
+	assert_string_equal(text, "102 sample 7/8 weight 250000 events 0 user | 3 end 0\n"
+				  "102 not_read: damaged compressed records: 2\n102 end\n");
+	free(text);
+	vec_free(&file);
+	vec_free(&body);
+	vec_free(&inner);
+}
+
+TEST(compressed_records_that_unpack_to_far_more_than_the_file_are_damage)
+{
+	bytes body = {};
+	/* a block of one byte, 128 KB of it, as often as a record has room */
+	static const uint8_t block[] = {0x02, 0x00, 0x10, 0x00};
+
+	begin_clock();
+	begin_frame(&body);
+	for (int i = 0; i < 10000; i++)
+		put(&body, block, sizeof(block));
+	add_packed(&body);
+	vec_free(&body);
+	add_sample(102, USER(3));
+	assert_read("102 sample 7/8 weight 250000 events 0 user | 3 end 0\n"
+		    "102 not_read: damaged compressed records: 1\n102 end\n");
 }
 
 TEST(traces_and_their_data_behind_the_record_are_skipped)

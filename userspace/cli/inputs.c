@@ -224,17 +224,24 @@ static int replay_file(int fd, const char *path, const struct replay_options *op
 static void print_perf_notes(const char *path, const struct perf_data_summary *summary,
 			     const struct profile *profile)
 {
+	static const char *const kernel[] = {
+		[PERF_KERNEL_ALIKE] =
+			"kernel functions have the names of the running kernel, by host, release "
+			"and address: the file has no build-id of its kernel",
+		[PERF_KERNEL_OTHER] = "kernel functions have no names: another kernel runs here",
+		[PERF_KERNEL_UNKNOWN] =
+			"kernel functions have no names: the file has no build-id of its kernel",
+		[PERF_KERNEL_HIDDEN] =
+			"kernel functions have no names: the kernel shows them to root alone",
+	};
 	struct figures figures;
 
 	figures__init(&figures, profile);
 	if (summary->bad_events)
 		log_print(LOG_WARNING, "%s: %llu records invalid, skipped", path,
 			  (unsigned long long)summary->bad_events);
-	if (summary->kernel_is_other)
-		log_print(LOG_WARNING,
-			  "%s: kernel functions have no names: the kernel that was recorded does "
-			  "not run here, or it shows its symbols to root alone",
-			  path);
+	if (kernel[summary->kernel_names])
+		log_print(LOG_WARNING, "%s: %s", path, kernel[summary->kernel_names]);
 	log_print(LOG_WARNING, "%s: %.1f %% of the addresses resolved on this machine", path,
 		  100 * figures.share[FIGURE_NAMED_SHARE]);
 	print_matches(path, profile);

@@ -41,7 +41,7 @@ bool perf_data_probe(int fd)
 
 /* ---- the first reading ----------------------------------------------------------------------- */
 
-/* A perf_record_fn. */
+/* A perf_take_fn. */
 static int survey_record(void *reader, const struct perf_event_header *record, struct cursor body)
 {
 	struct perf_reader *r = reader;
@@ -102,9 +102,6 @@ static int survey(struct perf_reader *r)
 		return err;
 	perf_kernel__settle(&r->kernel, &r->file);
 	choose_kind(r);
-	r->summary->kernel_is_sampled = r->kernel.is_sampled;
-	snprintf(r->summary->architecture, sizeof(r->summary->architecture), "%s",
-		 r->file.facts.architecture);
 	return 0;
 }
 
@@ -269,10 +266,10 @@ static int name_idle(struct perf_reader *r)
 
 static int emit_kernel_names(struct perf_reader *r)
 {
-	int result = r->kernel.is_sampled ? perf_kernel__emit_names(&r->kernel, hand_on_now, r) : 0;
-
-	r->summary->kernel_is_other = result > 0;
-	return result < 0 ? result : 0;
+	return r->kernel.is_sampled
+		       ? perf_kernel__emit_names(&r->kernel, &r->file.facts, hand_on_now, r,
+						 &r->summary->kernel_names)
+		       : 0;
 }
 
 /* ---- the second reading ---------------------------------------------------------------------- */
@@ -283,7 +280,7 @@ static int release(struct perf_reader *r, uint64_t until)
 	return event_queue__release(r->records.queue, until, take_ordered, r);
 }
 
-/* A perf_record_fn. */
+/* A perf_take_fn. */
 static int take_record(void *reader, const struct perf_event_header *record, struct cursor body)
 {
 	struct perf_reader *r = reader;
@@ -370,7 +367,8 @@ static int read_records(struct perf_reader *r)
 	if (err)
 		return err;
 	r->records.left_out[PERF_LEFT_OUT_BEHIND] += reading.left;
-	r->records.left_out[PERF_LEFT_OUT_COMPRESSED] += reading.compressed;
+	r->records.left_out[reading.lacks_library ? PERF_LEFT_OUT_NO_LIBRARY
+						  : PERF_LEFT_OUT_COMPRESSED] += reading.compressed;
 	r->summary->records = reading.records;
 	r->summary->samples = r->records.samples;
 	r->summary->bad_events = r->records.bad;

@@ -16,12 +16,19 @@
 #include "base/log.h"
 #include "stream/event_queue.h"
 
+/* Whether the running kernel's names are those of the recording, and why not. */
+enum perf_kernel_names {
+	PERF_KERNEL_SAME,    /* by the build-id */
+	PERF_KERNEL_ALIKE,   /* without one: the same host, release and address of the image */
+	PERF_KERNEL_OTHER,   /* another kernel */
+	PERF_KERNEL_UNKNOWN, /* without a build-id, and not alike */
+	PERF_KERNEL_HIDDEN,  /* it does not show its symbols */
+};
+
 struct perf_data_summary {
 	uint64_t records, samples; /* samples: of the profile's event */
 	uint64_t bad_events;	   /* records that make no event: skipped */
-	bool kernel_is_sampled;
-	bool kernel_is_other; /* names of the kernel cannot be had on this machine */
-	char architecture[64];
+	enum perf_kernel_names kernel_names;
 };
 
 /* The file starts like perf.data, of any byte order. Does not move its position. */

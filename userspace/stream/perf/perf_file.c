@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "stream/perf/perf_unpack.h"
 
 MAP_FUNCTIONS_BY(perf_ids, struct perf_id, uint64_t, id);
 MAP_FUNCTIONS_BY_STRING(perf_build_ids, struct perf_build_id, path);
@@ -438,12 +439,6 @@ void perf_file__fini(struct perf_file *file)
 
 /* ---- records about the file ------------------------------------------------------------------ */
 
-/* Has this pipe's record been read before, in an earlier reading of the file? */
-static bool is_new_kind(const struct perf_file *f, struct cursor ids)
-{
-	return ids.end - ids.at < 8 || !perf_file__kind(f, cursor__u64(&ids));
-}
-
 static int take_pipe_attr(struct perf_file *f, struct cursor c)
 {
 	struct cursor sizes = c;
@@ -453,7 +448,7 @@ static int take_pipe_attr(struct perf_file *f, struct cursor c)
 	cursor__skip(&sizes, 4); /* type */
 	size = cursor__u32(&sizes);
 	take_attr(&c, size, &attr);
-	if (c.bad || size < ATTR_OLDEST || !is_new_kind(f, c))
+	if (c.bad || size < ATTR_OLDEST)
 		return 0;
 	return add_kind(f, &attr, c);
 }
@@ -498,21 +493,29 @@ static uint64_t bytes_behind(const struct perf_event_header *record, struct curs
 	return record->type == PERF_AUXTRACE ? cursor__u64(&body) : 0;
 }
 
-static int take_record(struct perf_file *f, const struct perf_event_header *record,
-		       struct cursor body, perf_record_fn take, void *context,
-		       struct perf_reading *reading)
+/* One reading of a file. */
+struct pass {
+	struct perf_file *file;
+	perf_take_fn take;
+	void *context;
+	struct perf_reading *reading;
+	struct perf_unpacker *unpacker; /* NULL: no compressed record yet */
+	VEC(uint8_t) unpacked;		/* what is not taken yet: part of a record */
+	uint64_t unpacked_total;
+};
+
+static int take_record(struct pass *p, const struct perf_event_header *record, struct cursor body)
 {
-	reading->records++;
-	if (record->type == PERF_COMPRESSED || record->type == PERF_COMPRESSED2) {
-		reading->compressed++;
-		return 0;
-	}
-	return take_about_file(f, record, body) ?: take(context, record, body);
+	p->reading->records++;
+	return (p->file->is_known ? 0 : take_about_file(p->file, record, body))
+		       ?: p->take(p->context, record, body);
 }
 
+static int take_packed(struct pass *p, const struct perf_event_header *record, struct cursor body);
+
 /* Whole records of the buffer. *used: their bytes, and those behind them that are to be skipped. */
-static int take_records(struct perf_file *f, const uint8_t *buffer, size_t size, uint64_t *used,
-			perf_record_fn take, void *context, struct perf_reading *reading)
+static int take_records(struct pass *p, const uint8_t *buffer, size_t size, bool is_unpacked,
+			uint64_t *used)
 {
 	struct perf_event_header record;
 	uint64_t at = 0;
@@ -522,36 +525,111 @@ static int take_records(struct perf_file *f, const uint8_t *buffer, size_t size,
 		struct cursor body;
 
 		memcpy(&record, buffer + at, sizeof(record));
-		reading->is_damaged = record.size < sizeof(record);
-		if (reading->is_damaged || record.size > size - at)
+		p->reading->is_damaged = record.size < sizeof(record);
+		if (p->reading->is_damaged || record.size > size - at)
 			break;
 		body = (struct cursor){.at = buffer + at + sizeof(record),
 				       .end = buffer + at + record.size};
-		at += record.size + min_u64(bytes_behind(&record, body), f->size);
-		err = take_record(f, &record, body, take, context, reading);
+		at += record.size + min_u64(bytes_behind(&record, body), p->file->size);
+		err = is_unpacked || (record.type != PERF_COMPRESSED &&
+				      record.type != PERF_COMPRESSED2)
+			      ? take_record(p, &record, body)
+			      : take_packed(p, &record, body);
 	}
 	*used = at;
 	return err;
 }
 
-int perf_file__each(struct perf_file *file, perf_record_fn take, void *context,
-		    struct perf_reading *reading)
+/* ---- compressed records ---------------------------------------------------------------------- */
+
+#define UNPACK_STEP (256u << 10)
+
+/* Of the stream that all compressed records are, up to a limit for hostile files. */
+static int unpack_step(struct pass *p, struct cursor *in, size_t *got)
 {
+	uint64_t limit = p->file->size * PERF_UNPACK_RATIO + PERF_UNPACK_FREE, used;
+	int err = vec_reserve(&p->unpacked, p->unpacked.count + UNPACK_STEP);
+
+	if (err)
+		return err;
+	err = perf_unpacker__step(p->unpacker, in, p->unpacked.data + p->unpacked.count,
+				  UNPACK_STEP, got);
+	if (err)
+		return err;
+	p->unpacked.count += *got;
+	p->unpacked_total += *got;
+	if (p->unpacked_total > limit)
+		return -EBADMSG;
+	err = take_records(p, p->unpacked.data, p->unpacked.count, true, &used);
+	if (!err && (used > p->unpacked.count || p->reading->is_damaged))
+		return -EBADMSG;
+	vec_drop(&p->unpacked, err ? 0 : used);
+	return err;
+}
+
+static int unpack_record(struct pass *p, struct cursor in)
+{
+	size_t got;
+	int err;
+
+	do
+		err = unpack_step(p, &in, &got);
+	while (!err && (got == UNPACK_STEP || (got && in.at < in.end)));
+	return err ?: in.at < in.end ? -EBADMSG : 0;
+}
+
+/* What comes behind damage in the stream cannot be read. */
+static int take_packed(struct pass *p, const struct perf_event_header *record, struct cursor body)
+{
+	struct perf_reading *reading = p->reading;
+	int err = 0;
+
+	if (record->type == PERF_COMPRESSED2) /* its size, without what fills it up */
+		body = cursor__take(&body, cursor__u64(&body));
+	if (!reading->compressed && !p->unpacker)
+		err = perf_unpacker__new(&p->unpacker);
+	if (err == -ENOPKG)
+		reading->lacks_library = true;
+	if (!err && !reading->compressed && !body.bad)
+		err = unpack_record(p, body);
+	reading->compressed += err == -ENOPKG || err == -EBADMSG || reading->compressed || body.bad;
+	reading->is_damaged = false;
+	return err == -ENOPKG || err == -EBADMSG ? 0 : err;
+}
+
+/* ---- one reading ----------------------------------------------------------------------------- */
+
+static int read_pass(struct pass *p)
+{
+	struct perf_file *file = p->file;
 	size_t room = min_u64(BUFFER_SIZE, file->data_end - file->data_start) + 1;
 	_cleanup_free_ uint8_t *buffer = malloc(room);
 	uint64_t at = file->data_start, used = 1;
 	int err = buffer ? 0 : -ENOMEM;
 
-	*reading = (struct perf_reading){};
-	while (!err && at < file->data_end && used && !reading->is_damaged) {
+	while (!err && at < file->data_end && used && !p->reading->is_damaged) {
 		ssize_t got = pread_full(file->fd, buffer, min_u64(room, file->data_end - at), at);
 
 		if (got <= 0)
 			return (int)got;
-		err = take_records(file, buffer, (size_t)got, &used, take, context, reading);
+		err = take_records(p, buffer, (size_t)got, false, &used);
 		at += used;
 	}
 	if (!err && at < file->data_end)
-		reading->left = file->data_end - at;
+		p->reading->left = file->data_end - at;
+	return err;
+}
+
+int perf_file__each(struct perf_file *file, perf_take_fn take, void *context,
+		    struct perf_reading *reading)
+{
+	struct pass p = {.file = file, .take = take, .context = context, .reading = reading};
+	int err;
+
+	*reading = (struct perf_reading){};
+	err = read_pass(&p);
+	file->is_known |= !err;
+	perf_unpacker__free(p.unpacker);
+	vec_free(&p.unpacked);
 	return err;
 }

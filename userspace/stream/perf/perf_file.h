@@ -26,6 +26,9 @@
 #define PERF_BUILD_IDS_MAX (1u << 18)
 #define PERF_FEATURE_MAX   (64u << 20) /* bytes of one */
 #define PERF_NAME_SIZE	   128
+/* Compressed records unpack to so many times the size of the file, and so many bytes, at most. */
+#define PERF_UNPACK_RATIO 250
+#define PERF_UNPACK_FREE  (64ull << 20)
 
 /* Records that perf itself writes have numbers from 64 on. */
 enum perf_own_record {
@@ -80,6 +83,7 @@ struct perf_file {
 	struct perf_ids ids;
 	struct perf_build_ids build_ids;
 	struct perf_facts facts;
+	bool is_known;	   /* it was read once: its kinds stay as they are */
 	bool sizes_differ; /* sample types do, so a record without an id is in doubt */
 };
 
@@ -95,21 +99,22 @@ int perf_file__open(int fd, struct perf_file *file, struct failure *failure);
 void perf_file__fini(struct perf_file *file);
 
 /* A whole record, and what follows its header. Not 0: reading ends. */
-typedef int (*perf_record_fn)(void *context, const struct perf_event_header *record,
-			      struct cursor body);
+typedef int (*perf_take_fn)(void *context, const struct perf_event_header *record,
+			    struct cursor body);
 
 struct perf_reading {
 	uint64_t records;
-	uint64_t compressed; /* records that are not read, because they are compressed */
+	uint64_t compressed; /* compressed records that are not read: damage, or … */
+	bool lacks_library;  /* … libzstd is not here */
 	uint64_t left;	     /* bytes from the first record on that is not whole, or is none */
 	bool is_damaged;
 };
 
 /*
- * Passes on all records in the order of the file, valid during the call. Takes what is about the
- * file (attributes, features, build ids) from them. 0, what `take` returned, -EIO, -ENOMEM.
+ * Passes on all records in the order of the file, also those in compressed ones, valid during the
+ * call. The first reading takes what is about the file (attributes, features, build ids) from them. 0, what `take` returned, -EIO, -ENOMEM.
  */
-int perf_file__each(struct perf_file *file, perf_record_fn take, void *context,
+int perf_file__each(struct perf_file *file, perf_take_fn take, void *context,
 		    struct perf_reading *reading);
 
 /* The kind of an id. NULL: none. */

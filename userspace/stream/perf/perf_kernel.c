@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -173,52 +174,87 @@ static int take_line(void *context, char *line, size_t size)
 			: kallsyms_pieces__add(&n->pieces, line, size + 1);
 }
 
+/* Where the image is now, and how far that is from where it was. */
+static int find_distance(struct names *n, int fd)
+{
+	int err = n->kernel->address ? read_lines(fd, LINE_MAX_READ, look_for_symbol, n) : 0;
+
+	if (err < 0)
+		return err;
+	if (n->running)
+		n->moved = n->kernel->address - n->running;
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+}
+
 static int read_names(struct names *n, int fd)
 {
-	int err;
-
-	if (n->kernel->address) {
-		err = read_lines(fd, LINE_MAX_READ, look_for_symbol, n);
-		if (err < 0)
-			return err;
-		if (!n->running)
-			return 1;
-		n->moved = n->kernel->address - n->running;
-		if (lseek(fd, 0, SEEK_SET) < 0)
-			return -errno;
-	}
-	err = read_lines(fd, LINE_MAX_READ, take_line, n);
-	return err ? err : kallsyms_pieces__end(&n->pieces);
+	return read_lines(fd, LINE_MAX_READ, take_line, n) ?: kallsyms_pieces__end(&n->pieces);
 }
 
-static bool is_running(const struct perf_kernel *k)
+static enum perf_kernel_names judge_build_id(const struct perf_kernel *k)
 {
 	char recorded[2 * BUILD_ID_SIZE + 1], running[2 * BUILD_ID_SIZE + 1];
+	bool is_same = !kernel_build_id__read(running, sizeof(running)) &&
+		       !strcmp(perf_kernel__build_id(k, recorded, sizeof(recorded)), running);
 
-	return k->build_id_size && !kernel_build_id__read(running, sizeof(running)) &&
-	       !strcmp(perf_kernel__build_id(k, recorded, sizeof(recorded)), running);
+	return is_same ? PERF_KERNEL_SAME : PERF_KERNEL_OTHER;
 }
 
-int perf_kernel__emit_names(const struct perf_kernel *k, event_push_fn push, void *context)
+/* An address that is random at each start makes it the same one, or one as good. */
+static enum perf_kernel_names judge_likeness(const struct names *n, const struct perf_facts *facts)
 {
-	_cleanup_free_ struct perf_range *modules = NULL;
-	_cleanup_close_ int fd = -1;
+	struct utsname here;
+
+	return !uname(&here) && n->running && !n->moved && *facts->release &&
+			       !strcmp(here.release, facts->release) &&
+			       !strcmp(here.nodename, facts->hostname)
+		       ? PERF_KERNEL_ALIKE
+		       : PERF_KERNEL_UNKNOWN;
+}
+
+static enum perf_kernel_names judge(const struct names *n, const struct perf_facts *facts)
+{
+	enum perf_kernel_names names = n->kernel->build_id_size ? judge_build_id(n->kernel)
+								: judge_likeness(n, facts);
+
+	if (names <= PERF_KERNEL_ALIKE && n->kernel->address && !n->running)
+		return PERF_KERNEL_HIDDEN;
+	return names;
+}
+
+static int sort_modules(struct names *n)
+{
+	size_t count = n->kernel->modules.count;
+
+	n->modules = calloc(count + 1, sizeof(*n->modules));
+	if (!n->modules)
+		return -ENOMEM;
+	if (count)
+		memcpy(n->modules, n->kernel->modules.data, count * sizeof(*n->modules));
+	qsort(n->modules, count, sizeof(*n->modules), compare_ranges);
+	return 0;
+}
+
+int perf_kernel__emit_names(const struct perf_kernel *k, const struct perf_facts *facts,
+			    event_push_fn push, void *context, enum perf_kernel_names *names)
+{
+	_cleanup_close_ int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	struct names n = {.kernel = k};
 	int err;
 
-	if (!is_running(k))
-		return 1;
-	fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	*names = PERF_KERNEL_HIDDEN;
 	if (fd < 0)
-		return 1;
-	modules = calloc(k->modules.count + 1, sizeof(*modules));
-	if (!modules)
-		return -ENOMEM;
-	if (k->modules.count)
-		memcpy(modules, k->modules.data, k->modules.count * sizeof(*modules));
-	qsort(modules, k->modules.count, sizeof(*modules), compare_ranges);
-	n.modules = modules;
-	err = kallsyms_pieces__init(&n.pieces, 0, push, context) ?: read_names(&n, fd);
+		return 0;
+	err = find_distance(&n, fd);
+	if (err)
+		return err;
+	*names = judge(&n, facts);
+	if (*names > PERF_KERNEL_ALIKE)
+		return 0;
+	err = kallsyms_pieces__init(&n.pieces, 0, push, context)
+		      ?: sort_modules(&n)
+		      ?: read_names(&n, fd);
 	kallsyms_pieces__fini(&n.pieces);
+	free(n.modules);
 	return err;
 }

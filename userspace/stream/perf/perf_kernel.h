@@ -6,6 +6,7 @@
 #define STREAM_PERF_PERF_KERNEL_H
 
 #include "stream/event_queue.h"
+#include "stream/perf/perf_data.h"
 #include "stream/perf/perf_file.h"
 
 #define PERF_KERNEL_RANGES_MAX 65536u
@@ -35,10 +36,11 @@ void perf_kernel__settle(struct perf_kernel *kernel, const struct perf_file *fil
 const char *perf_kernel__build_id(const struct perf_kernel *kernel, char *text, size_t size);
 
 /*
- * /proc/kallsyms as events of time 0, if the running kernel has the build-id. Addresses are those of
- * the recording. Modules are left out where they cannot be at the same place: the kernel was started
- * again, or their mappings differ. 0; 1: another kernel, or it shows no symbols; or negative errno.
+ * /proc/kallsyms as events of time 0, if the running kernel is that of the recording. Addresses are
+ * those of the recording. Modules are left out where they cannot be at the same place: the kernel was
+ * started again, or their mappings differ. 0, -ENOMEM, or what `push` returned.
  */
-int perf_kernel__emit_names(const struct perf_kernel *kernel, event_push_fn push, void *context);
+int perf_kernel__emit_names(const struct perf_kernel *kernel, const struct perf_facts *facts,
+			    event_push_fn push, void *context, enum perf_kernel_names *names);
 
 #endif

@@ -11,7 +11,8 @@
 #define PERF_LEFT_OUT(X)                                                                           \
 	X(DAMAGED, "damaged records")                                                              \
 	X(BEHIND, "bytes behind the last whole record")                                            \
-	X(COMPRESSED, "compressed records")                                                        \
+	X(COMPRESSED, "damaged compressed records")                                                \
+	X(NO_LIBRARY, "compressed records, for which libzstd.so.1 is missing")                     \
 	X(UNKNOWN, "samples of events that the file does not describe")                            \
 	X(IDLE, "samples of idle CPUs")                                                            \
 	X(NO_TIME, "samples without a time, which follow the order of the file")                   \
