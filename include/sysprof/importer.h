@@ -18,10 +18,24 @@ struct import_failure {
 	uint64_t offset; /* byte offset in the file (uncompressed, if it was compressed) */
 };
 
+/* What the first field of folded stacks is. X(ENUM, word of an option) */
+#define IMPORT_ROOTS(X)                                                                            \
+	X(AUTO, "auto") /* thread or frame, as all lines look */                                   \
+	X(THREAD, "thread")                                                                        \
+	X(PROCESS, "process")                                                                      \
+	X(FRAME, "frame")
+
+enum import_root {
+#define X(id, word) IMPORT_ROOT_##id,
+	IMPORT_ROOTS(X)
+#undef X
+};
+
 struct import_request {
 	const char *name; /* of the file, for a process that has no other */
 	const uint8_t *bytes;
 	size_t size;
+	enum import_root root;
 	struct profile_builder *builder; /* new, without session fields */
 };
 

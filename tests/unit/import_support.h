@@ -15,13 +15,18 @@ struct imported {
 	int err;
 };
 
+static enum import_root root_of_files; /* what the first field of folded stacks is */
+
 static inline struct imported import_bytes(const void *bytes, size_t size)
 {
 	struct imported i = {.b = profile_builder__new()};
 	/* an allocation of its own, so that a sanitizer sees reads behind it */
 	uint8_t *copy = malloc(size + !size);
-	const struct import_request request = {
-		.name = "file.name", .bytes = copy, .size = size, .builder = i.b};
+	const struct import_request request = {.name = "file.name",
+					       .bytes = copy,
+					       .size = size,
+					       .root = root_of_files,
+					       .builder = i.b};
 	char why[256] = "";
 
 	assert_non_null(copy);

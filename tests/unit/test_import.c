@@ -323,6 +323,31 @@ TEST(utf_16_is_read)
 	import_done(&i);
 }
 
+TEST(the_first_field_of_folded_stacks_is_what_the_user_says)
+{
+	/* processes, threads of them, and frames of the stacks */
+	static const struct {
+		size_t processes, threads;
+		uint32_t depth;
+	} expected[] = {[IMPORT_ROOT_AUTO] = {1, 2, 2},
+			[IMPORT_ROOT_THREAD] = {1, 2, 2},
+			[IMPORT_ROOT_PROCESS] = {3, 2, 2}, /* with that of the file */
+			[IMPORT_ROOT_FRAME] = {1, 1, 3}};
+
+	for (unsigned int root = IMPORT_ROOT_AUTO; root <= IMPORT_ROOT_FRAME; root++) {
+		struct imported i;
+
+		root_of_files = (enum import_root)root;
+		i = import_good("a;b;c 3\nd;b;c 1\n");
+		root_of_files = IMPORT_ROOT_AUTO;
+		assert_int_equal(i.p->process_count - 1, expected[root].processes);
+		assert_int_equal(i.p->thread_count - 1, expected[root].threads);
+		assert_int_equal(i.p->stacks[i.p->threads[1].samples[SAMPLE_CPU].stack[0].v].depth,
+				 expected[root].depth);
+		import_done(&i);
+	}
+}
+
 TEST(gzip_is_unpacked_once_and_checked)
 {
 	static const char text[] = "a;b 3\n";

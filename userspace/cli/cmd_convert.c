@@ -7,12 +7,11 @@
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/summary.h"
-#include "window/replay.h"
 
 struct convert_options {
 	const char *input;
 	struct outputs outputs;
-	struct replay_options replay;
+	struct input_options in;
 };
 
 static const struct cli_option rows[] = {
@@ -25,11 +24,12 @@ static const struct cli_option rows[] = {
 	{"wall", .take = option_set, .field = offsetof(struct convert_options, outputs.waits)},
 	{"parked", .take = option_set, .field = offsetof(struct convert_options, outputs.parked)},
 	{"java-signatures", .take = option_set,
-	 .field = offsetof(struct convert_options, replay.full_names)},
+	 .field = offsetof(struct convert_options, in.replay.full_names)},
+	INPUT_ROOT_ROW(offsetof(struct convert_options, in.root)),
 	{"debuginfod", .take = option_set,
-	 .field = offsetof(struct convert_options, replay.symbols.debuginfod)},
+	 .field = offsetof(struct convert_options, in.replay.symbols.debuginfod)},
 	{"no-symbol-cache", .take = option_clear,
-	 .field = offsetof(struct convert_options, replay.symbols.cache)},
+	 .field = offsetof(struct convert_options, in.replay.symbols.cache)},
 	{},
 };
 
@@ -57,8 +57,10 @@ static int convert_input(struct convert_options *options)
 	struct written_files written = {};
 	struct failure failure = {};
 	struct input input = {};
-	int err = input__open(options->input, &options->replay, options->outputs.waits, &input);
+	int err;
 
+	options->in.waits = options->outputs.waits;
+	err = input__open(options->input, &options->in, &input);
 	if (err)
 		return EXIT_FAILED;
 	give_up__arm();
@@ -72,7 +74,7 @@ static int convert_input(struct convert_options *options)
 
 static int run_convert(int argc, char **argv)
 {
-	struct convert_options options = {.replay = {.symbols = {.cache = true}}};
+	struct convert_options options = {.in = {.replay = {.symbols = {.cache = true}}}};
 	int status = parse_options(&options, argc, argv);
 
 	if (!status)
@@ -83,9 +85,9 @@ static int run_convert(int argc, char **argv)
 
 const struct command cmd_convert = {
 	.name = "convert",
-	.arguments =
-		"IN -o OUT [-o OUT…] [--thread TID] [--lines] [--wall [--parked]]\n"
-		"                       [--java-signatures] [--debuginfod] [--no-symbol-cache]",
+	.arguments = "IN -o OUT [-o OUT…] [--thread TID] [--lines] [--wall [--parked]]\n"
+		     "                       [--java-signatures] [--root WHAT] [--debuginfod]\n"
+		     "                       [--no-symbol-cache]",
 	.summary = "convert a recording or a profile to other formats",
 	.help = "  sysprof convert x.sysprof -o x.json.gz -o x.folded\n"
 		"  sysprof convert CPU.1234.cpuprofile -o node.pb.gz\n"
@@ -100,6 +102,8 @@ const struct command cmd_convert = {
 		"      --wall          folded stacks, Firefox files, traces: what threads wait for\n"
 		"      --parked        with it event loops and idle threads of pools\n"
 		"      --java-signatures  Java methods of a recording with the types of their parameters and result\n"
+		"      --root WHAT     what the first field of folded stacks is: thread, process or frame;\n"
+		"                      default: thread or frame, as all lines look\n"
 		"\n"
 		"For a recording without symbols (sysprof was killed), and perf.data:\n"
 		"      --debuginfod       fetch debug files from the servers of DEBUGINFOD_URLS\n"

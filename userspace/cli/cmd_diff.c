@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "cli/diffing.h"
+#include "cli/inputs.h"
 
 static const struct cli_option rows[] = {
 	DIFFING_ROWS,
+	INPUT_ROOT_ROW(offsetof(struct diffing, root)),
 	{"service", .has_value = true, .take = option_text,
 	 .field = offsetof(struct diffing, service), .expected = "the name of a service"},
 	{"old", .has_value = true, .take = diffing__take_span, .min = COMPARE_OLD,
@@ -88,7 +90,7 @@ const struct command cmd_diff = {
 	.name = "diff",
 	.arguments =
 		"OLD… [-- NEW…] [--per N | --per-old N --per-new N] [--view VIEW]\n"
-		"                    [--run-noise SHARE] [--fail-if RULE]… [--top N] [--json | --markdown]\n"
+		"                    [--run-noise SHARE] [--fail-if RULE]… [--top N] [--root WHAT] [--json | --markdown]\n"
 		"                    [-o OUT]\n"
 		"       sysprof diff --service NAME --old SPAN… --new SPAN… DIR",
 	.summary = "compare two profiles, or several of each, with statistics",
@@ -114,6 +116,7 @@ const struct command cmd_diff = {
 		"      --fail-if RULE   'total > 2%' or 'function NAME > 5%'; NAME may have * and ?; of recordings with\n"
 		"                       waits also 'waiting > 5%' or 'state lock > 10%'\n"
 		"      --top N          number of rows, default: 20\n"
+		"      --root WHAT      what the first field of folded stacks is: thread, process or frame\n"
 		"      --json           print JSON (docs/diff.schema.json)\n"
 		"      --markdown       print Markdown for a pull request, at most 20 lines with one rule\n"
 		"  -o, --output FILE    write to a file: .json is JSON, .md is Markdown; or both sides as one profile, and print\n"

@@ -7,11 +7,10 @@
 #include "cli/inputs.h"
 #include "cli/serving.h"
 #include "cli/summary.h"
-#include "window/replay.h"
 
 struct open_options {
 	struct serving_options serving;
-	struct replay_options replay;
+	struct input_options in;
 };
 
 static const struct cli_option rows[] = {
@@ -21,7 +20,8 @@ static const struct cli_option rows[] = {
 	{"no-browser", .take = option_clear,
 	 .field = offsetof(struct open_options, serving.browser)},
 	{"java-signatures", .take = option_set,
-	 .field = offsetof(struct open_options, replay.full_names)},
+	 .field = offsetof(struct open_options, in.replay.full_names)},
+	INPUT_ROOT_ROW(offsetof(struct open_options, in.root)),
 	{},
 };
 
@@ -29,7 +29,7 @@ static int open_input(const struct open_options *options)
 {
 	struct failure failure = {};
 	struct input input = {};
-	int err = input__open(options->serving.what, &options->replay, false, &input);
+	int err = input__open(options->serving.what, &options->in, &input);
 
 	if (err)
 		return EXIT_FAILED;
@@ -43,7 +43,7 @@ static int open_input(const struct open_options *options)
 static int run_open(int argc, char **argv)
 {
 	struct open_options options = {.serving = {.browser = true},
-				       .replay = {.symbols = {.cache = true}}};
+				       .in = {.replay = {.symbols = {.cache = true}}}};
 	int status = options__parse(&cmd_open, &options, argc, argv);
 
 	if (status)
@@ -57,7 +57,7 @@ static int run_open(int argc, char **argv)
 
 const struct command cmd_open = {
 	.name = "open",
-	.arguments = "IN [--port N] [--no-browser] [--java-signatures]",
+	.arguments = "IN [--port N] [--no-browser] [--java-signatures] [--root WHAT]",
 	.summary = "show a profile in the browser",
 	.help = "  sysprof open x.sysprof\n"
 		"  sysprof open CPU.1234.cpuprofile\n"
@@ -69,6 +69,8 @@ const struct command cmd_open = {
 		"      --port N       listen on that port; default: any that is free\n"
 		"      --no-browser   only print the addresses\n"
 		"      --java-signatures  Java methods of a recording with the types of their parameters and result\n"
+		"      --root WHAT    what the first field of folded stacks is: thread, process or frame;\n"
+		"                     default: thread or frame, as all lines look\n"
 		"\n"
 		"Set BROWSER for another browser, PROFILER_URL for another Firefox Profiler.\n",
 	.run = run_open,

@@ -16,7 +16,6 @@
 #include "cli/summary.h"
 #include "formats/out/report.h"
 #include "formats/out/report_wall.h"
-#include "window/replay.h"
 
 #define TOP_MAX	      1000000
 #define WIDTH_DEFAULT 80 /* of a terminal that does not say */
@@ -72,7 +71,7 @@ struct arguments {
 	bool tree, callers, min_given;
 	const char *by; /* NULL: not given */
 	unsigned int top;
-	bool java_signatures;
+	struct input_options in;
 };
 
 static int take_min(const struct given_option *o)
@@ -93,7 +92,8 @@ static const struct cli_option rows[] = {
 	{"top", .has_value = true, .take = option_number, .field = offsetof(struct arguments, top),
 	 .min = 1, .max = TOP_MAX, .expected = "a number of rows"},
 	{"java-signatures", .take = option_set,
-	 .field = offsetof(struct arguments, java_signatures)},
+	 .field = offsetof(struct arguments, in.replay.full_names)},
+	INPUT_ROOT_ROW(offsetof(struct arguments, in.root)),
 	{"json", .take = option_set, .field = offsetof(struct arguments, report.json)},
 	{},
 };
@@ -141,16 +141,16 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 	return 0;
 }
 
-static int report_input(const char *path, const struct arguments *arguments)
+static int report_input(const char *path, struct arguments *arguments)
 {
 	struct export_left_out left_out = {};
 	struct export_request request = {
 		.out = stdout, .top = arguments->top, .left_out = &left_out};
-	const struct replay_options replay = {.symbols = {.cache = true},
-					      .full_names = arguments->java_signatures};
 	struct input input = {};
-	int err = input__open(path, &replay, arguments->report.wall, &input);
+	int err;
 
+	arguments->in.waits = arguments->report.wall;
+	err = input__open(path, &arguments->in, &input);
 	if (err)
 		return EXIT_FAILED;
 	request.profile = input.profile;
@@ -163,7 +163,8 @@ static int report_input(const char *path, const struct arguments *arguments)
 
 static int run_report(int argc, char **argv)
 {
-	struct arguments arguments = {.report = {.by = REPORT_FUNCTION}};
+	struct arguments arguments = {.report = {.by = REPORT_FUNCTION},
+				      .in = {.replay = {.symbols = {.cache = true}}}};
 	int status = parse_options(&arguments, argc, argv);
 
 	return status ? status : report_input(argv[optind], &arguments);
@@ -174,7 +175,8 @@ const struct command cmd_report = {
 	.arguments =
 		"IN [--by function|thread|process|dso|line] [--tree [--callers]]\n"
 		"                      [--wall [--by state|function|thread|holder] [--parked]]\n"
-		"                      [--min SHARE] [--top N] [--java-signatures] [--json]",
+		"                      [--min SHARE] [--top N] [--java-signatures] [--root WHAT]\n"
+		"                      [--json]",
 	.summary = "print where CPU time was spent",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
@@ -194,6 +196,8 @@ const struct command cmd_report = {
 		"      --min SHARE  leave out smaller shares, as in 0.5% or 0.005; default of a tree: 0.5%\n"
 		"      --top N      number of rows, default of a table: 40\n"
 		"      --java-signatures  Java methods with the types of their parameters and result\n"
+		"      --root WHAT  what the first field of folded stacks is: thread, process or frame;\n"
+		"                   default: thread or frame, as all lines look\n"
 		"      --json       print JSON (docs/report.schema.json)\n"
 		"\n"
 		"The range, or +/-, is a 95 % confidence interval of the share. On a terminal, names of kernel\n"

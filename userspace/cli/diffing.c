@@ -119,7 +119,8 @@ static int take_range(char *path, struct compare_range *range)
 static int add_file(struct comparison *c, const struct diffing *arguments, enum compare_side side,
 		    const char *name, struct failure *failure)
 {
-	const struct replay_options replay = {.symbols = {.cache = true}};
+	const struct input_options options = {.replay = {.symbols = {.cache = true}},
+					      .root = arguments->root};
 	_cleanup_free_ char *path = strdup(name);
 	struct compare_range range;
 	struct input input = {};
@@ -133,7 +134,7 @@ static int add_file(struct comparison *c, const struct diffing *arguments, enum 
 	if (is_part < 0)
 		return fail(failure, is_part, "cannot compare %s: the part ends before it begins",
 			    name);
-	err = input__open(path, &replay, false, &input);
+	err = input__open(path, &options, &input);
 	if (err)
 		return fail(failure, err, "cannot compare without %s", name);
 	err = comparison__add(c, side, name, input.profile, is_part ? &range : NULL, failure);

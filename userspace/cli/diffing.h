@@ -22,6 +22,7 @@ struct diffing {
 	struct compare_rule rules[DIFFING_RULES_MAX];
 	size_t rule_count;
 	unsigned int format, top;
+	unsigned int root; /* enum import_root */
 	const char *output, *unit;
 	char **files[COMPARE_SIDES];
 	size_t file_count[COMPARE_SIDES];

@@ -208,9 +208,9 @@ static int add_window(struct comparison *c, enum compare_side side, const char *
 		      const struct found_window *window, const struct merged_window *where,
 		      struct failure *failure)
 {
-	const struct replay_options replay = {};
+	const struct input_options options = {};
 	struct input input = {};
-	int err = input__open(window->path, &replay, false, &input);
+	int err = input__open(window->path, &options, &input);
 
 	if (err)
 		return fail(failure, err, "cannot compare without %s", window->path);

@@ -100,6 +100,12 @@ struct bytes {
 	size_t size;
 };
 
+const char *const input_root_words[] = {
+#define X(id, word) word,
+	IMPORT_ROOTS(X)
+#undef X
+		NULL};
+
 static int open_regular(const char *path, uint64_t *size, struct failure *failure)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -165,14 +171,15 @@ static int judge_rest(const char *path, const struct profile *profile, struct fa
 	return 0;
 }
 
-static int import_bytes(const char *path, const struct bytes *bytes, struct input *input,
-			struct failure *failure)
+static int import_bytes(const char *path, const struct bytes *bytes, enum import_root root,
+			struct input *input, struct failure *failure)
 {
 	const char *slash = strrchr(path, '/');
 	struct import_request request = {
 		.name = slash ? slash + 1 : path,
 		.bytes = bytes->data,
 		.size = bytes->size,
+		.root = root,
 		.builder = profile_builder__new(),
 	};
 	struct import_failure why = {};
@@ -197,12 +204,12 @@ static int import_bytes(const char *path, const struct bytes *bytes, struct inpu
 	return err;
 }
 
-static int import_file(int fd, const char *path, uint64_t size, struct input *input,
-		       struct failure *failure)
+static int import_file(int fd, const char *path, uint64_t size, enum import_root root,
+		       struct input *input, struct failure *failure)
 {
 	struct bytes bytes = {};
 	int err = read_bytes(fd, path, size, &bytes, failure)
-			  ?: import_bytes(path, &bytes, input, failure);
+			  ?: import_bytes(path, &bytes, root, input, failure);
 
 	free(bytes.data); /* the profile has what it needs */
 	return err;
@@ -262,14 +269,14 @@ static int replay_perf_file(int fd, const char *path, const struct replay_option
 	return err;
 }
 
-static int read_file(int fd, const char *path, uint64_t size, const struct replay_options *options,
+static int read_file(int fd, const char *path, uint64_t size, const struct input_options *options,
 		     struct input *input, struct failure *failure)
 {
 	if (recording_probe(fd))
-		return replay_file(fd, path, options, input, failure);
+		return replay_file(fd, path, &options->replay, input, failure);
 	if (perf_data_probe(fd))
-		return replay_perf_file(fd, path, options, input, failure);
-	return import_file(fd, path, size, input, failure);
+		return replay_perf_file(fd, path, &options->replay, input, failure);
+	return import_file(fd, path, size, (enum import_root)options->root, input, failure);
 }
 
 int input__read(const char *name, const void *bytes, size_t size, struct input *input)
@@ -277,7 +284,7 @@ int input__read(const char *name, const void *bytes, size_t size, struct input *
 	const struct bytes read = {.data = (void *)bytes, .size = size};
 	struct failure failure = {};
 	struct input opened = {};
-	int err = import_bytes(name, &read, &opened, &failure);
+	int err = import_bytes(name, &read, IMPORT_ROOT_AUTO, &opened, &failure);
 
 	if (err)
 		print_failure(&failure);
@@ -286,8 +293,7 @@ int input__read(const char *name, const void *bytes, size_t size, struct input *
 	return err;
 }
 
-int input__open(const char *path, const struct replay_options *options, bool waits,
-		struct input *input)
+int input__open(const char *path, const struct input_options *options, struct input *input)
 {
 	struct failure failure = {};
 	struct input opened = {};
@@ -297,7 +303,7 @@ int input__open(const char *path, const struct replay_options *options, bool wai
 
 	if (!err)
 		err = read_file(fd, path, size, options, &opened, &failure);
-	if (!err && waits && !opened.profile->visits.hz) {
+	if (!err && options->waits && !opened.profile->visits.hz) {
 		err = fail(&failure, -ENODATA,
 			   "%s has no waits: record with --wall -o FILE.sysprof", path);
 		input__close(&opened);

@@ -18,12 +18,25 @@ struct input {
 	struct profile_builder *builder; /* any other format */
 };
 
+struct input_options {
+	struct replay_options replay;
+	bool waits;	   /* require waits */
+	unsigned int root; /* enum import_root */
+};
+
+/* A row of an option table: --root of the input_options at that offset. */
+#define INPUT_ROOT_ROW(offset)                                                                     \
+	{                                                                                          \
+		"root", .has_value = true, .take = option_word, .field = (offset),                 \
+			.words = input_root_words, .expected = "auto, thread, process or frame"    \
+	}
+extern const char *const input_root_words[];
+
 /*
- * Read a file; `waits`: require waits. Prints a failure, and notes about flaws of a recording. 0 or
+ * Read a file. Prints a failure, and notes about flaws of a recording. 0 or
  * negative errno; on failure there is nothing to close.
  */
-int input__open(const char *path, const struct replay_options *options, bool waits,
-		struct input *input);
+int input__open(const char *path, const struct input_options *options, struct input *input);
 /* The bytes of a file in any format of formats/in/; `name` is for messages. */
 int input__read(const char *name, const void *bytes, size_t size, struct input *input);
 void input__close(struct input *input); /* an all-zero one is fine */

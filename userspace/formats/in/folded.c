@@ -6,7 +6,7 @@
  * The first field is the thread's name, as in our files and perf's. It is a frame if some line of
  * the file has one field only, or if a first field is one by its looks: an annotation ("_[k]"), a
  * line ("(app.py:3)"), a module, a method of Java, the first function of a thread.
- * async-profiler's "[name tid=12]" is always a thread.
+ * async-profiler's "[name tid=12]" is always a thread. The user may say which it is.
  *
  * Annotations: _[k] kernel; _[j], _[0], _[1] JIT code; _[i] inlined; _[?] ours: perhaps another
  * function. ":12" after a name is its line, as in our files with --lines. There are no times and no
@@ -85,7 +85,7 @@ struct folded {
 	struct profile_builder *b;
 	struct import_failure *failure;
 	const char *start, *end;
-	bool first_is_thread;
+	enum import_root root;
 	struct span file_name; /* the thread of a line that names none */
 	struct frames frames;
 	struct process_id process;
@@ -474,6 +474,14 @@ static uint32_t take_tid(struct span *field)
 	return tid < UINT32_MAX ? (uint32_t)tid : 0;
 }
 
+static struct process_id add_process(struct folded *f, struct string_id name)
+{
+	return profile_builder__process(
+		f->b, &(struct profile_process){.is_target = true,
+						.name = name,
+						.start = profile_builder__session(f->b)->start});
+}
+
 /* The thread with this name and number, made at first use. */
 static int thread_of(struct folded *f, struct span field, struct thread **thread)
 {
@@ -481,13 +489,17 @@ static int thread_of(struct folded *f, struct span field, struct thread **thread
 	const char *text = frames__text(&f->frames, field.at, span_size(field));
 	const struct thread wanted = {.name = profile_builder__string(f->b, text), .tid = tid};
 	bool is_new, is_main = !f->threads.count;
+	struct process_id process;
 
 	*thread = text ? threads__need(&f->threads, &wanted, &is_new) : NULL;
 	if (!*thread)
 		return -ENOMEM;
-	if (is_new)
-		(*thread)->id = profile_builder__thread(f->b, f->process, tid, is_main, wanted.name,
-							profile_builder__session(f->b)->start);
+	if (!is_new)
+		return 0;
+	process = f->root == IMPORT_ROOT_PROCESS ? add_process(f, wanted.name) : f->process;
+	(*thread)->id = profile_builder__thread(f->b, process, tid,
+						is_main || f->root == IMPORT_ROOT_PROCESS,
+						wanted.name, profile_builder__session(f->b)->start);
 	return 0;
 }
 
@@ -507,7 +519,7 @@ static int add_line(struct folded *f, const struct folded_line *line)
 		row.events = row.ticks;
 		row.ticks /= f->period;
 	}
-	if (!f->first_is_thread || rest.at == rest.end) {
+	if (f->root == IMPORT_ROOT_FRAME || rest.at == rest.end) {
 		rest = line->stack;
 		first = f->file_name;
 	}
@@ -547,13 +559,13 @@ static int read_folded(const struct import_request *request, struct import_failu
 {
 	struct profile *session = profile_builder__session(request->builder);
 	const char *bytes = (const char *)request->bytes;
-	struct profile_process process = {.is_target = true};
 	struct folded f = {
 		.b = request->builder,
 		.frames = {.b = request->builder},
 		.failure = failure,
 		.start = bytes,
 		.end = bytes + request->size,
+		.root = request->root,
 		.file_name = {request->name, request->name + strlen(request->name)},
 	};
 	int err;
@@ -565,13 +577,12 @@ static int read_folded(const struct import_request *request, struct import_failu
 	session->start = IMPORT_MADE_UP_START;
 	session->untimed = true;
 	session->finished_symbols = true;
-	process.name = profile_builder__string(f.b, request->name);
-	process.start = session->start;
-	f.process = profile_builder__process(f.b, &process);
+	f.process = add_process(&f, profile_builder__string(f.b, request->name));
 	f.code = frames__dso(&f.frames, DSO_UNKNOWN, "", 0);
 	f.kernel = frames__dso(&f.frames, DSO_KERNEL, "[kernel]", 0);
 	f.jit = frames__dso(&f.frames, DSO_JIT, "", 0);
-	f.first_is_thread = find_threads(&f);
+	if (f.root == IMPORT_ROOT_AUTO)
+		f.root = find_threads(&f) ? IMPORT_ROOT_THREAD : IMPORT_ROOT_FRAME;
 	read_own_unit(&f);
 	err = find_weights(&f);
 	set_weights(&f);
