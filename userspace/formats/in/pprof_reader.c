@@ -514,14 +514,15 @@ static void apply_default(struct pprof *p)
 	p->by_counts = i == p->count_index;
 }
 
-/* A file of one type that is neither of these: Julia's counts, and our own weights. */
+/* A file of one type that is neither: counts of Julia and async-profiler, and our own weights. */
 static void choose_only(struct pprof *p)
 {
 	const struct pprof_value_type *t = p->types.data;
 
 	if (p->types.count != 1 || p->count_index != NONE || p->cpu_index != NONE)
 		return;
-	if (is_count(p, t) && string_is(p, t->type, "events"))
+	if (is_count(p, t) &&
+	    (string_is(p, t->type, "events") || type_is_any(p, t->type, value_types.cpu_times)))
 		p->count_index = 0;
 	if (!string_is(p, t->type, PPROF_WEIGHT))
 		return;
@@ -707,6 +708,18 @@ static const struct pprof_function *find_function(const struct pprof *p, const s
 	return functions__find(&p->functions, l->function);
 }
 
+/* A function of a file without a name is called by the file, as in pprof. 0 or -ENOMEM. */
+static int name_by_file(const struct pprof *p, struct dso_id dso, char **name)
+{
+	const char *file = profile_builder__get_string(p->b,
+						       profile_builder__get_dso(p->b, dso)->name);
+
+	if (**name || !*file)
+		return 0;
+	free(*name);
+	return asprintf(name, "[%s]", file) < 0 ? (*name = NULL, -ENOMEM) : 0;
+}
+
 static int add_line(struct pprof *p, const struct wire *w, const struct pprof_line *l,
 		    struct dso_id dso)
 {
@@ -718,7 +731,9 @@ static int add_line(struct pprof *p, const struct wire *w, const struct pprof_li
 
 	if (!f)
 		return fail_at(p, w->bytes, -EBADMSG, "there is no function %llu", l->function);
-	err = copy_string(p, f->name, &name) ?: copy_string(p, f->filename, &file);
+	err = copy_string(p, f->name, &name)
+		      ?: copy_string(p, f->filename, &file)
+		      ?: name_by_file(p, dso, &name);
 	if (err)
 		return err;
 	site = frames__file(&p->frames, file);

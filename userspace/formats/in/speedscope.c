@@ -8,7 +8,8 @@
  * are an event, "time", as bytes are "memory".
  *
  * Samples have no times but an order. Events in a unit of time have times; a thread is idle where
- * no function is open. If only some of a file's profiles have times, none has.
+ * no function is open. If only some of a file's profiles have times, none has. How many samples
+ * events are of is unknown, and so is that of counts with fractions.
  *
  * One event counts in a profile: that of the active one. Profiles in other units are left out.
  */
@@ -76,7 +77,7 @@ struct speedscope {
 	bool lines_are_executed; /* else the line of a function is where it begins */
 	enum quantity quantity;
 	int fraction; /* more decimals of counts */
-	bool untimed;
+	bool untimed, uncounted;
 	struct stack_id idle;
 	int64_t base, last; /* ns: the first and the last time of the file */
 };
@@ -205,7 +206,7 @@ static int add_row(struct speedscope *s, struct scope_thread *t, struct stack_id
 	};
 
 	row.time = IMPORT_MADE_UP_START + (s->untimed ? ++t->rows : (uint64_t)(time - s->base) + 1);
-	if (s->quantity == QUANTITY_COUNT && !s->fraction)
+	if (s->uncounted || s->quantity == QUANTITY_COUNT)
 		row.ticks = (uint64_t)weight;
 	else
 		row.events = (uint64_t)weight;
@@ -551,6 +552,7 @@ static void choose_quantity(struct speedscope *s, struct json_value active)
 
 		s->frames.left_out[LEFT_OUT_OTHER_UNIT] += p->unit && !is_chosen(s, p);
 		s->untimed |= is_chosen(s, p) && !p->is_evented;
+		s->uncounted |= is_chosen(s, p) && p->is_evented;
 	}
 }
 
@@ -632,7 +634,7 @@ static void find_base(struct speedscope *s)
 static void set_event(struct speedscope *s)
 {
 	static const char *const events[][2] = {
-		[QUANTITY_COUNT] = {"weight", "billionths"},
+		[QUANTITY_COUNT] = {"weight", "0.000000001"},
 		[QUANTITY_TIME] = {"time", "nanoseconds"},
 		[QUANTITY_BYTES] = {"memory", "bytes"},
 	};
@@ -642,6 +644,7 @@ static void set_event(struct speedscope *s)
 		if (!s->fraction && is_chosen(s, &s->profiles.data[i]) &&
 		    has_fractions(s, &s->profiles.data[i]))
 			s->fraction = FRACTION_SCALE;
+	s->uncounted |= s->fraction;
 	if (s->quantity == QUANTITY_NONE || (s->quantity == QUANTITY_COUNT && !s->fraction))
 		return;
 	session->event = profile_builder__string(s->b, events[s->quantity][0]);
@@ -692,6 +695,7 @@ static void set_session(const struct speedscope *s)
 
 	session->start = session->end = IMPORT_MADE_UP_START;
 	session->untimed = s->untimed;
+	session->uncounted = s->uncounted;
 	session->idle_known = session->weight_ahead = !s->untimed;
 	if (!s->untimed)
 		session->end += (uint64_t)(s->last - s->base) + 1;
