@@ -3,17 +3,18 @@
 
 #include "base/parse.h"
 
-#define RECORD		"PERF_RECORD_"
-#define DEFERRED	"DEFERRED CALLCHAIN"
-#define NS		1000000000ULL
-#define SECONDS_MAX	(1ULL << 32)
-#define FRACTION_DIGITS 9
-#define FRACTION_LEAST	6  /* perf prints 6 or 9 */
-#define PERIOD_WIDTH	11 /* of a column of periods, with the blank before it */
-#define FLAG_TOKENS	3  /* between a task and the time */
-#define ADDRESS_INDENT	3
-#define SOURCE_INDENT	2
-#define LINE_DIGITS_MAX 9
+#define RECORD		   "PERF_RECORD_"
+#define DEFERRED	   "DEFERRED CALLCHAIN"
+#define NS		   1000000000ULL
+#define SECONDS_MAX	   (1ULL << 32)
+#define FRACTION_DIGITS	   9
+#define MICROSECOND_DIGITS 6
+#define PERIOD_WIDTH	   11 /* of a column of periods, with the blank before it */
+#define FLAG_TOKENS	   3  /* between a task and the time */
+#define ADDRESS_INDENT	   3
+#define BARE_DIGITS	   8 /* of an address that is not indented, at least */
+#define SOURCE_INDENT	   2
+#define LINE_DIGITS_MAX	   9
 
 /* ---- numbers and words ----------------------------------------------------------------------- */
 
@@ -77,7 +78,7 @@ static bool read_task(struct span s, struct perf_fields *f)
 
 	if (slash && !read_id((struct span){s.at, slash}, &f->pid))
 		return false;
-	f->has_pid = slash;
+	f->has_pid = slash && !span_begins(s, "-1");
 	f->has_tid = read_id((struct span){slash ? slash + 1 : s.at, s.end}, &f->tid);
 	return f->has_tid;
 }
@@ -129,6 +130,13 @@ static void read_owner(struct span before, struct perf_fields *f)
 
 /* ---- the time -------------------------------------------------------------------------------- */
 
+static bool is_after_cpu(const char *start, const char *at)
+{
+	struct span before = {start, at};
+
+	return is_cpu(last_token(&before));
+}
+
 /* Where "394.009006" begins, which ends at `colon`; NULL: there is no time. */
 static const char *time_before(const char *start, const char *colon)
 {
@@ -136,14 +144,16 @@ static const char *time_before(const char *start, const char *colon)
 
 	while (dot > start && is_digit(dot[-1]))
 		dot--;
-	if (colon - dot < FRACTION_LEAST || colon - dot > FRACTION_DIGITS || dot == start ||
-	    *--dot != '.')
+	if (dot == colon || colon - dot > FRACTION_DIGITS || dot == start || dot[-1] != '.')
 		return NULL;
-	for (at = dot; at > start && is_digit(at[-1]);)
+	for (at = --dot; at > start && is_digit(at[-1]);)
 		at--;
-	return at < dot && (at == start || is_space(at[-1])) ? at : NULL;
+	if (at == dot || (at > start && !is_space(at[-1])))
+		return NULL;
+	return colon - dot > MICROSECOND_DIGITS || is_after_cpu(start, at) ? at : NULL;
 }
 
+/* "394.009006" or, of simpleperf, "394.9006": microseconds. With more digits nanoseconds. */
 static bool read_time(const char *at, const char *colon, uint64_t *ns)
 {
 	const char *dot = memchr(at, '.', (size_t)(colon - at));
@@ -152,9 +162,10 @@ static bool read_time(const char *at, const char *colon, uint64_t *ns)
 	if (!read_number((struct span){at, dot}, SECONDS_MAX, &seconds) ||
 	    !read_number((struct span){dot + 1, colon}, NS, &fraction))
 		return false;
-	for (size_t digits = (size_t)(colon - dot - 1); digits < FRACTION_DIGITS; digits++)
+	for (size_t n = (size_t)(colon - dot - 1); n > MICROSECOND_DIGITS && n < FRACTION_DIGITS;
+	     n++)
 		fraction *= 10;
-	*ns = seconds * NS + fraction;
+	*ns = seconds * NS + fraction * (colon - dot - 1 > MICROSECOND_DIGITS ? 1 : 1000);
 	return true;
 }
 
@@ -269,6 +280,18 @@ static bool read_untimed(struct span line, struct span next, struct perf_fields 
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
+/* A frame that lost its indentation. */
+bool perf_line__is_bare_frame(struct span line)
+{
+	struct perf_frame frame;
+	size_t digits = 0;
+
+	while (line.at + digits < line.end && hex_digit(line.at[digits]) >= 0)
+		digits++;
+	return digits >= BARE_DIGITS && perf_line__frame(line, &frame) &&
+	       (frame.inlined || frame.dso.at < frame.dso.end);
+}
+
 static bool read_timed(struct span line, struct perf_fields *f)
 {
 	struct span before, after;
@@ -328,6 +351,8 @@ enum perf_line perf_line__read(struct span line, struct span next, struct perf_f
 	if (read_timed(line, f))
 		return settle_record(f);
 	*f = (struct perf_fields){};
+	if (perf_line__is_bare_frame(line))
+		return PERF_LINE_FRAME;
 	return read_untimed(line, next, f) ? settle_record(f) : PERF_LINE_OTHER;
 }
 
@@ -392,7 +417,7 @@ bool perf_line__frame(struct span line, struct perf_frame *frame)
 {
 	struct span text;
 
-	*frame = (struct perf_frame){};
+	*frame = (struct perf_frame){.dso = {line.end, line.end}, .symbol = {line.end, line.end}};
 	if (!perf_line__address(line, &frame->address, &text))
 		return false;
 	text.at -= text.at < text.end; /* a blank: the dso may be alone */

@@ -49,6 +49,9 @@ bool perf_line__address(struct span line, uint64_t *address, struct span *symbol
 /* false: the line is none. */
 bool perf_line__frame(struct span line, struct perf_frame *frame);
 
+/* A frame that lost its indentation: with an address of 8 digits or more, and a dso. */
+bool perf_line__is_bare_frame(struct span line);
+
 /* "file.c:12" below a frame (-F +srcline); false: none. */
 bool perf_line__source(struct span line, struct span *file, uint32_t *number);
 

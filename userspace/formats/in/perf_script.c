@@ -35,6 +35,7 @@ struct block {
 	uint64_t time, period;
 	size_t order;	  /* in the file */
 	const char *body; /* its first frame */
+	const char *root; /* the last one; NULL: there is none */
 	struct string_id comm;
 	uint32_t pid, tid, event;
 	bool has_pid, has_tid, has_time, has_period;
@@ -137,6 +138,7 @@ static int add_block(struct script *s, const struct perf_fields *f, const char *
 static int take_frame(struct script *s, const char *line)
 {
 	static const struct perf_fields nothing = {.comm = {"", ""}, .event = {"", ""}};
+	struct block *block;
 	int err = 0;
 
 	if (s->skips)
@@ -150,10 +152,10 @@ static int take_frame(struct script *s, const char *line)
 	if (err)
 		return err;
 	s->has_stacks = true;
-	if (s->blocks.data[s->blocks.count - 1].in_line) {
-		s->blocks.data[s->blocks.count - 1].in_line = false;
-		s->blocks.data[s->blocks.count - 1].body = line;
-	}
+	block = &s->blocks.data[s->blocks.count - 1];
+	block->body = block->in_line ? line : block->body;
+	block->in_line = false;
+	block->root = line;
 	return 0;
 }
 
@@ -248,20 +250,56 @@ static const char *header_end(const char *at, const char *end)
 	return rule ? rule + 1 : NULL;
 }
 
-/* A line without an end was cut. */
+/* A line without an end was cut, unless a dso ends it. */
 static void drop_last_line(struct script *s)
 {
 	const char *newline = memrchr(s->start, '\n', (size_t)(s->end - s->start));
 	const char *end = newline ? newline + 1 : s->start;
 
+	if (end == s->end || s->end[-1] == ')')
+		return;
 	s->frames.left_out[LEFT_OUT_CUT] += (uint64_t)(s->end - end);
 	s->end = end;
 }
 
-/* A stack without an empty line behind it may have been cut. */
+static struct perf_frame root_of(const struct script *s, const struct block *b)
+{
+	struct perf_frame root = {};
+
+	if (b->root)
+		perf_line__frame((struct span){b->root, line_end(b->root, s->end)}, &root);
+	return root;
+}
+
+/* Of unknown code the addresses count. */
+static bool is_same_root(const struct perf_frame *a, const struct perf_frame *b)
+{
+	if (a->symbol.at == a->symbol.end && a->address != b->address)
+		return false;
+	return is_same_span(a->symbol, b->symbol) && is_same_span(a->dso, b->dso);
+}
+
+/*
+ * Is the last stack, which has no empty line behind it, whole? Editors drop an empty line at the
+ * end. A stack that was cut has a root that no other one has.
+ */
+static bool is_last_whole(const struct script *s)
+{
+	const struct block *last = &s->blocks.data[s->blocks.count - 1];
+	const struct perf_frame root = root_of(s, last);
+	bool found = s->blocks.count == 1 && !s->frames.left_out[LEFT_OUT_CUT];
+
+	for (const struct block *b = s->blocks.data; b < last && last->root && !found; b++) {
+		const struct perf_frame other = root_of(s, b);
+
+		found = b->root && is_same_root(&root, &other);
+	}
+	return found;
+}
+
 static void drop_cut(struct script *s, const char *block)
 {
-	if (!s->is_open || !s->has_stacks)
+	if (!s->is_open || !s->has_stacks || is_last_whole(s))
 		return;
 	s->frames.left_out[LEFT_OUT_CUT] += (uint64_t)(s->end - block);
 	s->events.data[s->blocks.data[--s->blocks.count].event].samples--;
@@ -539,6 +577,7 @@ static int read_all(struct script *s)
 
 	if (err)
 		return err;
+	s->stacks.end = s->end;
 	choose_event(s);
 	if (!s->event)
 		return import_fail(s->failure, (uint64_t)(s->end - s->start), -EBADMSG,
@@ -564,7 +603,7 @@ static int read_perf_script(const struct import_request *request, struct import_
 	};
 	int err;
 
-	s.stacks = (struct perf_stacks){s.b, &s.frames, failure, .start = s.start, .end = s.end};
+	s.stacks = (struct perf_stacks){s.b, &s.frames, failure, .start = s.start};
 	s.owners.program = profile_builder__string(s.b, request->name);
 	err = read_all(&s);
 	perf_stacks__fini(&s.stacks);

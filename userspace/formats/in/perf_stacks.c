@@ -9,7 +9,8 @@
 #define KERNEL		 "[kernel.kallsyms]"
 #define DEFERRED_FRAME	 "(cookie)"   /* in place of frames that a later record has */
 #define FILE_ADDRESS_MAX (1ULL << 36) /* above it is memory, no place in a file */
-#define KERNEL_ADDRESSES (1ULL << 63)
+#define UPPER_HALF	 (1ULL << 63)
+#define KERNEL_ADDRESSES (0xffffULL << 48)
 #define SYMBOL_DIGITS	 8 /* more hexadecimal digits are an address, no name */
 
 static uint64_t hash_location(const struct perf_location *l)
@@ -24,17 +25,34 @@ MAP_FUNCTIONS_OF(perf_locations, struct perf_location, hash_location, is_same_lo
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static bool is_kernel(const struct perf_frame *frame)
+/* "/usr/lib/debug/boot/vmlinux-6.1" */
+static bool is_vmlinux(struct span path)
+{
+	const char *slash = memrchr(path.at, '/', span_size(path));
+
+	return slash && span_begins((struct span){slash, path.end}, "/vmlinux");
+}
+
+static bool has_kernel_name(struct span dso)
 {
 	static const char *const begins[] = {"[kernel", "[guest.kernel"};
-	static const char *const ends[] = {"/vmlinux", ".ko", ".ko.gz", ".ko.xz", ".ko.zst"};
-	bool is = frame->address >= KERNEL_ADDRESSES && !span_is(frame->dso, "[vsyscall]");
+	static const char *const ends[] = {".ko", ".ko.gz", ".ko.xz", ".ko.zst"};
+	bool is = is_vmlinux(dso);
 
 	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
-		is |= span_begins(frame->dso, begins[i]);
+		is |= span_begins(dso, begins[i]);
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-		is |= span_ends(frame->dso, ends[i]);
+		is |= span_ends(dso, ends[i]);
 	return is;
+}
+
+/* Old versions of perf take any address above user space for the kernel's, such as 89481febc0313574. */
+static bool is_kernel(const struct perf_frame *frame)
+{
+	if (frame->address >= KERNEL_ADDRESSES && frame->address < UINT64_MAX)
+		return !span_is(frame->dso, "[vsyscall]");
+	return has_kernel_name(frame->dso) &&
+	       (frame->address < UPPER_HALF || frame->symbol.at < frame->symbol.end);
 }
 
 /* Without a dso it is code that no mapping has, or was inlined, or dsos were not printed. */
@@ -54,14 +72,14 @@ static struct frame place_of(struct perf_stacks *s, const struct perf_frame *pri
 		kind = DSO_KERNEL;
 		frame.category = CATEGORY_KERNEL;
 		path = *path ? path : KERNEL;
-	} else if (path && *path) {
+	} else if (path && *path && !has_kernel_name(printed->dso)) {
 		kind = frames__mapping_kind(path, &frame.category);
 	}
 	if (kind != DSO_JIT && kind != DSO_UNKNOWN)
 		frame.process = (struct process_id){0};
 	if ((kind == DSO_FILE || kind == DSO_VDSO) && frame.address > FILE_ADDRESS_MAX)
 		frame.address = 0;
-	frame.dso = frames__dso(s->frames, kind, path ? path : "", 0);
+	frame.dso = frames__dso(s->frames, kind, kind != DSO_UNKNOWN && path ? path : "", 0);
 	return frame;
 }
 
@@ -187,16 +205,16 @@ static int add_frame_line(struct perf_stacks *s, struct run *run, struct span li
 	return 0;
 }
 
-/* Up to an empty line or one that is not indented. */
+/* Up to an empty line or one that is neither indented nor a frame. */
 static int read_frames(struct perf_stacks *s, const char *at, struct process_id process)
 {
 	struct run run = {};
 	int err = 0;
 
-	for (const char *newline; at < s->end && is_space(*at) && !err; at = newline + 1) {
+	for (const char *newline; at < s->end && !err; at = newline + 1) {
 		struct span line = trim_right((struct span){at, newline = line_end(at, s->end)});
 
-		if (line.at == line.end)
+		if (line.at == line.end || (!is_space(*at) && !perf_line__is_bare_frame(line)))
 			break;
 		err = add_frame_line(s, &run, line, process);
 	}

@@ -21,7 +21,7 @@ static inline size_t span_size(struct span s)
 
 static inline bool is_same_span(struct span a, struct span b)
 {
-	return span_size(a) == span_size(b) && !memcmp(a.at, b.at, span_size(a));
+	return span_size(a) == span_size(b) && (a.at == a.end || !memcmp(a.at, b.at, span_size(a)));
 }
 
 static inline bool span_is(struct span s, const char *text)
