@@ -23,7 +23,7 @@ FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wi
 		 $(BUILD)/tests/fixtures/chain-no-fp $(BUILD)/tests/fixtures/deep-no-fp
 E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 # That of the tests that are repeated with the sanitizers
-SANITIZED_TOOLS := $(BUILD)/tests/e2e/push_windows
+SANITIZED_TOOLS := $(BUILD)/tests/e2e/push_windows $(BUILD)/tests/e2e/read_profiles
 
 $(NATIVE)/gen/%.pb-c.h $(NATIVE)/gen/%.pb-c.c &: proto/%.proto | $(BUILD)/.deps
 	$(call say,PROTO,$<)
@@ -90,7 +90,7 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile tests/tests.mk | $(BUILD)
 FETCHED	:= build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
 
 # Of all tests only what `make test` runs.
-quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES)
+quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(BUILD)/tests/e2e/read_profiles
 
 tests-build: quick-build $(if $(SANITIZE),$(SANITIZED_TOOLS),$(E2E_TOOLS) $(COUNTED) $(BUILD)/tests/bench/bpf_maps) $(FETCHED)
 

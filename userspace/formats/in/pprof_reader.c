@@ -219,14 +219,16 @@ static bool recognizes_pprof(const uint8_t *bytes, size_t size)
 {
 	struct wire w = wire_of(bytes, size);
 	unsigned int fields = 0;
+	bool has_table = false; /* letters are numbers of other fields: "xxxxxx" has three */
 	int more = 1;
 
 	while (fields < RECOGNIZED_FIELDS && (more = wire_next(&w)) > 0) {
 		if (!fits(&w))
 			return false;
+		has_table |= w.number <= PPROF_STRING_TABLE;
 		fields++;
 	}
-	return fields >= 3 || (fields && !more);
+	return has_table && (fields >= 3 || !more);
 }
 
 /* A field that a walk takes: a message whose fields have these types, or (NULL) any content. */
@@ -966,9 +968,9 @@ static int take_values(struct pprof *p, const struct wire *w, struct profile_sam
 
 	if (err)
 		return err;
-	row->weight = p->cpu_index != NONE
-			      ? cpu
-			      : min_u64(saturating_multiply_u64(count, p->period_ns), TAIL_MAX);
+	row->weight = cpu;
+	if (p->cpu_index == NONE && p->ticks == TICKS_ARE_COUNTS)
+		row->weight = min_u64(saturating_multiply_u64(count, p->period_ns), TAIL_MAX);
 	row->ticks = p->ticks == TICKS_ARE_PERIODS    ? cpu / p->period_ns
 		     : p->ticks == TICKS_ARE_CPU_TIME ? cpu / p->tick_cpu
 						      : count;

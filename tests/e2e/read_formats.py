@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# runs: beside long sanitized
+"""
+What is read of random files of other tools is what a model of the formats says (tests/models/profiles.py): totals, whether
+the number of samples is known, call paths and threads.
+"""
+import collections
+import os
+import random
+import struct
+import subprocess
+import sys
+
+from libe2e import BUILD, TOP, long, main, quick
+
+sys.path.append(os.path.join(TOP, "tests/models"))
+import profiles  # noqa: E402
+
+SHOWN = 5  # files that differ
+
+
+def read(tool):
+    """The answer to a file, as the model has it: a refusal, or known, samples, left out, paths and threads."""
+    lines = []
+    while (line := tool.stdout.readline()) not in (b"\n", b""):
+        lines.append(line.decode(errors="surrogateescape").removesuffix("\n"))
+    if not lines or lines[0].startswith("refused"):
+        return lines or "it ended"
+    _, known, samples, _, _, left_out = lines[0].split(" ")
+    paths, threads = collections.defaultdict(lambda: [0, 0]), {}
+    for line in lines[1:]:
+        kind, events, cpu, name = line.split(" ", 3)
+        if kind == "thread":
+            sums = threads.setdefault(name, [0, 0])
+        else:
+            sums = paths[name]
+        sums[0] += int(events)
+        sums[1] += int(cpu)
+    return known == "1", int(samples), left_out == "1", dict(paths), threads
+
+
+def wanted(e):
+    return e.known, e.samples, e.left_out, dict(e.paths), {name: sums for name, sums in e.threads.items()}
+
+
+def as_wanted(got, want):
+    """The number of samples counts if it is known."""
+    return got if len(got) != len(want) or want[0] else got[:1] + want[1:2] + got[2:]
+
+
+def difference(got, want):
+    if len(got) != len(want):
+        return got
+    names = ["known", "samples", "left out", "paths", "threads"]
+    return [f"{name}: {g}, expected {w}" for name, g, w in zip(names, got, want) if g != w]
+
+
+def check(first, count):
+    differing = []
+    tool = subprocess.Popen([os.path.join(BUILD, "tests/e2e/read_profiles")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    for seed in range(first, first + count):
+        name = list(profiles.FORMATS)[seed % len(profiles.FORMATS)]
+        data, expected = profiles.FORMATS[name](random.Random(seed))
+        tool.stdin.write(struct.pack("=Q", len(data)) + data)
+        tool.stdin.flush()
+        got = read(tool)
+        if got == "it ended":
+            raise AssertionError(f"seed {seed} ({name}): the reader ended")
+        want = wanted(expected)
+        got = as_wanted(got, want)
+        if wrong := difference(got, want) if got != want else None:
+            differing.append(f"seed {seed} ({name}): {str(wrong)[:1500]}")
+    tool.stdin.close()
+    assert tool.wait() == 0
+    assert not differing, f"{len(differing)} of {count} differ\n" + "\n".join(differing[:SHOWN])
+
+
+@quick
+def test_200_files_are_read_as_the_model_says():
+    check(0, 200)
+
+
+@long
+def test_10000_files_are_read_as_the_model_says():
+    check(1000, 10000)
+
+
+main(globals())

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+A model of what is read of profiles of other tools: random profiles, written in every format with the oddities that files in
+the wild have, and what docs/FORMATS.md says is read of them. Equal seeds, equal files.
+
+Each format is a function of a random generator; it returns the bytes of a file and an Expected. Names are of a kind that no
+reader takes for anything else: what it makes of special ones is in tests/unit/testdata.
+"""
+import collections
+import dataclasses
+import functools
+import gzip
+import json
+import math
+import struct
+
+NAMES = ["main", "run", "parse", "a::b<int>", "Ünïcode", "work item", "λ", "x" * 40, "operator()", "f.g.h", "do_it", "'quoted\"", "tail\\", "100%"]
+THREADS = ["worker", "main loop", "io 3", "φ-thread"]
+
+
+@dataclasses.dataclass
+class Expected:
+    known: bool = True  # how many samples there were
+    samples: int = 0
+    left_out: bool = False
+    paths: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(lambda: [0, 0]))  # events, CPU time
+    threads: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(lambda: [0, 0]))
+
+    def add(self, thread, path, events, cpu, samples=None):
+        self.samples += events if samples is None else samples
+        for sums in (self.paths["".join("\x1f" + name for name in path)], self.threads[thread]):
+            sums[0] += events
+            sums[1] += cpu
+
+    def cpu_after(self, thread, cpu):  # of no sample
+        self.threads[thread][1] += cpu
+
+
+def paths(random, count):
+    """Distinct call paths, of which some share their beginnings."""
+    found = {(random.choice(NAMES),)}
+    while len(found) < count:
+        begin = random.choice(sorted(found))
+        found.add((begin if len(begin) < 12 else begin[:3]) + (random.choice(NAMES),))
+    return sorted(found)
+
+
+def packed(random, data):
+    return gzip.compress(data, 1) if random.random() < 0.1 else data
+
+
+# ---- folded stacks ---------------------------------------------------------------------------------------------------
+
+def folded_numbers(random, count):
+    """Numbers of lines, as text and as they are read; whether the number of samples is known, and the samples of each."""
+    kind = random.choice(["counts", "counts", "weights", "period", "fractions", "own cpu", "own unit"])
+    if kind == "counts":
+        values = [random.choice([1, 2, 3, 99]) for _ in range(count)]
+        values[0] = random.choice([1, 50000]) if count < 16 else values[0]
+        return kind, [str(v) for v in values], values, values
+    if kind == "weights":  # two that no period divides
+        values = [random.randrange(10**6, 10**9) for _ in range(count)]
+        values[0] = 1000003 * random.randrange(1, 90)
+        if count > 1:
+            values[1] = values[0] + 1
+        return kind, [str(v) for v in values], values, None
+    if kind == "period" and count > 1:
+        period = random.choice([10101010, 1001001, 250001])
+        counts = [random.choice([1, 2, 7, 30]) for _ in range(count)]
+        counts[0] = 1  # or the period is a multiple
+        return kind, [str(period * c) for c in counts], [period * c for c in counts], counts
+    if kind == "fractions":
+        digits = random.choice([1, 2, 6])
+        values = [random.randrange(1, 5 * 10**digits) for _ in range(count)]
+        values[-1] = values[-1] // 10 * 10 + 1
+        return kind, [f"{v // 10**digits}.{v % 10**digits:0{digits}}" + random.choice(["", "0"]) for v in values], values, None
+    values = [random.randrange(1, 1000) for _ in range(count)]
+    return kind if kind.startswith("own") else "own unit", [str(v) for v in values], values, None
+
+
+def folded(random):
+    rows = [(random.choice(THREADS), path) for path in paths(random, random.choice([1, 2, 5, 30]))]
+    shape = random.choice(["thread", "frame", "async"])
+    kind, texts, values, counts = folded_numbers(random, len(rows))
+    expected = Expected(known=counts is not None)
+    lines = []
+    if shape == "frame":  # a line of one field says that the first fields are frames
+        rows[0] = (rows[0][0], (random.choice(NAMES),))
+    unit = 7 if kind == "own cpu" else 1
+    for number, ((thread, path), text, value) in enumerate(zip(rows, texts, values)):
+        first = {"thread": [thread], "frame": [], "async": [f"[{thread} tid={THREADS.index(thread) + 7}]"]}[shape]
+        lines.append(";".join(first + list(path)) + " " + text)
+        expected.add("file" if shape == "frame" else thread, path, value * unit, value * unit if unit > 1 else 0,
+                     samples=counts[number] if counts else value)
+        if random.random() < 0.05:
+            lines.append(random.choice(["", "# a comment 3", "x;y 0", "   "]))
+    if len(lines) > 3 and random.random() < 0.2:
+        lines.insert(random.randrange(3, len(lines) + 1), "no count here")
+        expected.left_out = True
+    if kind.startswith("own"):
+        lines.insert(0, "# weights: " + ("7 ns of CPU time" if unit > 1 else "bytes"))
+    text = random.choice(["\n", "\n", "\r\n"]).join(lines) + random.choice(["\n", ""])
+    return packed(random, text.encode(random.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"]))), expected
+
+
+# ---- pprof -----------------------------------------------------------------------------------------------------------
+
+def varint(value):
+    value &= 2**64 - 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def message(field, data):
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def repeated(random, field, values):
+    if random.random() < 0.5:
+        return b"".join(number(field, v) for v in values)
+    return message(field, b"".join(varint(v) for v in values))
+
+
+class Strings:
+    def __init__(self):
+        self.numbers = {"": 0}
+
+    def __call__(self, text):
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    def table(self):
+        return b"".join(message(6, text.encode()) for text in self.numbers)
+
+
+def pprof_values(random, count):
+    """Types, rows of values, period, and of each row events, CPU time and samples; whether these are known."""
+    kind = random.choice(["proportion", "periods", "cpu alone", "cpu of periods", "counts alone", "uneven", "default", "ours", "cycles", "weights"])
+    counts = [random.choice([1, 2, 5, 40]) for _ in range(count)]
+    cpu = [random.randrange(10**5, 10**9) * 2 + 1 for _ in range(count)]
+    period = random.choice([0, 1, 10**7, 10**15])
+    plausible = period == 10**7
+    both = [("samples", "count"), ("cpu", "nanoseconds")]
+    if random.random() < 0.2:
+        both = [("cpu-samples", "count"), ("cpu-time", "nanoseconds")]
+    extra = {"kind": kind}
+    if kind in ("uneven", "default", "ours") and len(set(cpu)) == 1:
+        kind = "proportion"
+    if kind == "proportion":
+        each = random.choice([10**7, 999 * 10**3])
+        cpu = [c * each for c in counts]
+        return both, list(zip(counts, cpu)), period, [(c, n, c) for c, n in zip(counts, cpu)], True, extra
+    if kind in ("periods", "cpu of periods"):
+        periods = [random.choice([1, 3, 20]) for _ in range(count)]
+        cpu = [n * 10**7 for n in periods]
+        rows = [(n, c, n) for n, c in zip(periods, cpu)]
+        if kind == "cpu of periods":
+            return both[1:], [(c,) for c in cpu], 10**7, rows, True, extra
+        counts = [1 + i for i in range(count)]
+        if all(n * counts[0] == c * periods[0] for n, c in zip(periods, counts)):
+            rows = [(c, n * 10**7, c) for c, n in zip(counts, periods)]
+        return both, list(zip(counts, cpu)), 10**7, rows, True, extra
+    if kind == "cpu alone":
+        return both[1:], [(c,) for c in cpu], period, [(c, c, c) for c in cpu], False, extra
+    if kind == "counts alone":
+        return both[:1], [(c,) for c in counts], period, [(c, c * 10**7 if plausible else 0, c) for c in counts], True, extra
+    if kind == "cycles":
+        cycles = [random.randrange(1, 10**9) for _ in range(count)]
+        return [both[0], ("cycles", "count"), both[1]], list(zip(counts, cycles, cpu)), period, list(zip(cycles, cpu, counts)), True, extra
+    if kind == "weights":
+        return [("weight", "bytes")], [(c,) for c in cpu], period, [(c, 0, c) for c in cpu], False, extra
+    even = all(n * counts[0] == c * cpu[0] for n, c in zip(cpu, counts))
+    if kind in ("default", "ours") or even:
+        extra["default" if kind == "default" else "ours"] = both[0][0]
+        return both, list(zip(counts, cpu)), period, [(c, n, c) for c, n in zip(counts, cpu)], True, extra
+    return both, list(zip(counts, cpu)), period, list(zip(cpu, cpu, counts)), True, extra
+
+
+def pprof(random):
+    strings = Strings()
+    stacks = paths(random, random.choice([1, 2, 7]))
+    types, values, period, rows, known, extra = pprof_values(random, len(stacks))
+    expected = Expected(known=known)
+    functions, locations, samples = {}, {}, []
+    inlined = random.random() < 0.3
+
+    def function(name):
+        functions.setdefault(name, len(functions) + 1)
+        return functions[name]
+
+    def location(names):  # innermost first
+        return locations.setdefault(tuple(names), len(locations) + 1)
+
+    labelled = random.random() < 0.5
+    for path, numbers, (events, cpu, count) in zip(stacks, values, rows):
+        frames = [[name] for name in reversed(path)]
+        if inlined and len(frames) > 1:
+            frames = [frames[0] + frames[1]] + frames[2:]
+        thread = random.choice(THREADS) if labelled else "file"
+        data = repeated(random, 1, [location(names) for names in frames]) + repeated(random, 2, numbers)
+        if labelled:
+            data += message(3, number(1, strings("thread")) + number(2, strings(thread)))
+            data += message(3, number(1, strings("tid")) + number(3, THREADS.index(thread) + 1))
+        samples.append(message(2, data + (number(77, 5) if random.random() < 0.1 else b"")))
+        expected.add(thread, path, events, cpu, samples=count)
+    if "ours" in extra:
+        strings("sysprof 1.0")
+    parts = [message(1, number(1, strings(t)) + number(2, strings(u))) for t, u in types]
+    parts += samples
+    parts += [message(4, number(1, i) + b"".join(message(4, number(1, function(n)) + number(2, 3)) for n in names)) for names, i in locations.items()]
+    parts += [message(5, number(1, i) + number(2, strings(name)) + number(4, strings("/src/file.c"))) for name, i in functions.items()]
+    tail = [message(11, number(1, strings("cpu")) + number(2, strings("nanoseconds"))), number(12, period)]
+    if "ours" in extra:
+        tail.append(number(13, strings("sysprof 1.0")))
+    if "default" in extra:
+        tail.append(number(14, strings(extra["default"])))
+    if random.random() < 0.5:
+        tail += [number(9, 1700000000 * 10**9), number(10, 30 * 10**9)]
+    parts += tail
+    table = strings.table()
+    # types keep their order; tables come anywhere
+    data = [p for p in parts if p[0] >> 3 == 1]
+    rest = [p for p in parts if p[0] >> 3 != 1]
+    keep = [p for p in rest if p[0] >> 3 in (4, 5)]
+    rest = [p for p in rest if p[0] >> 3 not in (4, 5)]
+    random.shuffle(keep)
+    data += keep + rest if random.random() < 0.3 else rest + keep
+    data = b"".join(data + [table]) if random.random() < 0.7 else table + b"".join(data)
+    return gzip.compress(data, 1) if random.random() < 0.5 else data, expected
+
+
+# ---- Chrome's formats ------------------------------------------------------------------------------------------------
+
+class Tree:
+    """Nodes of call paths; number 1 is (root)."""
+    def __init__(self, first=1, step=1):
+        self.ids, self.parents, self.first, self.step = {(): first}, {first: None}, first, step
+        self.names = {first: "(root)"}
+
+    def node(self, path):
+        if path not in self.ids:
+            parent = self.node(path[:-1])
+            self.ids[path] = self.first + len(self.ids) * self.step
+            self.parents[self.ids[path]] = parent
+            self.names[self.ids[path]] = path[-1]
+        return self.ids[path]
+
+
+def call_frame(name):
+    if name in ("(root)", "(idle)"):
+        return {"functionName": name, "scriptId": "0", "url": "", "lineNumber": -1, "columnNumber": -1}
+    return {"functionName": name, "scriptId": "1", "url": "file:///a.js", "lineNumber": 1, "columnNumber": 2}
+
+
+def chrome_samples(random, tree, expected, thread, start):
+    """Node ids with times in us, and the end; what is expected of them. Some are idle, some of nodes that there are not."""
+    stacks = paths(random, random.choice([1, 2, 6])) + [("(idle)",)] * random.choice([0, 1])
+    expected.threads[thread]
+    when = start
+    samples = []
+    for _ in range(random.choice([1, 2, 20])):
+        missing = random.random() < 0.03
+        path = random.choice(stacks)
+        samples.append([tree.node(path), when, None if missing else path])
+        if missing:
+            samples[-1][0] = 10**9
+        when += random.choice([1, 100, 1000, 5000])
+    end = when
+    if all(path is None for _, _, path in samples):
+        samples[0][0], samples[0][2] = tree.node(stacks[0]), stacks[0]
+    expected.left_out |= any(path is None for _, _, path in samples)
+    for (_, at, path), after in zip(samples, [at for _, at, _ in samples[1:]] + [end]):
+        if path and path != ("(idle)",):
+            expected.add(thread, path, 1, (after - at) * 1000)
+    return samples, end
+
+
+def no_cpu_sample(expected):
+    return not expected.samples
+
+
+def nodes_of(random, tree):
+    if random.random() < 0.5:
+        nodes = [{"id": i, "callFrame": call_frame(tree.names[i]), "hitCount": 0,
+                  "children": [c for c, p in tree.parents.items() if p == i]} for i in tree.names]
+        return nodes
+    nodes = []
+    for i, parent in tree.parents.items():
+        nodes.append({"id": i, "callFrame": call_frame(tree.names[i])} | ({"parent": parent} if parent else {}))
+    return nodes
+
+
+def head_of(tree, i=None):
+    i = i or tree.first
+    return call_frame(tree.names[i]) | {"id": i, "callUID": i, "hitCount": 0, "children": [head_of(tree, c) for c, p in tree.parents.items() if p == i]}
+
+
+def start_of(random):
+    return random.choice([0, 12345, 10**12, 1700000000 * 10**6])  # the last one since 1970, in us
+
+
+def cpuprofile(random):
+    expected, tree, start = Expected(), Tree(step=random.choice([1, 7])), start_of(random)
+    samples, end = chrome_samples(random, tree, expected, "file", start)
+    if random.random() < 0.2:  # v8-profiler: a tree, and seconds of which only the length counts
+        length = end - start
+        data = {"typeId": "CPU", "head": head_of(tree), "startTime": 5, "endTime": 5 + length / 1e6, "samples": [s[0] for s in samples],
+                "timestamps": [s[1] for s in samples]}
+        return packed(random, json.dumps(data).encode()), expected
+    at = [s[1] for s in samples]
+    deltas = [b - a for a, b in zip([start] + at, at)]
+    data = {"nodes": nodes_of(random, tree), "startTime": start, "endTime": end, "samples": [s[0] for s in samples], "timeDeltas": deltas}
+    if random.random() < 0.3:
+        data["unknown"] = {"nested": [1, {"a": None}]}
+    keys = list(data)
+    random.shuffle(keys)
+    return packed(random, json.dumps({k: data[k] for k in keys}, ensure_ascii=random.random() < 0.5).encode()), expected
+
+
+def trace(random):
+    expected, events, first = Expected(), [], 1
+    start = start_of(random)
+    ends = []
+    for tid in range(1, 1 + random.choice([1, 1, 3])):
+        thread = f"{random.choice(THREADS)} {tid}"
+        tree = Tree(first=first)
+        samples, end = chrome_samples(random, tree, expected, thread, start)
+        first += len(tree.ids) + 5
+        base = {"pid": 7, "tid": tid, "cat": "disabled-by-default-v8.cpu_profiler"}
+        events.append({"name": "thread_name", "ph": "M", "pid": 7, "tid": tid, "args": {"name": thread}})
+        if random.random() < 0.2:  # Chrome 58 to 66
+            at = [s[1] for s in samples]
+            data = {"nodes": nodes_of(random, tree), "startTime": start, "endTime": end, "samples": [s[0] for s in samples],
+                    "timeDeltas": [b - a for a, b in zip([start] + at, at)]}
+            events.append(base | {"name": "CpuProfile", "ph": "I", "ts": end, "args": {"data": {"cpuProfile": data}}})
+            continue
+        events.append(base | {"name": "Profile", "ph": "P", "id": f"0x{tid}", "ts": start, "args": {"data": {"startTime": start}}})
+        cut = random.randrange(1, len(samples) + 1)
+        now = start
+        nodes = [{k: v for k, v in n.items() if k != "children"} | ({"parent": tree.parents[n["id"]]} if tree.parents[n["id"]] else {}) for n in nodes_of(random, tree)]
+        for number, part in enumerate([samples[:cut], samples[cut:]]):
+            if not part and number:
+                continue
+            profile = {"samples": [s[0] for s in part]} | ({"nodes": nodes} if not number else {})
+            data = {"cpuProfile": profile, "timeDeltas": [b - a for a, b in zip([now] + [s[1] for s in part], [s[1] for s in part])]}
+            now = part[-1][1]
+            if number or cut == len(samples):
+                data["cpuProfile"]["endTime"] = end
+            events.append(base | {"name": "ProfileChunk", "ph": "P", "id": f"0x{tid}", "tid": 99, "ts": now, "args": {"data": data}})
+        ends.append(end)
+    for _ in range(random.choice([0, 3])):
+        events.insert(random.randrange(len(events) + 1), {"name": "RunTask", "ph": "X", "ts": start, "dur": 3, "pid": 7, "tid": 1, "cat": "x", "args": {}})
+    if random.random() < 0.1:  # of an earlier recording
+        events.append({"name": "ProfileChunk", "ph": "P", "id": "0xdead", "pid": 7, "tid": 3, "ts": start, "cat": "disabled-by-default-v8.cpu_profiler",
+                       "args": {"data": {"cpuProfile": {"samples": [5, 5]}, "timeDeltas": [1, 1]}}})
+        expected.left_out = True
+    text = json.dumps(events if random.random() < 0.3 else {"traceEvents": events, "metadata": {"a": 1}})
+    if text[0] == "[" and random.random() < 0.5:
+        text = text[:-1] + random.choice(["", ",", "\n"])  # written as it goes
+    return packed(random, text.encode()), expected
+
+
+# ---- Firefox ---------------------------------------------------------------------------------------------------------
+
+def firefox_tables(random, stacks):
+    strings, functions, frames, table = [], [], [], {}
+
+    def string(text):
+        if text not in strings:
+            strings.append(text)
+        return strings.index(text)
+
+    prefixes, frame_of = [], []
+    for path in stacks:
+        for depth in range(1, len(path) + 1):
+            if path[:depth] in table:
+                continue
+            functions.append(string(path[depth - 1]))
+            frames.append(len(functions) - 1)
+            table[path[:depth]] = len(prefixes)
+            prefixes.append(table.get(path[:depth - 1]))
+            frame_of.append(len(frames) - 1)
+    none = [None] * len(functions)
+    tables = {
+        "stringArray": strings,
+        "funcTable": {"length": len(functions), "name": functions, "isJS": [False] * len(functions), "resource": [-1] * len(functions),
+                      "fileName": none, "source": none, "lineNumber": none, "columnNumber": none},
+        "frameTable": {"length": len(frames), "address": [-1] * len(frames), "inlineDepth": [0] * len(frames), "category": [0] * len(frames),
+                       "subcategory": [0] * len(frames), "func": frames, "nativeSymbol": none, "line": none, "column": none},
+        "stackTable": {"length": len(prefixes), "prefix": prefixes, "frame": frame_of},
+        "resourceTable": {"length": 0, "lib": [], "name": [], "host": [], "type": []},
+    }
+    if random.random() < 0.5:
+        tables["nativeSymbols"] = random.choice([{}, {"length": 0, "libIndex": [], "address": [], "name": [], "functionSize": []}])
+    return tables, table
+
+
+def firefox_rows(random, expected, thread, table, stacks, kind):
+    """The samples of a thread. All of a file are of one kind: samples, weights, ms, ns or us of CPU time."""
+    count, when, interval = random.choice([1, 2, 20]), 0, 2 * 10**6
+    columns = {"stack": [], "time": [], "weight": [], "threadCPUDelta": []}
+    pending, waiting = 0, 0
+    for row in range(count):
+        path = random.choice(stacks) if random.random() < 0.9 else None
+        when += random.choice([1, 1500, 2000])  # us
+        columns["stack"].append(None if path is None else table[path])
+        columns["time"].append(when / 1000)
+        weight = random.choice([1, 2, 7])
+        columns["weight"].append(weight if kind != "ms" else weight / 4)
+        delta = random.choice([0, 3, 1500000])
+        columns["threadCPUDelta"].append(delta)
+        if kind in ("ns", "us"):
+            pending += 0 if not row else delta * (1000 if kind == "us" else 1)
+            if path is None:
+                continue
+            if pending or not row:
+                expected.add(thread, path, 1, pending)
+            pending = 0
+        elif path is not None and kind == "ms":
+            expected.add(thread, path, weight * 250000, weight * 250000)
+        elif path is not None:
+            expected.add(thread, path, weight if kind == "weights" else 1, (weight if kind == "weights" else 1) * interval)
+    if kind in ("ns", "us"):
+        expected.cpu_after(thread, pending)
+    if kind not in ("weights", "ms"):
+        columns["weight"] = None
+    if kind not in ("ns", "us"):
+        del columns["threadCPUDelta"]
+    samples = {"length": count, "weightType": "tracing-ms" if kind == "ms" else random.choice(["samples", None])} | columns
+    if random.random() < 0.3:
+        times = [round(t * 1000) for t in samples.pop("time")]
+        samples["timeDeltas"] = [(b - a) / 1000 for a, b in zip([0] + times, times)]
+    return samples
+
+
+def firefox(random):
+    expected = Expected()
+    kind = random.choice(["samples", "weights", "ms", "ns", "us"])
+    shared = random.random() < 0.5
+    stacks = paths(random, random.choice([1, 3, 6]))
+    threads = []
+    tables, table = firefox_tables(random, stacks)
+    for tid in range(1, 1 + random.choice([1, 2])):
+        name = f"{random.choice(THREADS)} {tid}"
+        if not shared:
+            tables, table = firefox_tables(random, stacks)
+        thread = {"name": name, "pid": random.choice([5, "5"]), "tid": tid, "isMainThread": False, "processName": "program", "registerTime": 0,
+                  "unregisterTime": None, "processStartupTime": 0, "processShutdownTime": None,
+                  "samples": firefox_rows(random, expected, name, table, stacks, kind), "markers": {"length": 0}}
+        expected.threads[name]
+        threads.append(thread if shared else thread | tables)
+    expected.known = kind != "ms"
+    meta = {"preprocessedProfileVersion": random.choice([27, 58, 66]), "interval": 2, "startTime": 1700000000000, "version": 24,
+            "categories": [{"name": "Other", "color": "grey", "subcategories": ["Other"]}], "product": "tool",
+            "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns" if kind == "ns" else "µs"}}
+    data = {"meta": meta, "libs": [], "threads": threads} | ({"shared": tables} if shared else {})
+    return packed(random, json.dumps(data, ensure_ascii=random.random() < 0.5).encode()), expected
+
+
+FORMATS = {"folded": folded, "pprof": pprof, "cpuprofile": cpuprofile, "trace": trace, "firefox": firefox}
