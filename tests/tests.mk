@@ -87,7 +87,7 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile tests/tests.mk | $(BUILD)
 	soak
 
 # What tests compare with, made or fetched by the caller: below
-FETCHED	:= build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
+FETCHED	:= build/consumers/stamp build/producers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
 
 # Of all tests only what `make test` runs.
 quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(BUILD)/tests/e2e/read_profiles
@@ -99,6 +99,11 @@ tests-build: quick-build $(if $(SANITIZE),$(SANITIZED_TOOLS),$(E2E_TOOLS) $(COUN
 build/consumers/stamp: tests/e2e/consumers/package.json
 	$(call say,NPM,$(@D))
 	-$(Q)tests/e2e/consumers/install.sh $(@D) >/dev/null
+
+# Profilers whose files are read.
+build/producers/stamp: tests/e2e/producers/install.sh
+	$(call say,PROFILERS,$(@D))
+	-$(Q)$< $(@D) >/dev/null
 
 # Newer than the system's, where that does not know .dwp files.
 build/libdw/stamp: tests/e2e/libdw/fetch.sh

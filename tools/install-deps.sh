@@ -61,6 +61,8 @@ needs() {
 	test  | py:scipy               | python3-scipy   | python3-scipy   | python-scipy | python3-scipy
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
 	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm
+	test  | cmd:mvn                  | maven           | maven           | maven      | maven
+	test  | py:pip                   | python3-pip     | python3-pip     | python-pip | python3-pip
 	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
 	test  | cmd:llvm-symbolizer      | llvm            | llvm            | llvm       | llvm
 	test  | cmd:curl                 | curl            | curl            | curl       | curl

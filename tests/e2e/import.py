@@ -6,64 +6,14 @@ Profiles of other tools, as they write them today, through convert and report: N
 runtime/pprof, folded stacks; our own formats into one another; and files that are no profiles.
 """
 import collections
-import glob
 import gzip
 import json
 import os
 import re
-import shutil
 
-from libe2e import GOLDEN, Skip, main, quick, run, scratch, sysprof, write
-from libgo import go_build, pprof
-
-NODE = """
-function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-setTimeout(() => { for (let i = 0; i < 6; i++) fibonacci(25);
-  require('vm').runInThisContext('function hot(){let s=0;for(let i=0;i<5e6;i++)s+=i;return s};hot()');
-}, 20);
-"""
-GO = """package main
-
-import (
-	"os"
-	"runtime/pprof"
-)
-
-func leaf(n int) (s int) {
-	for i := 0; i < n; i++ {
-		s += i * i
-	}
-	return
-}
-
-type T struct{}
-
-//go:noinline
-func (t *T) Spin() int { return leaf(400000000) }
-
-func main() {
-	f, _ := os.Create(os.Args[1])
-	pprof.StartCPUProfile(f)
-	(&T{}).Spin()
-	pprof.StopCPUProfile()
-	f.Close()
-	h, _ := os.Create(os.Args[1] + ".heap")
-	pprof.WriteHeapProfile(h)
-	h.Close()
-}
-"""
-
-
-def report(path, *options):
-    return json.loads(sysprof("report", path, "--json", "--top", 100000, *options, check=0).out)
-
-
-def self_of(path):
-    """Ticks of each function, as innermost; those of one name in several files together."""
-    sums = collections.Counter()
-    for row in report(path)["rows"]:
-        sums[row["function"]] += row["self"]
-    return +sums
+from libe2e import GOLDEN, main, quick, scratch, sysprof, write
+from libgo import pprof
+from libprofiles import go_profile, node_profile, report, self_of
 
 
 class CpuProfile:
@@ -108,31 +58,6 @@ class CpuProfile:
         for i, sample in enumerate(self.samples):
             if sample[-1][0] != "(idle)":
                 self.cpu[sample[-1]] += 1000 * (times[i + 1] - times[i])
-
-
-_made = {}
-
-
-def node_profile():
-    if "node" not in _made:
-        if not shutil.which("node"):
-            raise Skip("needs node")
-        directory = scratch("node")
-        os.makedirs(directory)
-        script = write(scratch("node/fib.js"), NODE)
-        run("node", "--cpu-prof", script, cwd=directory, check=0)
-        _made["node"], = glob.glob(os.path.join(directory, "*.cpuprofile"))
-    return _made["node"]
-
-
-def go_profile():
-    if "go" not in _made:
-        os.makedirs(scratch("go"))
-        write(scratch("go/go.mod"), "module spins\n")
-        program = go_build(os.path.dirname(write(scratch("go/main.go"), GO)), "go/prog")
-        _made["go"] = scratch("go/cpu.pb.gz")
-        run(program, _made["go"], check=0)
-    return _made["go"]
 
 
 # ---- Node ----------------------------------------------------------------------------------------

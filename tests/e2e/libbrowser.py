@@ -119,6 +119,19 @@ class Browser:
     def page(self, url, timeout=60):
         return Page(self, url, timeout)
 
+    def trace(self, timeout=60):
+        """End a trace (Tracing.start); the stream that has it."""
+        self.call("Tracing.end")
+        until = time.monotonic() + timeout
+        while True:
+            for event in self.events:
+                if event["method"] == "Tracing.tracingComplete":
+                    self.events.remove(event)
+                    return event["params"]["stream"]
+            message = self._message(until)
+            if "method" in message:
+                self.events.append(message)
+
 
 _shared = None
 

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 400
+# runs: beside long
+"""
+Other importers read what sysprof reads of files that other tools made: `go tool pprof`, speedscope and the Firefox
+Profiler. A profiler or an importer that cannot be had fails the test.
+"""
+import collections
+import gzip
+import json
+import os
+import re
+import time
+
+from libbrowser import Browser
+from libconsumers import CACHE, node
+from libe2e import Skip, long, main, run, scratch, sysprof, write
+from libgo import pprof
+from libprofiles import chrome_profiles, gecko_profile, go_profile, node_profile, perf_script, pprof_files, python_profiles, report
+from libviewers import speedscope
+
+import read_pprof
+
+NS = {"none": 1, "bytes": 1, "nanoseconds": 1, "microseconds": 1e3, "milliseconds": 1e6, "seconds": 1e9}
+TAKE = """
+    window.taken = null;
+    URL.createObjectURL = blob => { blob.text().then(text => { window.taken = text; }); return '#'; };
+"""
+
+
+def reported(path):
+    """Percent of each function as innermost."""
+    found = collections.Counter()
+    for row in report(path)["rows"]:
+        found[row["function"]] += 100 * row["self_share"]
+    return found
+
+
+def plain(name):
+    """speedscope has the place of a function without a name in its name."""
+    return re.sub(r"^\(anonymous .*\)$", "(anonymous)", name)
+
+
+def weights(path):
+    """What each function has as innermost, ns, bytes or samples, by way of pprof; of inlined functions the outermost."""
+    out, found = scratch("read.pb.gz"), collections.Counter()
+    sysprof("convert", path, "-o", out, check=0)
+    with gzip.open(out) as file:
+        profile = read_pprof.read_pprof(file.read())
+    strings = profile["string_table"]
+    types = [strings[t["type"]] for t in profile["sample_type"]]
+    known = [types.index(name) for name in ("cpu", "samples")
+             if name in types and any(sample["value"][types.index(name)] for sample in profile["sample"])]
+    value, = [i for i, name in enumerate(types) if name not in ("samples", "cpu")] or known[:1]
+    for sample in profile["sample"]:
+        line = profile["location"][sample["location_id"][0] - 1]["line"][-1]
+        found[plain(strings[profile["function"][line["function_id"] - 1]["name"]])] += sample["value"][value]
+    return +found
+
+
+def compare(what, expected, found, tolerance):
+    different = {name: (expected.get(name, 0), found.get(name, 0)) for name in set(expected) | set(found)
+                 if abs(expected.get(name, 0) - found.get(name, 0)) > tolerance}
+    assert expected and not different, (what, different)
+
+
+def judge(test):
+    """A case that fails if what it needs is not there."""
+    def case():
+        try:
+            test()
+        except Skip as reason:
+            raise AssertionError(f"no judge: {reason}") from reason
+    case.__name__, case.__doc__ = test.__name__, test.__doc__
+    return case
+
+
+# ---- go tool pprof -------------------------------------------------------------------------------
+
+def pprof_top(path):
+    found = collections.Counter()
+    for line in pprof("-top", "-symbolize=none", "-nodecount=1000000", "-nodefraction=0", path).splitlines():
+        # "  1.13s 63.48% 63.48%  1.13s 63.48%  name (inline)"
+        match = re.match(r"\s+\S+\s+([-\d.e]+)%?\s+[-\d.e]+%\s+\S+\s+[-\d.e]+%\s+(.*)", line)
+        if match:
+            found[re.sub(r" \((partial-)?inline\)$", "", match[2])] += float(match[1])
+    return found
+
+
+@long
+@judge
+def test_pprof_has_the_same_shares():
+    """30 files of four profilers; 0.1 point, because pprof prints two decimals of each line of a function."""
+    for path in pprof_files():
+        compare(path, pprof_top(path), reported(path), 0.1)
+
+
+# ---- speedscope ----------------------------------------------------------------------------------
+
+def speedscope_export(browser, path):
+    """What speedscope has read of a file, as it exports it: evented profiles."""
+    page = speedscope(browser, path, scratch(""))
+    page.evaluate(TAKE)
+    page.key("s", modifiers=2)
+    page.wait("window.taken !== null")
+    text = page.evaluate("window.taken")
+    page.close()
+    return text
+
+
+def speedscope_self(text):
+    """Weight of each function as innermost, and how many profiles there are."""
+    data, found = json.loads(text), collections.Counter()
+    for profile in data["profiles"]:
+        stack, last = [], profile["startValue"]
+        for event in profile["events"]:
+            if stack:
+                found[plain(data["shared"]["frames"][stack[-1]]["name"])] += (event["at"] - last) * NS[profile["unit"]]
+            last = event["at"]
+            if event["type"] == "O":
+                stack.append(event["frame"])
+            else:
+                assert stack.pop() == event["frame"]
+    return +found, len(data["profiles"])
+
+
+@long
+@judge
+def test_speedscope_reads_the_same():
+    """
+    The self time of every function, in files of five formats; and in speedscope's export of each. Not in the text of perf
+    script, where it counts the time since the sample before, and sysprof the period.
+    """
+    with Browser("--allow-file-access-from-files") as browser:
+        for path in (node_profile(), *chrome_profiles(browser), go_profile(), *python_profiles()):
+            text = speedscope_export(browser, path)
+            (expected, threads), found = speedscope_self(text), weights(path)
+            # it adds up doubles, and does not sort V8's samples, of which some are written late
+            from_v8 = path.endswith((".cpuprofile", ".trace.json"))
+            tolerance = 100 + (1e-3 if from_v8 else 1e-9) * sum(expected.values())  # ns
+            # it gives the last sample of a thread no time
+            last = [name for name in found if found[name] > expected[name] + tolerance]
+            if from_v8 and len(last) <= threads:
+                found = {**found, **{name: expected[name] for name in last}}
+            compare(path, expected, found, tolerance)
+            compare(path + ", exported", expected, weights(write(scratch("export.json"), text)), 100)
+
+
+# ---- the Firefox Profiler ------------------------------------------------------------------------
+
+class FirefoxProfiler:
+    """Its command line, with a session of its own."""
+
+    def __init__(self):
+        self.command = [node(), os.path.join(CACHE, "node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js")]
+        self.environment = dict(os.environ, PROFILER_CLI_SESSION_DIR=scratch("profiler-cli"))
+        os.makedirs(scratch("profiler-cli"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.call("stop", "--all")
+
+    def call(self, *arguments):
+        return run(*self.command, *arguments, env=self.environment, check=0).out
+
+    def load(self, path):
+        # its daemon has half a second to start; on a busy machine it is there later, or not at all
+        for _ in range(5):
+            loaded = run(*self.command, "load", path, env=self.environment)
+            until = time.monotonic() + 20
+            while loaded.status and time.monotonic() < until:
+                assert "still starting" in loaded.out + loaded.err, loaded
+                time.sleep(0.5)
+                if not run(*self.command, "thread", "list", env=self.environment).status:
+                    return
+            if not loaded.status:
+                return
+            self.call("stop", "--all")
+        raise AssertionError(loaded)
+
+    def samples(self, path):
+        """Samples of each function as innermost, of all threads."""
+        self.load(path)
+        found = collections.Counter()
+        for thread in json.loads(self.call("thread", "list", "--json"))["threads"]:
+            functions = json.loads(self.call("thread", "functions", "--json", "--limit", "0", "--include-idle", "--thread",
+                                             thread["threadHandle"]))["functions"]
+            for function in functions:
+                found[function["name"]] += function["selfSamples"]
+        self.call("stop", "--all")
+        return +found
+
+
+def self_samples(path):
+    """Samples of each function as innermost; code without a symbol has the name of its file here."""
+    found = collections.Counter()
+    for row in report(path)["rows"]:
+        found[re.sub(r"^\[.*\]$", "[unknown]", row["function"])] += row["self"]
+    return +found
+
+
+def thinned(path):
+    """A .cpuprofile with the samples that the viewer keeps: those half a millisecond after the last one that it kept."""
+    with open(path, encoding="utf-8") as file:
+        profile = json.load(file)
+    samples, deltas, since = [], [], 0
+    for sample, delta in zip(profile["samples"], profile["timeDeltas"]):
+        since += delta
+        if not samples or since >= 500:
+            samples.append(sample)
+            deltas.append(since)
+            since = 0
+    profile.update(samples=samples, timeDeltas=deltas)
+    return write(scratch("thinned-" + os.path.basename(path)), json.dumps(profile))
+
+
+@long
+@judge
+def test_firefox_profiler_reads_the_same():
+    """
+    As many samples of every function, in files of four formats. Not in traces: of these it shows a part of the samples.
+    """
+    with Browser() as browser, FirefoxProfiler() as firefox:
+        for path in (thinned(node_profile()), thinned(chrome_profiles(browser)[1]), gecko_profile(), perf_script(),
+                     python_profiles()[2]):
+            expected = firefox.samples(path)
+            # the viewer counts idle samples, and lines of folded stacks without a stack
+            expected.pop("(idle)" if path.endswith(".cpuprofile") else "", 0)
+            compare(path, expected, self_samples(path), 0)
+
+
+main(globals())
