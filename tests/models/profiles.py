@@ -463,4 +463,142 @@ def firefox(random):
     return packed(random, json.dumps(data, ensure_ascii=random.random() < 0.5).encode()), expected
 
 
-FORMATS = {"folded": folded, "pprof": pprof, "cpuprofile": cpuprofile, "trace": trace, "firefox": firefox}
+# ---- Gecko's own format ----------------------------------------------------------------------------------------------
+
+def gecko_table(random, columns, rows):
+    """Columns are where the schema says; a row ends before nulls at its end."""
+    order = random.sample(range(len(columns)), len(columns))
+    data = [[row[c] for c in order] for row in rows]
+    for row in data:
+        while row and row[-1] is None and random.random() < 0.5:
+            row.pop()
+    return {"schema": {columns[c]: place for place, c in enumerate(order)}, "data": data}
+
+
+def gecko_thread(random, expected, name, pid, tid, kind):
+    stacks = paths(random, random.choice([1, 3, 6]))
+    tables, table = firefox_tables(random, stacks)
+    columns = firefox_rows(random, expected, name, table, stacks, kind)
+    expected.threads[name]
+    times, now = columns.get("time"), 0
+    if times is None:
+        times = []
+        for delta in columns["timeDeltas"]:
+            now = round(now + delta, 3)
+            times.append(now)
+    rows = [list(row) for row in zip(columns["stack"], times, columns.get("threadCPUDelta", [None] * len(times)))]
+    if random.random() < 0.1:
+        rows.insert(random.randrange(1, len(rows) + 1), [None, None, None])  # no time
+        expected.left_out = True
+    if kind == "samples" and random.random() < 0.1:
+        rows.append([10**6, times[-1] + 1, None])
+        expected.left_out = True
+    shape = random.choice(["{}", "{} (in /lib/lib.so)", "{} (file:///a.js:3:7)"])
+    functions = tables["funcTable"]["name"]
+    locations = [shape.format(tables["stringArray"][functions[f]]) for f in tables["frameTable"]["func"]]
+    stack_rows = list(zip(tables["stackTable"]["prefix"], tables["stackTable"]["frame"]))
+    samples = ("stack", "time", "threadCPUDelta") if kind != "samples" else ("stack", "time")
+    return {"name": name, "processName": "program", "pid": pid, "tid": tid, "registerTime": 0, "unregisterTime": None,
+            "frameTable": gecko_table(random, ("location", "line", "category"), [[i, None, 0] for i in range(len(locations))]),
+            "stackTable": gecko_table(random, ("prefix", "frame"), stack_rows), "stringTable": locations,
+            "samples": gecko_table(random, samples, [row[:len(samples)] for row in rows])}
+
+
+def gecko_process(random, expected, pid, kind):
+    threads = [gecko_thread(random, expected, f"{random.choice(THREADS)} {pid}.{tid}", pid, tid, kind) for tid in range(1, 1 + random.choice([1, 2]))]
+    if random.random() < 0.05:
+        threads.append({"name": "no tables"})
+        expected.left_out = True
+    meta = {"version": random.choice([8, 24, 31]), "interval": 2, "startTime": 1700000000000 + pid, "product": "tool",
+            "categories": [{"name": "Other", "color": "grey", "subcategories": ["Other"]}],
+            "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns" if kind == "ns" else "µs"}}
+    return {"meta": meta, "libs": [], "threads": threads, "processes": []}
+
+
+def gecko(random):
+    expected, kind = Expected(), random.choice(["samples", "ns", "us"])
+    data = gecko_process(random, expected, 5, kind)
+    for pid in range(6, 6 + random.choice([0, 0, 2])):
+        data["processes"].append(gecko_process(random, expected, pid, kind))
+    return packed(random, json.dumps(data, ensure_ascii=random.random() < 0.5).encode()), expected
+
+
+# ---- speedscope ------------------------------------------------------------------------------------------------------
+
+TIMES = {"nanoseconds": 0, "microseconds": 3, "milliseconds": 6, "seconds": 9}
+
+
+def scope_number(value, scale):
+    """A whole number in units of 10^-scale, as it is written."""
+    return value // 10**scale if value % 10**scale == 0 else value / 10**scale
+
+
+def scope_sampled(random, expected, name, stacks, unit, kind):
+    rows = [(random.choice(stacks), random.choice([1, 7, 1000, 10**6])) for _ in range(random.choice([1, 3, 20]))]
+    scale = TIMES.get(unit, 0)
+    if kind == "fractions":
+        scale = 3
+        rows[0] = (rows[0][0], 1501)
+    samples, weights = [], []
+    for path, weight in rows:
+        odd = random.random()
+        samples.append([10**6] if odd < 0.03 else [] if odd < 0.06 else [NAMES.index(frame) for frame in path])
+        weights.append(-1 if 0.06 < odd < 0.09 and kind != "fractions" else scope_number(weight, scale))
+        if odd < 0.03 or (0.06 < odd < 0.09 and kind != "fractions"):
+            expected.left_out = True
+        elif odd >= 0.06:
+            expected.add(name, path, weight * 10**6 if kind == "fractions" else weight, 0, samples=weight if kind == "counts" else 1)
+    if random.random() < 0.1:
+        weights.append(3)  # of no sample
+        expected.left_out = True
+    return {"type": "sampled", "name": name, "unit": unit, "startValue": 0, "endValue": sum(w for w in weights), "samples": samples, "weights": weights}
+
+
+def scope_evented(random, expected, name, unit):
+    scale = TIMES.get(unit, 0)
+    now = start = random.choice([0, 0, 10**9, 1700000000 * 10**6]) if scale != 9 else 0
+    events, stack, rest = [], [], random.choice([2, 10, 40])
+    while rest or stack:
+        after = now + random.choice([0, 1, 50, 10**6])
+        if stack and after > now:
+            expected.add(name, tuple(stack), after - now, 0)
+        now = after
+        if random.random() < 0.02:
+            events.append({"type": "C", "frame": 10**6, "at": scope_number(now, scale)})
+            expected.left_out = True
+        closes = stack and (random.random() < 0.5 or not rest)
+        frame = stack[-1] if closes else random.choice(NAMES)
+        events.append({"type": "C" if closes else "O", "frame": NAMES.index(frame), "at": scope_number(now, scale)})
+        stack = stack[:-1] if closes else stack + [frame]
+        rest -= bool(rest)
+        if not rest and random.random() < 0.2:
+            break  # open until the end
+    end = now + random.choice([0, 77])
+    if stack and end > now:
+        expected.add(name, tuple(stack), end - now, 0)
+    return {"type": "evented", "name": name, "unit": unit, "startValue": scope_number(start, scale), "endValue": scope_number(end, scale), "events": events}
+
+
+def speedscope(random):
+    kind = random.choice(["counts", "fractions", "time", "bytes", "events", "mixed"])
+    expected, profiles = Expected(known=kind in ("counts", "time", "bytes")), []
+    stacks = paths(random, random.choice([1, 3, 8]))
+    for number in range(random.choice([1, 1, 3])):
+        name = f"{random.choice(THREADS)} {number}"
+        unit = random.choice(list(TIMES)) if kind in ("time", "mixed", "events") else "bytes" if kind == "bytes" else "none"
+        expected.threads[name]
+        evented = kind == "events" or (kind == "mixed" and (not number or random.random() < 0.5))
+        profiles.append(scope_evented(random, expected, name, unit) if evented else scope_sampled(random, expected, name, stacks, unit, kind))
+    data = {"$schema": "https://www.speedscope.app/file-format-schema.json", "activeProfileIndex": random.choice([None, 0]), "profiles": profiles,
+            "shared": {"frames": [{"name": name} | random.choice([{}, {"file": "/a.py", "line": 3, "col": None}]) for name in NAMES]}}
+    if random.random() < 0.1:
+        other = {"type": "sampled", "name": "other", "unit": "bytes" if kind != "bytes" else "none", "samples": [[0]], "weights": [1]}
+        data |= {"profiles": [other] + profiles, "activeProfileIndex": 1}
+        expected.left_out = True
+    if random.random() < 0.3:
+        del data["$schema"]
+    keys = random.sample(list(data), len(data))
+    return packed(random, json.dumps({key: data[key] for key in keys}, ensure_ascii=random.random() < 0.5).encode()), expected
+
+
+FORMATS = {"folded": folded, "pprof": pprof, "cpuprofile": cpuprofile, "trace": trace, "firefox": firefox, "gecko": gecko, "speedscope": speedscope}
