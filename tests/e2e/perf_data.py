@@ -20,10 +20,21 @@ ADDRESS = (1 << 56) - 1  # a frame's upper byte is ours
 KERNEL = 0xff << 56
 
 
-def perf(*args, **options):
+def again(*args, **options):
+    """Runs perf, or a shell that does. perf 6.1 ends in an assertion of its own now and then: then once more."""
+    for _ in range(5):
+        result = run(*args, **options)
+        if "assertion failed at util/" not in result.err:
+            return result
+    raise Skip(f"perf does not run here: {result.err.strip().splitlines()[0]}")
+
+
+def perf(*args, check=None):
     if not shutil.which("perf"):
         raise Skip("needs perf (linux-perf)")
-    return run("perf", *args, **options)
+    result = again("perf", *args)
+    assert check is None or result.status == check, result
+    return result
 
 
 def recorded(name, *options, command=None):
@@ -168,6 +179,23 @@ def test_samples_of_a_compressed_file():
 
 
 @natively
+def test_copied_stacks_are_those_that_perf_walks():
+    """--call-graph dwarf: perf unwinds with libdw or libunwind, here with tables. A program without frame pointers."""
+    path = recorded("dwarf.data", "--call-graph", "dwarf", command=(fixture("chain-no-fp"), "1"))
+    theirs, ours = judged(path), read_by_us(path)
+    assert len(theirs) == len(ours) > 100
+    same = 0
+    for t, o in zip(sorted(theirs, key=lambda s: (s[3], s[2])), sorted(ours, key=lambda s: (s[3], s[2]))):
+        assert t[:5] == o[:5], (t, o)
+        user = [address for address, _ in t[6] if not is_kernel(address)]  # of return addresses perf has subtracted 1
+        same += user == [address for address, _ in o[6] if not is_kernel(address)]
+    print(f"{same} of {len(ours)} stacks are perf's")
+    assert same >= len(ours) * 0.99
+    said = sysprof("report", path, check=0)
+    assert "copied user stacks" not in said.out, said
+
+
+@natively
 def test_of_several_events_a_clock_is_read():
     """The others are counted by name."""
     path = scratch("several.data")
@@ -187,7 +215,9 @@ def test_two_files_are_compared_with_statistics():
     assert len(commands) == 4, commands
     out = ""
     for command in commands:
-        out += run("sh", "-c", command.replace("build/sysprof", SYSPROF), cwd=SCRATCH, check=0).out
+        result = again("sh", "-c", command.replace("build/sysprof", SYSPROF), cwd=SCRATCH)
+        assert not result.status, result
+        out += result.out
     samples = re.findall(r"^# (?:OLD|NEW): 1 file, (\d+) samples", out, re.M)
     assert [len(judged(scratch(name))) for name in ("a.data", "b.data")] == [int(n) for n in samples], out
     assert "smallest change" in out and "CPU per run" in out, out

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "session/copied_stacks.h"
 #include "window/replay.h"
 
 /* Of an inlined chain the function that it is in, which has the symbol. */
@@ -44,12 +45,16 @@ static void print_thread(const struct profile *p, const struct profile_thread *t
 int main(int argc, char **argv)
 {
 	_cleanup_close_ int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
-	const struct replay_options options = {};
+	struct replay_options options = {.walk = copied_stacks__walk};
 	struct perf_data_summary summary;
 	struct failure failure = {};
 	const struct profile *p;
+	struct copied_stacks *stacks;
 	struct windows *windows;
 
+	if (copied_stacks__new(&stacks))
+		return 1;
+	options.walker = stacks;
 	if (fd < 0 || replay_perf_data(fd, argv[1], &options, &windows, &p, &summary, &failure)) {
 		fprintf(stderr, "perf_samples: %s\n", failure.what);
 		return 1;
@@ -57,5 +62,6 @@ int main(int argc, char **argv)
 	for (size_t i = 1; i < p->thread_count; i++)
 		print_thread(p, &p->threads[i]);
 	windows__free(windows);
+	copied_stacks__free(stacks);
 	return 0;
 }

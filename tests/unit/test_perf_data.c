@@ -38,6 +38,7 @@ static struct {
 	bytes records;
 	bytes features[32];
 	bool pipe, without_ids;
+	bool copies; /* of stacks are passed on */
 } made;
 
 static void put(bytes *to, const void *from, size_t size)
@@ -87,7 +88,7 @@ static void begin_file(void)
 	for (size_t i = 0; i < 32; i++)
 		vec_free(&made.features[i]);
 	made.attr_count = 0;
-	made.pipe = made.without_ids = false;
+	made.pipe = made.without_ids = made.copies = false;
 }
 
 static void begin_clock(void)
@@ -305,6 +306,17 @@ static void put_sample(FILE *out, const struct sample_event *e)
 		fprintf(out, " %s%" PRIx64, i == e->kernel_frames ? "| " : "",
 			(uint64_t)frame_address(e->frames[i]));
 	fprintf(out, " end %u", e->user_end);
+	if (e->header.flags & EVENT_STACK_COPY) {
+		const struct stack_copy *copy =
+			(const void *)&e->frames[e->kernel_frames + e->user_frames];
+
+		fprintf(out,
+			" copy of %u at %" PRIu64 ", ip %" PRIu64 ", rdx %" PRIu64 ", r15 %" PRIu64
+			", '%.*s'",
+			copy->size, (uint64_t)copy->start, (uint64_t)copy->ip,
+			(uint64_t)copy->general[1], (uint64_t)copy->general[15], (int)copy->size,
+			copy->stack);
+	}
 }
 
 static void put_mapping(FILE *out, const struct mmap_event *e)
@@ -405,7 +417,7 @@ static int read_bytes(const bytes *file, bool all, char **text)
 
 	assert_int_equal(write_full(fd, file->data, file->count), 0);
 	r.out = open_memstream(text, &size);
-	err = perf_data_read(fd, take_event, &r, &summary, &failure);
+	err = perf_data_read(fd, made.copies, take_event, &r, &summary, &failure);
 	if (err)
 		fprintf(r.out, "%s", failure.what);
 	fclose(r.out);
@@ -470,6 +482,69 @@ TEST(contexts_divide_a_chain_into_kernel_and_user)
 	assert_read("100 sample 7/8 weight 1 events 0 kernel ffffffff81000001 ffffffff81000002 "
 		    "| 401000 402000 end 0\n"
 		    "101 sample 7/8 weight 1 events 0 kernel ffffffff81000001 end 1\n101 end\n");
+}
+
+/* A sample in user code, of which the registers have their numbers, and `size` bytes of the stack are there. */
+static void add_copy(uint64_t abi, uint64_t size)
+{
+	bytes body = {};
+
+	put_u64(&body, 1);
+	put_u64(&body, 0x1234);
+	put_u32(&body, 7);
+	put_u32(&body, 8);
+	put_u64(&body, 100);
+	put_u64(&body, 250000);
+	put_u64(&body, 0); /* an empty chain */
+	put_u64(&body, abi);
+	for (uint64_t i = 0; i < 24; i++)
+		if (made.attrs[0].sample_regs_user >> i & 1)
+			put_u64(&body, i);
+	put_u64(&body, 8);
+	put(&body, "abcdefgh", 8);
+	put_u64(&body, size);
+	add_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, &body);
+	vec_free(&body);
+}
+
+static void begin_copies(uint64_t registers)
+{
+	begin_clock();
+	made.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	made.attrs[0].sample_regs_user = registers;
+	made.copies = true;
+	put_u32(&made.features[FEATURE_ARCH], 8);
+	put_name(&made.features[FEATURE_ARCH], "x86_64");
+}
+
+#define ALL_REGISTERS 0xff0fffull /* without segments */
+
+TEST(a_copied_stack_comes_with_its_registers_to_be_walked)
+{
+	begin_copies(ALL_REGISTERS);
+	add_copy(PERF_SAMPLE_REGS_ABI_64, 6);
+	assert_read(
+		"100 sample 7/8 weight 250000 events 0 user | 1234 end 14 copy of 6 at 7, ip 8, rdx 3, "
+		"r15 23, 'abcdef'\n100 end\n");
+}
+
+TEST(a_copied_stack_that_cannot_be_walked_is_counted)
+{
+	static const char innermost[] =
+		"100 sample 7/8 weight 250000 events 0 user | 1234 end 14\n"
+		"100 not_read: copied user stacks (--call-graph dwarf), of which the innermost frame "
+		"is read: 1\n100 end\n";
+
+	begin_copies(ALL_REGISTERS);
+	made.copies = false;
+	add_copy(PERF_SAMPLE_REGS_ABI_64, 6);
+	assert_read(innermost);
+	begin_copies(ALL_REGISTERS & ~(1ull << 23)); /* without r15 */
+	add_copy(PERF_SAMPLE_REGS_ABI_64, 6);
+	assert_read(innermost);
+	begin_copies(ALL_REGISTERS);
+	add_copy(PERF_SAMPLE_REGS_ABI_32, 6);
+	assert_read(innermost);
 }
 
 TEST(without_a_chain_a_stack_is_the_interrupted_instruction)

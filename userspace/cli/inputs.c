@@ -16,6 +16,7 @@
 #include "cli/summary.h"
 #include "formats/in/import.h"
 #include "formats/out/describe.h"
+#include "session/copied_stacks.h"
 #include "stream/recording_file.h"
 #include "tenants/outside_books.h"
 
@@ -258,9 +259,17 @@ static int replay_perf_file(int fd, const char *path, const struct replay_option
 			    struct input *input, struct failure *failure)
 {
 	struct perf_data_summary summary = {};
-	int err = replay_perf_data(fd, path, options, &input->windows, &input->profile, &summary,
-				   failure)
-			  ?: judge_rest(path, input->profile, failure);
+	struct replay_options own = *options;
+	struct copied_stacks *stacks;
+	int err = copied_stacks__new(&stacks);
+
+	if (err)
+		return fail(failure, err, "cannot read %s: out of memory", path);
+	own.walk = copied_stacks__walk;
+	own.walker = stacks;
+	err = replay_perf_data(fd, path, &own, &input->windows, &input->profile, &summary, failure)
+		      ?: judge_rest(path, input->profile, failure);
+	copied_stacks__free(stacks);
 
 	if (!err)
 		print_perf_notes(path, &summary, input->profile);

@@ -75,6 +75,23 @@ int replay_recording(int fd, const char *path, const struct replay_options *opti
 		      failure);
 }
 
+struct perf_replay {
+	struct windows *windows;
+	const struct replay_options *options;
+};
+
+/* An event_sink_fn. */
+static int take_perf_event(void *replay, const struct event_header *event)
+{
+	const struct perf_replay *r = replay;
+	const struct sample_event *sample = (const struct sample_event *)event;
+	int err = 0;
+
+	if (event->type == EVENT_SAMPLE && event->flags & EVENT_STACK_COPY)
+		err = r->options->walk(r->options->walker, windows__world(r->windows), &sample);
+	return err ?: windows__event(r->windows, &sample->header);
+}
+
 int replay_perf_data(int fd, const char *path, const struct replay_options *options,
 		     struct windows **windows, const struct profile **profile,
 		     struct perf_data_summary *summary, struct failure *failure)
@@ -85,7 +102,8 @@ int replay_perf_data(int fd, const char *path, const struct replay_options *opti
 
 	if (err)
 		return err;
-	err = perf_data_read(fd, windows__event, w, summary, &why);
+	err = perf_data_read(fd, options->walk != NULL, take_perf_event,
+			     &(struct perf_replay){w, options}, summary, &why);
 	if (err)
 		fail(failure, err, "cannot read %s: %s", path,
 		     *why.what ? why.what : strerror(-err));

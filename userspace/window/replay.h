@@ -9,9 +9,18 @@
 #include "stream/recording_file.h"
 #include "window/windows.h"
 
+/*
+ * Replaces a sample with EVENT_STACK_COPY by one whose user stack was walked, valid until the next
+ * call. 0 or negative errno, which ends the replay.
+ */
+typedef int (*replay_walk_fn)(void *context, struct world *world,
+			      const struct sample_event **sample);
+
 struct replay_options {
 	struct symbolizer_options symbols; /* for a recording that ended before its symbols */
 	bool full_names;		   /* as in finisher_options */
+	replay_walk_fn walk; /* of perf.data; NULL: copied stacks are their innermost frame */
+	void *walker;
 	/* NULL: all windows are merged into one. */
 	window_finished_fn finished;
 	void *context;

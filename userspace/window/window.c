@@ -73,6 +73,17 @@ static int find_file(struct dso_opener *opener, const struct image *image,
 	return err;
 }
 
+int window_request_file(struct dso_opener *opener, const struct image *image,
+			enum window_file_source source, const struct file_request *request)
+{
+	uint64_t file;
+	int err = find_file(opener, image, source, &file);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	return dso_opener__request(opener, file, request);
+}
+
 static int request_file(struct window *w, uint32_t dso, const struct image *image,
 			struct dso_opener *opener, enum window_file_source source)
 {

@@ -59,4 +59,11 @@ struct window *window__new(struct profile_builder *builder, const struct recorde
 			   struct dso_opener *opener, enum window_file_source source);
 void window__free(struct window *w);
 
+/*
+ * Requests the file of an image. Without one on this machine there is no answer. 0, -ENOMEM, or the
+ * result of the answer.
+ */
+int window_request_file(struct dso_opener *opener, const struct image *image,
+			enum window_file_source source, const struct file_request *request);
+
 #endif

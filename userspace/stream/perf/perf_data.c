@@ -21,7 +21,6 @@
 #define QUEUE_MEMORY (96u << 20)
 #define ROUND_BYTES  (32u << 20) /* a file without rounds has one after so much */
 #define OTHERS_SHOWN 8u
-#define NO_REGISTER  64u
 
 struct perf_reader {
 	struct perf_file file;
@@ -375,14 +374,6 @@ static int read_records(struct perf_reader *r)
 	return end(r);
 }
 
-/* Numbers of asm/perf_regs.h, which each architecture has its own of. */
-static unsigned int ip_register(const char *architecture)
-{
-	if (!strcmp(architecture, "x86_64"))
-		return 8;
-	return strcmp(architecture, "aarch64") ? NO_REGISTER : 32;
-}
-
 static int read_all(struct perf_reader *r, int fd, struct failure *failure)
 {
 	int err = perf_file__open(fd, &r->file, failure);
@@ -394,12 +385,12 @@ static int read_all(struct perf_reader *r, int fd, struct failure *failure)
 		return fail(failure, err, "%s", strerror(-err));
 	if (!r->file.kinds.count)
 		return fail(failure, -ENODATA, "it has no events");
-	r->records.ip_register = ip_register(r->file.facts.architecture);
+	r->records.is_x86_64 = !strcmp(r->file.facts.architecture, "x86_64");
 	return read_records(r);
 }
 
-int perf_data_read(int fd, event_sink_fn sink, void *context, struct perf_data_summary *summary,
-		   struct failure *failure)
+int perf_data_read(int fd, bool copies, event_sink_fn sink, void *context,
+		   struct perf_data_summary *summary, struct failure *failure)
 {
 	struct perf_reader *r = calloc(1, sizeof(*r));
 	int err = -ENOMEM;
@@ -411,6 +402,7 @@ int perf_data_read(int fd, event_sink_fn sink, void *context, struct perf_data_s
 	r->context = context;
 	r->summary = summary;
 	r->records.file = &r->file;
+	r->records.passes_copies = copies;
 	r->records.push_now = hand_on_now;
 	r->records.context = r;
 	r->records.queue = event_queue__new(QUEUE_MEMORY);

@@ -35,12 +35,13 @@ struct perf_data_summary {
 bool perf_data_probe(int fd);
 
 /*
- * Passes on the events, checked and in time order. What the file has that is no part of the profile
+ * Passes on the events, checked and in time order. With `copies` samples whose user stack was copied
+ * have EVENT_STACK_COPY, and the sink walks it; else such a stack is its innermost frame. What the file has that is no part of the profile
  * is in a fact (META_NOT_READ). 0; what the sink returned; -ENOTSUP: of the other byte order;
  * -EBADMSG: damaged; -ENODATA: without events; -EIO, -ENOMEM. `failure` is filled, except for the
  * sink's errors.
  */
-int perf_data_read(int fd, event_sink_fn sink, void *context, struct perf_data_summary *summary,
-		   struct failure *failure);
+int perf_data_read(int fd, bool copies, event_sink_fn sink, void *context,
+		   struct perf_data_summary *summary, struct failure *failure);
 
 #endif

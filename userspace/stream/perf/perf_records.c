@@ -171,16 +171,62 @@ static void add_chain(struct stack *s, struct cursor chain, uint64_t context)
 	}
 }
 
-/* A stack that was copied has no chain: where the thread was is in its registers. */
-static void add_copy(struct perf_records *r, struct stack *s, const struct perf_kind *kind,
-		     const struct perf_sample *sample)
+/* By DWARF's numbers those of asm/perf_regs.h, then that of the instruction pointer. */
+static const uint8_t x86_registers[] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23};
+#define X86_IP	8
+#define X86_RSP 7 /* DWARF's */
+
+/* All registers that a walk begins with. False: they were not recorded. */
+static bool take_registers(const struct perf_kind *kind, const struct perf_sample *sample,
+			   struct stack_copy *copy)
 {
+	uint64_t value;
+
+	for (size_t i = 0; i < sizeof(x86_registers); i++) {
+		if (!perf_sample__register(kind, sample, x86_registers[i], &value))
+			return false;
+		copy->general[i] = value;
+	}
+	if (!perf_sample__register(kind, sample, X86_IP, &value))
+		return false;
+	copy->ip = value;
+	copy->start = copy->general[X86_RSP];
+	return true;
+}
+
+/* Behind the frames, for a walk. Its size; 0: it cannot be walked. */
+static size_t put_copy(struct perf_records *r, struct sample_event *e, const struct perf_kind *kind,
+		       const struct perf_sample *sample)
+{
+	size_t frames = sizeof(*e) + (e->kernel_frames + e->user_frames) * sizeof(e->frames[0]);
+	struct stack_copy *copy = (struct stack_copy *)(r->sample + frames);
+	size_t size = (size_t)(sample->stack.end - sample->stack.at);
+
+	if (!r->passes_copies || !r->is_x86_64 || sample->abi != PERF_SAMPLE_REGS_ABI_64 ||
+	    sizeof(r->sample) < frames + event_aligned(sizeof(*copy) + size))
+		return 0;
+	*copy = (struct stack_copy){.size = (uint32_t)size};
+	if (!take_registers(kind, sample, copy))
+		return 0;
+	memcpy(copy->stack, sample->stack.at, size);
+	e->header.flags |= EVENT_STACK_COPY;
+	return event_aligned(sizeof(*copy) + size);
+}
+
+/* A stack that was copied has no chain: where the thread was is in its registers. */
+static size_t add_copy(struct perf_records *r, struct stack *s, const struct perf_kind *kind,
+		       const struct perf_sample *sample)
+{
+	struct sample_event *e = s->event;
+	size_t size;
 	uint64_t ip;
 
-	r->left_out[PERF_LEFT_OUT_COPIES]++;
-	if (!s->event->user_frames && perf_sample__register(kind, sample, r->ip_register, &ip))
+	if (!e->user_frames && r->is_x86_64 && perf_sample__register(kind, sample, X86_IP, &ip))
 		add_user_frame(s, ip);
-	s->event->user_end = STACK_END_NO_TABLE;
+	e->user_end = STACK_END_NO_TABLE;
+	size = put_copy(r, e, kind, sample);
+	r->left_out[PERF_LEFT_OUT_COPIES] += !size;
+	return size;
 }
 
 static enum stack_end end_of(const struct stack *s, const struct perf_kind *kind,
@@ -201,9 +247,11 @@ static enum stack_end end_of(const struct stack *s, const struct perf_kind *kind
 	return kind->attr.exclude_callchain_user ? STACK_END_DISABLED : STACK_END_NO_USER;
 }
 
-static void make_stack(struct perf_records *r, struct stack *s, const struct perf_kind *kind,
-		       const struct perf_sample *sample, uint16_t misc)
+/* Returns how many bytes follow the frames. */
+static size_t make_stack(struct perf_records *r, struct stack *s, const struct perf_kind *kind,
+			 const struct perf_sample *sample, uint16_t misc)
 {
+	size_t behind = 0;
 	uint64_t context = context_of_mode(misc);
 	struct sample_event *e = s->event;
 
@@ -212,14 +260,15 @@ static void make_stack(struct perf_records *r, struct stack *s, const struct per
 	if (!e->kernel_frames && !e->user_frames)
 		add_address(s, context, sample->ip);
 	e->user_end = end_of(s, kind, sample);
-	if (sample->stack_size)
-		add_copy(r, s, kind, sample);
+	if (sample->stack.end > sample->stack.at)
+		behind = add_copy(r, s, kind, sample);
 	if (s->is_guest || context == PERF_CONTEXT_GUEST) {
 		e->header.flags |= EVENT_IN_GUEST;
 		r->left_out[PERF_LEFT_OUT_GUESTS]++;
 	}
 	r->left_out[PERF_LEFT_OUT_DEFERRED] += s->is_deferred;
 	r->left_out[PERF_LEFT_OUT_BRANCHES] += sample->has_branches;
+	return behind;
 }
 
 /* Samples without a time follow each other. */
@@ -238,6 +287,7 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 	struct sample_event *e = (struct sample_event *)r->sample;
 	struct stack stack = {.event = e};
 	struct perf_sample sample;
+	size_t behind;
 
 	if (!kind) {
 		r->left_out[PERF_LEFT_OUT_UNKNOWN]++;
@@ -261,9 +311,9 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 		.cpu = sample.cpu < EVENT_CPU_LIMIT ? sample.cpu : 0,
 		.period = r->is_clock ? 0 : max_u64(sample.period, 1),
 	};
-	make_stack(r, &stack, kind, &sample, record->misc);
-	e->header.size = event_aligned(sizeof(*e) +
-				       (e->kernel_frames + e->user_frames) * sizeof(e->frames[0]));
+	behind = make_stack(r, &stack, kind, &sample, record->misc);
+	e->header.size = (uint32_t)(sizeof(*e) + behind +
+				    (e->kernel_frames + e->user_frames) * sizeof(e->frames[0]));
 	e->header.time = r->last_time = time_of(r, &sample);
 	r->samples++;
 	return push(r, &e->header);

@@ -38,7 +38,8 @@ struct perf_records {
 	void *context;
 	const struct perf_kind *kind; /* of the profile; NULL: no event has samples */
 	bool is_clock;
-	unsigned int ip_register;  /* of the architecture; 64: unknown */
+	bool is_x86_64;		   /* the architecture: each has registers of its own */
+	bool passes_copies;	   /* of user stacks, to be walked */
 	uint64_t last_time;	   /* of a record, in the order of the file */
 	uint64_t newest, previous; /* latest time; as it was at the end of the round before */
 	uint64_t queued;	   /* bytes since something was released */
@@ -47,7 +48,7 @@ struct perf_records {
 	union sideband_space space;
 	/* one record, aligned, and one sample */
 	_Alignas(8) uint8_t record[UINT16_MAX + 1];
-	_Alignas(8) uint8_t sample[EVENT_SIZE_MAX];
+	_Alignas(8) uint8_t sample[EVENT_LIVE_MAX];
 };
 
 /* Do the samples count nanoseconds? */

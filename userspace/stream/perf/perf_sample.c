@@ -85,15 +85,19 @@ static void take_registers(const struct perf_event_attr *attr, struct cursor *c,
 					  (uint64_t)__builtin_popcountll(attr->sample_regs_user));
 }
 
+/* The room that was requested, and how much of it was there. */
 static void take_stack(struct cursor *c, struct perf_sample *s)
 {
-	s->stack_size = cursor__u64(c);
-	if (!s->stack_size)
+	uint64_t room = cursor__u64(c), size;
+
+	if (!room)
 		return;
-	if (s->stack_size > UINT16_MAX)
+	if (room > UINT16_MAX)
 		c->bad = true;
-	cursor__skip(c, c->bad ? 0 : s->stack_size);
-	s->stack_size = cursor__u64(c); /* as much as there was */
+	s->stack = cursor__take(c, c->bad ? 0 : room);
+	size = cursor__u64(c);
+	if (size < room)
+		s->stack.end = s->stack.at + size;
 }
 
 /* What comes behind the chain. */

@@ -16,7 +16,7 @@ struct perf_sample {
 	/* the user registers: addresses by their numbers in the mask of the event; abi 0: none */
 	uint64_t abi;
 	struct cursor registers;
-	uint64_t stack_size; /* of the copied user stack */
+	struct cursor stack; /* the copied user stack, from the stack pointer on */
 };
 
 /* The kind of a sample by the id in it; NULL: the file does not have it. */
