@@ -8,11 +8,9 @@ reader takes for anything else: what it makes of special ones is in tests/unit/t
 """
 import collections
 import dataclasses
-import functools
 import gzip
 import json
-import math
-import struct
+import re
 
 NAMES = ["main", "run", "parse", "a::b<int>", "Ünïcode", "work item", "λ", "x" * 40, "operator()", "f.g.h", "do_it", "'quoted\"", "tail\\", "100%"]
 THREADS = ["worker", "main loop", "io 3", "φ-thread"]
@@ -182,8 +180,34 @@ def pprof_values(random, count):
     return both, list(zip(counts, cpu)), period, list(zip(cpu, cpu, counts)), True, extra
 
 
+# Of the same meaning for every program that has regular expressions.
+PATTERNS = ["parse|run", "x+", "(?:do|work).*", "[a-z]+", "main|f\\.g\\.h", "(run|(parse|io)*)", ".*[^a-zA-Z_ ]+", "λ", "\\w+ \\w+", "a::b<int>?"]
+
+
+def pruned(path, groups, drop, keep):
+    """A path without what `drop` matches and what that calls. Inlined functions (groups of names, outermost first) are one
+    location: one of them that is dropped goes with all that it calls; a location is never the first one to go."""
+    left, user = [], False
+    for group in groups:
+        matched = [i for i, name in enumerate(group) if re.fullmatch(drop, name.replace("operator()", "operator\0").split("(")[0].replace("\0", "()"))
+                   and not (keep and re.fullmatch(keep, name))]
+        if not matched:
+            left, user = left + group, True
+        elif not matched[0] and not user:
+            left += group
+        elif not matched[0]:
+            return tuple(left)
+        else:
+            left += group[:matched[0]]
+            if user:
+                return tuple(left)
+    return tuple(left)
+
+
 def pprof(random):
     strings = Strings()
+    drop = random.choice(PATTERNS) if random.random() < 0.3 else None
+    keep = random.choice(PATTERNS) if drop and random.random() < 0.3 else None
     stacks = paths(random, random.choice([1, 2, 7]))
     types, values, period, rows, known, extra = pprof_values(random, len(stacks))
     expected = Expected(known=known)
@@ -207,6 +231,8 @@ def pprof(random):
         if labelled:
             data += message(3, number(1, strings("thread")) + number(2, strings(thread)))
             data += message(3, number(1, strings("tid")) + number(3, THREADS.index(thread) + 1))
+        if drop:
+            path = pruned(path, [group[::-1] for group in reversed(frames)], drop, keep)
         samples.append(message(2, data + (number(77, 5) if random.random() < 0.1 else b"")))
         expected.add(thread, path, events, cpu, samples=count)
     if "ours" in extra:
@@ -220,6 +246,10 @@ def pprof(random):
         tail.append(number(13, strings("sysprof 1.0")))
     if "default" in extra:
         tail.append(number(14, strings(extra["default"])))
+    if drop:
+        tail.append(number(7, strings(drop)))
+    if keep:
+        tail.append(number(8, strings(keep)))
     if random.random() < 0.5:
         tail += [number(9, 1700000000 * 10**9), number(10, 30 * 10**9)]
     parts += tail

@@ -51,7 +51,8 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(OTHER_EVENTS, "samples of other events")                                                 \
 	X(NO_PERIOD, "samples without a period")                                                   \
 	X(IDLE, "samples of idle CPUs")                                                            \
-	X(NO_FIELDS, "lines that are no part of a sample")
+	X(NO_FIELDS, "lines that are no part of a sample")                                         \
+	X(PATTERNS, "patterns of frames to be dropped, which cannot be applied")
 
 enum import_left_out {
 #define X(name, text) LEFT_OUT_##name,

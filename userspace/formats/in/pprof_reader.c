@@ -25,6 +25,7 @@
 #include "base/wire.h"
 #include "formats/in/frames.h"
 #include "formats/in/import.h"
+#include "formats/in/name_pattern.h"
 #include "formats/in/owners.h"
 
 #define TAIL_MAX	  (1ULL << 61)
@@ -67,6 +68,8 @@ struct location {
 	uint64_t id;
 	struct location_id location;
 	bool is_idle;
+	bool drops;	 /* what it calls … */
+	bool is_dropped; /* … and itself */
 };
 
 DEFINE_MAP_BY(mappings, struct mapping, uint64_t, id);
@@ -92,11 +95,13 @@ struct pprof {
 	numbers path, values;
 	struct pprof_value_type period_type;
 	int64_t period, time, duration, default_type;
-	uint32_t count_index, cpu_index; /* of the values; NONE */
-	uint32_t event_index;		 /* what samples of an event that is no clock count; NONE */
-	uint64_t unit;			 /* ns of the value at cpu_index */
-	uint64_t period_ns;		 /* of CPU time; 0: none that is plausible */
-	bool ours;			 /* its comments say so */
+	int64_t drop_frames, keep_frames; /* strings */
+	VEC(bool) dropped;		  /* by number of the function; empty: none is */
+	uint32_t count_index, cpu_index;  /* of the values; NONE */
+	uint32_t event_index; /* what samples of an event that is no clock count; NONE */
+	uint64_t unit;	      /* ns of the value at cpu_index */
+	uint64_t period_ns;   /* of CPU time; 0: none that is plausible */
+	bool ours;	      /* its comments say so */
 	enum ticks {
 		TICKS_ARE_COUNTS,
 		TICKS_ARE_PERIODS,
@@ -351,6 +356,8 @@ static int note_number(struct pprof *p, const struct wire *w, const void *messag
 	*(w->number == PPROF_PERIOD		   ? &p->period
 	  : w->number == PPROF_DURATION_NANOS	   ? &p->duration
 	  : w->number == PPROF_DEFAULT_SAMPLE_TYPE ? &p->default_type
+	  : w->number == PPROF_DROP_FRAMES	   ? &p->drop_frames
+	  : w->number == PPROF_KEEP_FRAMES	   ? &p->keep_frames
 						   : &p->time) = (int64_t)w->value;
 	return 0;
 }
@@ -670,6 +677,104 @@ static int measure(struct pprof *p)
 	return 0;
 }
 
+/* ---- frames that are dropped ----------------------------------------------------------------- */
+
+/* Steps of comparing names with patterns: some seconds. */
+#define STEPS_MAX (1ULL << 30)
+
+static const struct text *string_of(const struct pprof *p, int64_t index)
+{
+	return index > 0 && (uint64_t)index < p->strings.count ? &p->strings.data[index] : NULL;
+}
+
+/* NULL: there is none, or it cannot be applied, which is counted. */
+static int compile(struct pprof *p, int64_t index, struct name_pattern **pattern)
+{
+	const struct text *text = string_of(p, index);
+	int err = text && text->size
+			  ? name_pattern__new((const char *)text->bytes, text->size, pattern)
+			  : 0;
+
+	p->frames.left_out[LEFT_OUT_PATTERNS] += err == -EINVAL;
+	return err == -EINVAL ? 0 : err;
+}
+
+/* Parentheses that are part of a name, at this place: their size, with what is before them; or 0. */
+static size_t named_parentheses(const struct text *name, size_t at)
+{
+	static const char *const kept[] = {"(anonymous namespace)", "operator()"};
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+		if (name->size - at >= strlen(kept[i]) &&
+		    !memcmp(name->bytes + at, kept[i], strlen(kept[i])))
+			return strlen(kept[i]);
+	return 0;
+}
+
+/* What patterns are compared with: without arguments, as by pprof itself. */
+static struct text without_arguments(struct text name)
+{
+	size_t at = 0, step;
+
+	if (name.size && *name.bytes == '.') {
+		name.bytes++;
+		name.size--;
+	}
+	for (; at < name.size; at += step) {
+		step = named_parentheses(&name, at);
+		if (!step && name.bytes[at] == '(')
+			break;
+		step = step ? step : 1;
+	}
+	name.size = at;
+	return name;
+}
+
+static int find_dropped(struct pprof *p)
+{
+	struct name_pattern *drop = NULL, *keep = NULL;
+	uint64_t steps = 0;
+	int err = compile(p, p->drop_frames, &drop) ?: compile(p, p->keep_frames, &keep);
+
+	for (size_t i = 0; i < p->functions.count && drop && !err && steps < STEPS_MAX; i++) {
+		const struct text *text = string_of(p, p->functions.data[i].name);
+		struct text name = text ? without_arguments(*text) : (struct text){};
+		const char *bytes = (const char *)name.bytes;
+
+		err = vec_push(
+			&p->dropped,
+			name.size && name_pattern__matches(drop, bytes, name.size, &steps) &&
+				!(keep && name_pattern__matches(keep, bytes, name.size, &steps)));
+	}
+	p->frames.left_out[LEFT_OUT_PATTERNS] += steps >= STEPS_MAX;
+	name_pattern__free(drop);
+	name_pattern__free(keep);
+	return err;
+}
+
+static bool is_dropped(const struct pprof *p, const struct pprof_line *line)
+{
+	const struct pprof_function *f = functions__find(&p->functions, line->function);
+	size_t number = f ? (size_t)(f - p->functions.data) : 0;
+
+	return f && number < p->dropped.count && p->dropped.data[number];
+}
+
+/* The lines of a location that stay are behind those that it drops, the outermost of which counts. */
+static void drop_lines(struct pprof *p, struct location *location)
+{
+	size_t dropped = p->dropped.count ? p->lines.count : 0;
+
+	while (dropped && !is_dropped(p, &p->lines.data[dropped - 1]))
+		dropped--;
+	location->drops = dropped > 0;
+	location->is_dropped = dropped && dropped == p->lines.count;
+	if (!dropped || location->is_dropped)
+		return;
+	p->lines.count -= dropped;
+	memmove(p->lines.data, p->lines.data + dropped, p->lines.count * sizeof(*p->lines.data));
+}
+
 /* ---- mappings and locations ------------------------------------------------------------------ */
 
 /* After all tables were read. */
@@ -815,6 +920,7 @@ static int add_location(struct pprof *p, const struct wire *w, const void *messa
 	if (err)
 		return err;
 	wanted.is_idle = is_idle(p);
+	drop_lines(p, &wanted);
 	location = locations__need(&p->locations, &wanted, &is_new);
 	err = check_id(p, w, l->id, location, is_new) ?: set_frame(p, w, l, &frame);
 	if (!err && p->lines.count > FRAME_LINES_MAX)
@@ -983,15 +1089,22 @@ static int take_values(struct pprof *p, const struct wire *w, struct profile_sam
 
 static int make_stack(struct pprof *p, const struct wire *w, struct stack_id *stack, bool *idle)
 {
+	bool any = false, ends = false;
+
 	*stack = (struct stack_id){0};
 	if (p->path.count > IMPORT_DEPTH_MAX)
 		return fail_at(p, w->bytes, -E2BIG, "a stack of %llu frames", p->path.count);
-	for (size_t i = p->path.count; i-- > 0;) {
+	for (size_t i = p->path.count; i-- > 0 && !ends;) {
 		const struct location *l = locations__find(&p->locations, p->path.data[i]);
 
 		if (!l)
 			return fail_at(p, w->bytes, -EBADMSG, "there is no location %llu",
 				       p->path.data[i]);
+		/* a stack would be nothing else */
+		ends = l->drops && any;
+		any |= !l->drops;
+		if (ends && l->is_dropped)
+			break;
 		*stack = profile_builder__stack(p->b, *stack, l->location);
 		if (!stack->v)
 			return -ENOMEM;
@@ -1094,6 +1207,8 @@ static int read_all(struct pprof *p)
 		{PPROF_DURATION_NANOS, NULL, note_number},
 		{PPROF_PERIOD, NULL, note_number},
 		{PPROF_DEFAULT_SAMPLE_TYPE, NULL, note_number},
+		{PPROF_DROP_FRAMES, NULL, note_number},
+		{PPROF_KEEP_FRAMES, NULL, note_number},
 		{}};
 	static const struct wanted_field names[] = {{PPROF_MAPPING, MAPPING_TYPES, name_mapping},
 						    {}};
@@ -1105,6 +1220,7 @@ static int read_all(struct pprof *p)
 		?: read_comments(p)
 		?: measure(p)
 		?: set_event(p)
+		?: find_dropped(p)
 		?: each_field(p, names)
 		?: find_any_process(p)
 		?: each_field(p, locations)
@@ -1138,6 +1254,7 @@ static int read_pprof(const struct import_request *request, struct import_failur
 	locations__fini(&p.locations);
 	vec_free(&p.lines);
 	vec_free(&p.named_lines);
+	vec_free(&p.dropped);
 	vec_free(&p.path);
 	vec_free(&p.values);
 	return err;
