@@ -74,9 +74,9 @@ bool wire_has_type(const struct wire *field, const char *types)
 {
 	char type = types[field->number - 1];
 
-	return type == '*' || type == (field->type == WIRE_BYTES    ? 'b'
-				       : field->type == WIRE_VARINT ? 'v'
-								    : 0);
+	if (field->type != WIRE_BYTES && field->type != WIRE_VARINT)
+		return false;
+	return type == '*' || type == (field->type == WIRE_BYTES ? 'b' : 'v');
 }
 
 bool wire_numbers(struct wire message, const char *types, void *numbers, size_t size)

@@ -98,7 +98,7 @@ static inline int wire_next(struct wire *w)
 
 typedef VEC(uint64_t) numbers;
 
-/* Has the field its type in `types`, a letter per number: `v` number, `b` bytes, `*` any? */
+/* Has the field its type in `types`, a letter per number: `v` number, `b` bytes, `*` either? */
 bool wire_has_type(const struct wire *field, const char *types);
 /*
  * Fills a struct of `size` bytes, a 64-bit number for each field from 1 on: its last value or 0.
