@@ -680,6 +680,18 @@ TEST(mappings_are_files_by_inode_or_build_id)
 		    "103 map 7 700000+1000@3000 /lib/a.so id of 8 bytes: 01…\n103 end\n");
 }
 
+TEST(a_list_of_build_ids_ends_at_an_entry_that_is_longer_than_it)
+{
+	begin_clock();
+	add_build_id("/bin/known");
+	add_build_id("/bin/gzip");
+	made.features[FEATURE_BUILD_ID].data[made.features[FEATURE_BUILD_ID].count / 2 + 6]++;
+	add_mapping(100, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x400000, "/bin/gzip");
+	add_mapping(101, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x500000, "/bin/known");
+	assert_read("100 map 7 400000+1000@3000 /bin/gzip inode 77\n"
+		    "101 map 7 500000+1000@3000 /bin/known id of 20 bytes: 01…\n101 end\n");
+}
+
 TEST(programs_of_the_kernel_come_and_go)
 {
 	bytes body = {};

@@ -216,7 +216,7 @@ static int take_build_ids(struct perf_file *f, struct cursor *c)
 {
 	int err = 0;
 
-	while (!err && (size_t)(c->end - c->at) >= sizeof(struct perf_event_header)) {
+	while (!err && !c->bad && (size_t)(c->end - c->at) >= sizeof(struct perf_event_header)) {
 		struct perf_event_header header;
 		struct cursor body;
 
