@@ -1,44 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: beside
+# runs: beside long
 """
-Files of other profilers, as their current versions write them: Bun, Deno, Chrome (a profile and a trace), py-spy,
-pprof-nodejs, async-profiler. Each profiles fibonacci(); samples and times are what the file says. Node and Go: import.py; perf: perf_script.py.
+Files of Bun, Deno and async-profiler (folded stacks), as their current versions write them. Samples and times are what
+the file says. Node and Go: import.py; perf: perf_script.py; others, which other importers judge: judges.py.
 """
-import json
 import os
 import shutil
-import sys
 
-from libbrowser import Browser
-from libe2e import Skip, load_json, main, read, run, scratch, sysprof, write
-from libgo import pprof
+from libe2e import Skip, load_json, long, main, read, run, scratch, write
+from libprofiles import packages, report
 from librecorded import RUNTIMES
 
 SCRIPT = """
 function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 function work(ms) { const end = Date.now() + ms; let s = 0; while (Date.now() < end) s += fibonacci(20); return s; }
-"""
-PPROF = """
-const pprof = require(process.argv[3]);
-pprof.time.start({intervalMicros: 1000, durationMillis: 60000});
-setTimeout(async () => {
-  work(500);
-  require('fs').writeFileSync(process.argv[2], await pprof.encode(pprof.time.stop()));
-}, 10);
-"""
-PYTHON = """
-import time
-
-def fibonacci(n):
-    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-
-def work(seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        fibonacci(12)
-
-work(1.5)
 """
 JAVA = """
 public class Work {
@@ -47,7 +23,6 @@ public class Work {
     public static void main(String[] arguments) { work(1500); }
 }
 """
-TRACE = ["disabled-by-default-v8.cpu_profiler", "v8", "devtools.timeline"]
 
 
 def fetched(*path):
@@ -55,10 +30,6 @@ def fetched(*path):
     if not os.path.exists(found):
         raise Skip(f"{path[0]} was not fetched")
     return found
-
-
-def report(path):
-    return json.loads(sysprof("report", path, "--json", "--top", 100000, check=0).out)
 
 
 def assert_fibonacci(rows, share=0.5):
@@ -102,82 +73,12 @@ def test_deno():
     assert_cpuprofile(scratch("deno.cpuprofile"))
 
 
-def test_chrome_profile():
-    """What DevTools gets of a page: Profiler.stop."""
-    with Browser() as browser:
-        page = browser.page("about:blank")
-        page.evaluate(SCRIPT)
-        page.call("Profiler.enable")
-        page.call("Profiler.setSamplingInterval", interval=1000)
-        page.call("Profiler.start")
-        page.evaluate("work(500)")
-        profile = page.call("Profiler.stop")["profile"]
-    assert_cpuprofile(write(scratch("chrome.cpuprofile"), json.dumps(profile)))
-
-
-def test_chrome_trace():
-    """The Performance panel's: profiles in chunks, among the events of all threads."""
-    with Browser() as browser:
-        page = browser.page("about:blank")
-        page.evaluate(SCRIPT)
-        browser.call("Tracing.start", categories=",".join(TRACE))
-        page.evaluate("work(500)")
-        browser.call("Tracing.end")
-        while not any(e["method"] == "Tracing.tracingComplete" for e in browser.events):
-            browser.call("Browser.getVersion")
-        events = [value for e in browser.events if e["method"] == "Tracing.dataCollected" for value in e["params"]["value"]]
-    path = write(scratch("chrome.trace.json"), json.dumps({"traceEvents": events}))
-    samples = sum(len(event["args"]["data"].get("cpuProfile", {}).get("samples", []))
-                  for event in events if event["name"] == "ProfileChunk")
-    result = report(path)
-    assert 0 < result["summary"]["samples"] <= samples, (result["summary"], samples)
-    assert_fibonacci(result["rows"])
-
-
-def py_spy(form):
-    out = scratch("py-spy." + form)
-    run(fetched("py-spy", "bin/py-spy"), "record", "-f", form, "-r", "200", "-o", out, "--",
-        os.path.realpath(sys.executable), "-S", write(scratch("work.py"), PYTHON), check=0)
-    return out
-
-
-def test_py_spy_folded():
-    out = py_spy("raw")
-    lines = [line.rsplit(" ", 1) for line in read(out).splitlines()]
-    counted = [int(count) for stack, count in lines if stack]  # those of a thread without Python frames have no stack
-    result = report(out)
-    assert result["summary"]["samples"] == sum(counted), (result["summary"], sum(counted))
-    assert max(result["rows"], key=lambda row: row["self"])["function"].startswith("fibonacci ("), result["rows"][:3]
-
-
-def test_py_spy_speedscope():
-    out = py_spy("speedscope")
-    weights = [weight for profile in load_json(out)["profiles"]
-               for stack, weight in zip(profile["samples"], profile["weights"]) if stack]
-    result = report(out)
-    assert abs(result["summary"]["events"] - 1e9 * sum(weights)) < 1000, (result["summary"], sum(weights))
-    assert_fibonacci(result["rows"])
-
-
-def test_pprof_nodejs():
-    """The shares of go tool pprof."""
-    if not shutil.which("node"):
-        raise Skip("needs node")
-    module, out = fetched("pprof-nodejs", "node_modules/@datadog/pprof"), scratch("node.pb.gz")
-    run("node", write(scratch("pprof.js"), SCRIPT + PPROF), out, module, check=0)
-    result = report(out)
-    assert_fibonacci(result["rows"])
-    top = pprof("-top", "-sample_index=sample", "-nodefraction=0", out)
-    line = next(line for line in top.splitlines() if line.split()[-1:] == ["fibonacci"])
-    shown = sum(row["self"] for row in result["rows"] if row["function"] == "fibonacci") / result["summary"]["samples"]
-    assert abs(float(line.split()[1].rstrip("%")) - 100 * shown) < 0.1, (line, shown)
-
-
+@long
 def test_async_profiler():
     """Stacks with and without threads."""
     if not shutil.which("java"):
         raise Skip("needs java")
-    agent, source = fetched("async-profiler", "linux-x64/libasyncProfiler.so"), write(scratch("Work.java"), JAVA)
+    agent, source = os.path.join(packages(), "java/libasyncProfiler.so"), write(scratch("Work.java"), JAVA)
     for threads in ("", "threads,"):
         out = scratch("async.folded")
         run("java", f"-agentpath:{agent}=start,event=ctimer,interval=2ms,collapsed,{threads}file={out}", source, check=0)
@@ -185,7 +86,7 @@ def test_async_profiler():
         result = report(out)
         assert result["summary"]["samples"] == sum(int(count) for _, count in lines), result["summary"]
         assert max(result["rows"], key=lambda row: row["self"])["function"] == "Work.fibonacci", result["rows"][:3]
-        found = json.loads(sysprof("report", out, "--by", "thread", "--json", check=0).out)["rows"]
+        found = report(out, "--by", "thread")["rows"]
         assert (len(found) > 1) == bool(threads), found
 
 

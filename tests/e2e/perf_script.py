@@ -9,9 +9,9 @@ import collections
 import json
 import os
 import re
-import signal
 
-from libe2e import firefox_threads, folded, main, quick, run, scratch, sysprof, write
+from libe2e import firefox_threads, folded, main, quick, scratch, sysprof, write
+from libprofiles import perf, report
 
 # A line of JSON for each sample: what perf has, not what it prints
 MODEL = """
@@ -45,20 +45,11 @@ Sample = collections.namedtuple("Sample", "event comm pid tid time period frames
 _made = {}
 
 
-def perf(*args):
-    """perf is not optional here: a system without it fails. perf 6.1 sometimes crashes over the build-id of the vDSO."""
-    for left in range(4, -1, -1):
-        result = run("perf", *args)
-        if result.status != -signal.SIGABRT or not left:
-            assert result.status == 0, result
-            return result.out
-
-
 def recording(name, *options):
     """A perf.data of that program."""
     if name not in _made:
         path = scratch(name + ".data")
-        perf("record", "-q", "-B", "--buildid-mmap", *options, "-o", path, "--", "python3", "-c", PROGRAM)
+        perf("record", *options, "-o", path, "--", "python3", "-c", PROGRAM)
         _made[name] = path
     return _made[name]
 
@@ -77,10 +68,6 @@ def text_of(data, *options, inline=("--no-inline",)):
     """The text in a file."""
     path = scratch(f"{os.path.basename(data)}{'_'.join(options).replace('/', '')}.txt")
     return write(path, perf("script", "-i", data, *inline, *options))
-
-
-def report(path, *options):
-    return json.loads(sysprof("report", path, "--json", "--top", 100000, *options, check=0).out)
 
 
 def threads_of(path):

