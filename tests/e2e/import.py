@@ -203,6 +203,29 @@ def test_folded():
         assert f.read() == text
 
 
+# ---- speedscope ----------------------------------------------------------------------------------
+
+def speedscope(name, unit, **profile):
+    """A file of one profile with the functions main and f."""
+    data = {"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": [{"name": "main"}, {"name": "f"}]},
+            "profiles": [{"name": "t", "unit": unit, "startValue": 0, "endValue": 9} | profile]}
+    return write(scratch(name + ".json"), json.dumps(data))
+
+
+@quick
+def test_speedscope():
+    """Bytes and time are different events; events without a number of samples cannot be compared."""
+    sampled = {"type": "sampled", "samples": [[0], [0, 1]] * 50, "weights": [1, 3] * 50}
+    memory, times = speedscope("memory", "bytes", **sampled), speedscope("times", "milliseconds", **sampled)
+    events = speedscope("events", "seconds", type="evented", events=[{"type": kind, "frame": 0, "at": at} for kind, at in (("O", 1), ("C", 4))])
+    assert self_of(memory) == {"main": 50, "f": 150} and self_of(times) == {"main": 50 * 10**6, "f": 150 * 10**6}
+    assert self_of(events) == {"main": 3 * 10**9}
+    assert "for 200 bytes of memory" in sysprof("report", memory, check=0).out
+    assert "is of the event memory" in sysprof("diff", memory, times).err
+    assert " time; " in sysprof("diff", times, times, check=0).out
+    assert "how many samples" in sysprof("diff", events, events, check=4).err
+
+
 # ---- our own -------------------------------------------------------------------------------------
 
 @quick

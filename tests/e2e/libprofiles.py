@@ -235,7 +235,6 @@ def gecko_profile():
         order = [node["id"] for node in profile["nodes"] if node["callFrame"]["functionName"] != "(root)"]
         numbers = {number: i for i, number in enumerate(order)}
         frames = {node["id"]: node["callFrame"] for node in profile["nodes"]}
-        order.sort(key=lambda number: number)
         rows, time = [], 0
         for number, delta in zip(profile["samples"], profile["timeDeltas"]):
             time = max(time + delta, 0)

@@ -445,6 +445,14 @@ static uint64_t lost_of_targets(const struct figures *f)
 	       (run ? (uint64_t)((double)not_run * (double)own / (double)run + 0.5) : not_run);
 }
 
+/* Of a recording as it was requested, of other files as they have it. */
+static const char *event_of(const struct profile *p)
+{
+	const char *event = profile__meta(p, META_EVENT);
+
+	return !event && p->event.v && !profile__events_are_cpu(p) ? profile__event(p) : event;
+}
+
 /* Samples, their cuts and, of a part, CPU time are counted when samples are added. */
 static int add_facts(struct adding *a, enum compare_side side, const char *path)
 {
@@ -452,7 +460,7 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 	struct compare_file *facts = &a->file->facts;
 	uint64_t duration = a->range.until - a->range.from;
 	struct figures f;
-	int err = begin_file(a->file, side, path, profile__meta(p, META_EVENT),
+	int err = begin_file(a->file, side, path, event_of(p),
 			     profile__meta(p, META_KERNEL_RELEASE));
 
 	figures__init(&f, p);
