@@ -36,6 +36,7 @@ struct import_request {
 	const uint8_t *bytes;
 	size_t size;
 	enum import_root root;
+	bool is_own; /* of sysprof's agent: its numbers are what the agent counts */
 	struct profile_builder *builder; /* new, without session fields */
 };
 

@@ -172,8 +172,8 @@ static int judge_rest(const char *path, const struct profile *profile, struct fa
 	return 0;
 }
 
-static int import_bytes(const char *path, const struct bytes *bytes, enum import_root root,
-			struct input *input, struct failure *failure)
+static int import_bytes(const char *path, const struct bytes *bytes, bool is_own,
+			enum import_root root, struct input *input, struct failure *failure)
 {
 	const char *slash = strrchr(path, '/');
 	struct import_request request = {
@@ -181,6 +181,7 @@ static int import_bytes(const char *path, const struct bytes *bytes, enum import
 		.bytes = bytes->data,
 		.size = bytes->size,
 		.root = root,
+		.is_own = is_own,
 		.builder = profile_builder__new(),
 	};
 	struct import_failure why = {};
@@ -210,7 +211,7 @@ static int import_file(int fd, const char *path, uint64_t size, enum import_root
 {
 	struct bytes bytes = {};
 	int err = read_bytes(fd, path, size, &bytes, failure)
-			  ?: import_bytes(path, &bytes, root, input, failure);
+			  ?: import_bytes(path, &bytes, false, root, input, failure);
 
 	free(bytes.data); /* the profile has what it needs */
 	return err;
@@ -293,7 +294,7 @@ int input__read(const char *name, const void *bytes, size_t size, struct input *
 	const struct bytes read = {.data = (void *)bytes, .size = size};
 	struct failure failure = {};
 	struct input opened = {};
-	int err = import_bytes(name, &read, IMPORT_ROOT_AUTO, &opened, &failure);
+	int err = import_bytes(name, &read, true, IMPORT_ROOT_AUTO, &opened, &failure);
 
 	if (err)
 		print_failure(&failure);

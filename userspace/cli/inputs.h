@@ -37,7 +37,7 @@ extern const char *const input_root_words[];
  * negative errno; on failure there is nothing to close.
  */
 int input__open(const char *path, const struct input_options *options, struct input *input);
-/* The bytes of a file in any format of formats/in/; `name` is for messages. */
+/* The bytes of a profile of our agent; `name` is for messages. */
 int input__read(const char *name, const void *bytes, size_t size, struct input *input);
 void input__close(struct input *input); /* an all-zero one is fine */
 

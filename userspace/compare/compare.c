@@ -80,6 +80,14 @@ static int add_waits(struct comparison *c, enum compare_side side, const char *p
 	return merged__add(&c->waiting->merged, side, path, p, range);
 }
 
+static int fail_uncounted(const char *path, struct failure *failure)
+{
+	return fail(failure, -EDOM,
+		    "cannot tell: how many samples %s has is unknown, because its numbers are "
+		    "weights; without that no difference can be told from chance",
+		    path);
+}
+
 int comparison__add(struct comparison *c, enum compare_side side, const char *path,
 		    const struct profile *p, const struct compare_range *range,
 		    struct failure *failure)
@@ -90,10 +98,7 @@ int comparison__add(struct comparison *c, enum compare_side side, const char *pa
 	if (range && p->untimed)
 		return fail(failure, -EINVAL, "cannot take a part of %s: it has no times", path);
 	if (p->uncounted)
-		return fail(failure, -EDOM,
-			    "cannot tell: how many samples %s has is unknown, because its numbers "
-			    "are weights; without that no difference can be told from chance",
-			    path);
+		return fail_uncounted(path, failure);
 	if (merged__add(&c->merged, side, path, p, range) || add_waits(c, side, path, p, range))
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
 	if (!c->merged.files.data[c->merged.files.count - 1].facts.samples)
@@ -106,6 +111,8 @@ int comparison__add_window(struct comparison *c, enum compare_side side, const c
 			   const struct profile *p, const struct merged_window *window,
 			   struct failure *failure)
 {
+	if (p && p->uncounted)
+		return fail_uncounted(path, failure);
 	if (window->is_first && c->merged.files.count >= COMPARE_FILES_MAX)
 		return fail(failure, -E2BIG, "cannot compare: more than %d spans of time",
 			    COMPARE_FILES_MAX);

@@ -668,6 +668,9 @@ static int measure(struct pprof *p)
 	} else if (p->period_ns && p->seen.divisor && !(p->seen.divisor % p->period_ns) &&
 		   (!counted || p->seen.all_cpu)) {
 		p->ticks = TICKS_ARE_PERIODS;
+	} else if (p->ours &&
+		   p->period_ns) { /* what Parca gets: the last period is a part of one */
+		p->ticks = TICKS_ARE_PERIODS;
 	} else if (counted) {
 		p->by_cpu = true;
 	} else {
@@ -1077,7 +1080,8 @@ static int take_values(struct pprof *p, const struct wire *w, struct profile_sam
 	row->weight = cpu;
 	if (p->cpu_index == NONE && p->ticks == TICKS_ARE_COUNTS)
 		row->weight = min_u64(saturating_multiply_u64(count, p->period_ns), TAIL_MAX);
-	row->ticks = p->ticks == TICKS_ARE_PERIODS    ? cpu / p->period_ns
+	row->ticks = p->ticks == TICKS_ARE_PERIODS
+			     ? max_u64((cpu + p->period_ns / 2) / p->period_ns, cpu > 0)
 		     : p->ticks == TICKS_ARE_CPU_TIME ? cpu / p->tick_cpu
 						      : count;
 	if (p->by_cpu)
@@ -1236,6 +1240,7 @@ static int read_pprof(const struct import_request *request, struct import_failur
 {
 	struct pprof p = {
 		.request = request,
+		.ours = request->is_own,
 		.failure = failure,
 		.b = request->builder,
 		.frames = {.b = request->builder},
