@@ -170,6 +170,21 @@ def test_exit_codes():
         assert sysprof("diff", *wrong).status == 2, wrong
 
 
+@quick
+def test_weights_are_not_tested():
+    """Ten samples each, as counts, with a period of perf that is the same, and with periods that differ."""
+    counts = [write(f"{name}.folded", text) for name, text in (("old", "x;m;f 3\nx;m;g 7\n"), ("new", "x;m;f 7\nx;m;g 3\n"))]
+    period = [write(f"{name}-period.folded", text)
+              for name, text in (("old", "x;m;f 30303030\nx;m;g 70707070\n"), ("new", "x;m;f 70707070\nx;m;g 30303030\n"))]
+    weights = [write(f"{name}-weights.folded", text)
+               for name, text in (("old", "x;m;f 30303030\nx;m;g 70707071\n"), ("new", "x;m;f 70707070\nx;m;g 30303031\n"))]
+    first_lines = {sysprof("diff", *files, check=0).out.splitlines()[0] for files in (counts, period)}
+    assert first_lines == {"No difference was found."}, first_lines
+    for options in ([], ["--fail-if", "total > 2%"], ["--json"]):
+        refused = sysprof("diff", *options, *weights, check=4)
+        assert refused.out == "" and "how many samples" in refused.err and "is unknown" in refused.err, refused
+
+
 def test_text_and_markdown():
     old, new = folded_file("old.folded", 1), folded_file("new.folded", 2, [("main;run;parse;header", 10)])
     text = sysprof("diff", "--run-noise", "0", old, new, check=0).out
