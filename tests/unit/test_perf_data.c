@@ -399,8 +399,8 @@ static int take_event(void *context, const struct event_header *event)
 	assert_int_equal(event_check(event, event->size), 0);
 	assert_true(event->time >= r->last);
 	r->last = event->time;
-	if (event->type == EVENT_COMM && !((const struct comm_event *)event)->pid)
-		return 0; /* the idle task, always */
+	if (event->type == EVENT_COMM && ((const struct comm_event *)event)->pid + 1 <= 1)
+		return 0; /* the idle task and those that have ended: always */
 	if (event->type == EVENT_META && strcmp(key, META_NOT_READ) && !r->all)
 		return 0;
 	put_event(r->out, event);

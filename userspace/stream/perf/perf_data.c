@@ -252,15 +252,21 @@ static int emit_facts(struct perf_reader *r)
 		       ?: emit_event_facts(r);
 }
 
-/* The idle task is no process: no record names it. */
-static int name_idle(struct perf_reader *r)
+/* No record names the idle task, and tasks that have no number any more, which perf writes as -1. */
+static int name_specials(struct perf_reader *r)
 {
-	struct comm_event event = {
-		.header = {.size = sizeof(event), .type = EVENT_COMM, .flags = EVENT_FROM_PROC},
-		.comm = "swapper",
-	};
+	static const struct comm_event names[] = {{.comm = "swapper"},
+						  {.pid = ~0u, .tid = ~0u, .comm = "[ended]"}};
+	int err = 0;
 
-	return hand_on_now(r, &event.header);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !err; i++) {
+		struct comm_event event = names[i];
+
+		event.header = (struct event_header){
+			.size = sizeof(event), .type = EVENT_COMM, .flags = EVENT_FROM_PROC};
+		err = hand_on_now(r, &event.header);
+	}
+	return err;
 }
 
 static int emit_kernel_names(struct perf_reader *r)
@@ -357,7 +363,7 @@ static int end(struct perf_reader *r)
 static int read_records(struct perf_reader *r)
 {
 	struct perf_reading reading;
-	int err = emit_facts(r) ?: name_idle(r) ?: emit_kernel_names(r);
+	int err = emit_facts(r) ?: name_specials(r) ?: emit_kernel_names(r);
 
 	if (!err)
 		err = perf_file__each(&r->file, take_record, r, &reading);
