@@ -166,6 +166,19 @@ def test_counted_event():
     assert_same(path, samples, 6)
 
 
+def test_written_and_read_again():
+    """Samples, CPU time and counts are the same behind each format; in a trace a sample lasts until the next one."""
+    for data, options in (("clock", ("-e", "cpu-clock", "-F", "999", "-g")), ("faults", ("-e", "page-faults", "-c", "3", "-g"))):
+        path = text_of(recording(data, *options))
+        before = report(path)["summary"]
+        for suffix, error in ((".json.gz", 0), (".pb.gz", 0), (".trace.json.gz", 0.2)):
+            out = scratch("again" + suffix)
+            sysprof("convert", path, "-o", out, check=0)
+            after = report(out)["summary"]
+            assert all(after.get(key) == before.get(key) for key in ("samples", "threads", "event", "events")), (before, after)
+            assert abs(after["cpu_ns"] - before["cpu_ns"]) <= error * before["cpu_ns"], (suffix, before, after)
+
+
 def test_whole_system():
     """All CPUs and several events: the clock is the profile's; idle CPUs and other events are counted."""
     data = recording("system", "-a", "-e", "cpu-clock,page-faults,context-switches", "-c", "1000003", "-g")

@@ -35,6 +35,7 @@ struct name {
 	bool is_own;
 	uint32_t number;
 	int64_t end;
+	bool no_cpu; /* … and it used no CPU time: its samples count something else */
 	struct process_id process; /* 0: none yet */
 };
 
@@ -75,6 +76,7 @@ struct lane {
 	struct string_id comm;
 	int64_t last; /* time of its last sample */
 	int64_t end;  /* 0: unknown */
+	bool no_cpu;
 };
 
 struct trace {
@@ -222,6 +224,7 @@ static int add_span(struct trace *t, const struct event *e)
 	thread->number = (uint32_t)json_tree__integer(args, "tid", 0, UINT32_MAX, e->tid_number);
 	process->number = (uint32_t)json_tree__integer(args, "pid", 0, UINT32_MAX, e->pid_number);
 	thread->end = e->time + length;
+	thread->no_cpu = !json_tree__integer(args, "cpuTimeNs", 0, JSON_INTEGER_MAX, 1);
 	return 0;
 }
 
@@ -410,6 +413,7 @@ static int lane_of(struct trace *t, const struct head *head, struct process_id p
 		return -ENOMEM;
 	lane.comm = name->text;
 	lane.end = name->end;
+	lane.no_cpu = name->no_cpu;
 	lane.id = profile_builder__thread(t->b, process, number_of(name, head->tid),
 					  first && head->tid == head->pid, lane.comm,
 					  (uint64_t)head->start);
@@ -468,7 +472,7 @@ static int emit_profile(struct trace *t, struct cdp *c, const struct head *head,
 	lane = &t->lanes.data[number];
 	if (!end)
 		end = lane->end;
-	err = cdp__emit(c, lane->id, lane->comm, end, t->has_cpu);
+	err = cdp__emit(c, lane->id, lane->comm, end, t->has_cpu || lane->no_cpu);
 	note_session(t, c, head->start, end);
 	if (c->samples.count)
 		lane->last = c->samples.data[c->samples.count - 1].time;
