@@ -278,5 +278,7 @@ export function folded(profile, filter) {
     for (let i = 0; i < size; i++) if (a[i] !== b[i]) return a[i] - b[i];
     return a.length - b.length;
   });
-  return bytes.map(([, line]) => line).join('');
+  const { event_unit: unit, tick_cpu_ns: tick } = profile.words.summary;
+  const comment = profile.uncounted ? `# weights: ${tick ? `${tick} ns of CPU time` : unit}\n` : '';
+  return comment + bytes.map(([, line]) => line).join('');
 }

@@ -6,13 +6,15 @@ What is read of random files of other tools is what a model of the formats says 
 the number of samples is known, call paths and threads.
 """
 import collections
+import json
 import os
 import random
 import struct
 import subprocess
 import sys
 
-from libe2e import BUILD, TOP, long, main, quick
+from libe2e import BUILD, TOP, long, main, quick, sysprof, write
+from libreport import invalid
 
 sys.path.append(os.path.join(TOP, "tests/models"))
 import profiles  # noqa: E402
@@ -74,6 +76,23 @@ def check(first, count):
     tool.stdin.close()
     assert tool.wait() == 0
     assert not differing, f"{len(differing)} of {count} differ\n" + "\n".join(differing[:SHOWN])
+
+
+@quick
+def test_reports_say_that_weights_are_no_samples():
+    write("seconds.folded", "main;a 0.5\nmain;b 1.25\n")
+    write("cpu.folded", "# weights: 7 ns of CPU time\nmain;a 5\nmain;b 1\n")
+    reports = [json.loads(sysprof("report", f"{name}.folded", "--json", *options, check=0).out)
+               for name in ("seconds", "cpu") for options in ([], ["--tree"], ["--by", "thread"])]
+    assert not invalid(*reports), invalid(*reports)
+    for report in reports:
+        assert report["summary"]["samples_known"] is False, report["summary"]
+        assert all(row.get("self_interval", row.get("total_interval")) is None for row in report["rows"]), report["rows"]
+    assert [r["self_share"] for r in reports[0]["rows"]][:2] == [0.714286, 0.285714], reports[0]["rows"]
+    assert reports[3]["summary"]["tick_cpu_ns"] == 7 and reports[3]["summary"]["cpu_ns"] == 42, reports[3]["summary"]
+    for options in ([], ["--tree"]):
+        text = sysprof("report", "cpu.folded", *options, check=0).out
+        assert "number unknown: the file has weights of CPU time, 0.000007 ms each" in text, text
 
 
 @quick

@@ -30,6 +30,12 @@ class Expected:
             sums[0] += events
             sums[1] += cpu
 
+    def take_back(self, thread, path, events, cpu):
+        self.add(thread, path, -events, -cpu)
+        key = "".join("\x1f" + name for name in path)
+        if not self.paths[key][0]:
+            del self.paths[key]
+
     def cpu_after(self, thread, cpu):  # of no sample
         self.threads[thread][1] += cpu
 
@@ -431,11 +437,11 @@ def firefox_tables(random, stacks):
     return tables, table
 
 
-def firefox_rows(random, expected, thread, table, stacks, kind):
+def firefox_rows(random, expected, thread, table, stacks, kind, short=False):
     """The samples of a thread. All of a file are of one kind: samples, weights, ms, ns or us of CPU time."""
     count, when, interval = random.choice([1, 2, 20]), 0, 2 * 10**6
     columns = {"stack": [], "time": [], "weight": [], "threadCPUDelta": []}
-    pending, waiting = 0, 0
+    taken, pending = [], 0
     for row in range(count):
         path = random.choice(stacks) if random.random() < 0.9 else None
         when += random.choice([1, 1500, 2000])  # us
@@ -445,6 +451,7 @@ def firefox_rows(random, expected, thread, table, stacks, kind):
         columns["weight"].append(weight if kind != "ms" else weight / 4)
         delta = random.choice([0, 3, 1500000])
         columns["threadCPUDelta"].append(delta)
+        taken.append(None)
         if kind in ("ns", "us"):
             pending += 0 if not row else delta * (1000 if kind == "us" else 1)
             if path is None:
@@ -453,15 +460,22 @@ def firefox_rows(random, expected, thread, table, stacks, kind):
                 expected.add(thread, path, 1, pending)
             pending = 0
         elif path is not None and kind == "ms":
-            expected.add(thread, path, weight * 250000, weight * 250000)
+            taken[-1] = thread, path, weight * 250000, weight * 250000
         elif path is not None:
-            expected.add(thread, path, weight if kind == "weights" else 1, (weight if kind == "weights" else 1) * interval)
+            taken[-1] = thread, path, weight if kind == "weights" else 1, (weight if kind == "weights" else 1) * interval
+        if taken[-1]:
+            expected.add(*taken[-1])
     if kind in ("ns", "us"):
         expected.cpu_after(thread, pending)
     if kind not in ("weights", "ms"):
         columns["weight"] = None
     if kind not in ("ns", "us"):
         del columns["threadCPUDelta"]
+    if short and kind in ("samples", "weights", "ms") and count > 3 and random.random() < 0.1:  # a column that ends early: no time, no sample
+        expected.left_out = True
+        columns["time"].pop()
+        if last := taken[-1]:
+            expected.take_back(*last)
     samples = {"length": count, "weightType": "tracing-ms" if kind == "ms" else random.choice(["samples", None])} | columns
     if random.random() < 0.3:
         times = [round(t * 1000) for t in samples.pop("time")]
@@ -482,7 +496,7 @@ def firefox(random):
             tables, table = firefox_tables(random, stacks)
         thread = {"name": name, "pid": random.choice([5, "5"]), "tid": tid, "isMainThread": False, "processName": "program", "registerTime": 0,
                   "unregisterTime": None, "processStartupTime": 0, "processShutdownTime": None,
-                  "samples": firefox_rows(random, expected, name, table, stacks, kind), "markers": {"length": 0}}
+                  "samples": firefox_rows(random, expected, name, table, stacks, kind, short=True), "markers": {"length": 0}}
         expected.threads[name]
         threads.append(thread if shared else thread | tables)
     expected.known = kind != "ms"
