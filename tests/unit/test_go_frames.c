@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
 #include "elf/gopclntab.h"
 #include "elf/gopclntab_open.h"
 #include "symbolize/dwarf.h"
@@ -271,11 +272,21 @@ static struct reported resolve(const char *name, bool symbols_only, struct modul
 		module_resolve(&files, offsets.data, offsets.count, push, &reported, report), 0);
 	assert_int_equal(report->state, SYMBOL_STATE_RESOLVED);
 	assert_int_equal(report->addresses, offsets.count);
-	assert_true(report->with_lines > offsets.count * 9 / 10);
-	assert_int_equal(report->dwarf, DWARF_STATE_NONE); /* was not needed */
 	vec_free(&offsets);
 	close_table(&o);
 	return reported;
+}
+
+static void free_reported(struct reported *reported)
+{
+	for (size_t i = 0; i < reported->lines.count; i++)
+		free(reported->lines.data[i]);
+	vec_free(&reported->lines);
+}
+
+static bool has_most_lines(const struct module_report *report)
+{
+	return report->with_lines > report->addresses * 9 / 10;
 }
 
 static void assert_same(const char *whole, const char *stripped)
@@ -285,25 +296,72 @@ static void assert_same(const char *whole, const char *stripped)
 	struct reported b = resolve(stripped, false, &stripped_report);
 	struct reported c = resolve(stripped, true, &only_report);
 
+	assert_true(has_most_lines(&report) && has_most_lines(&stripped_report));
+	assert_int_equal(report.dwarf, DWARF_STATE_NONE); /* was not needed */
+	assert_int_equal(stripped_report.dwarf, DWARF_STATE_NONE);
 	assert_int_equal(a.lines.count, b.lines.count);
 	assert_int_equal(a.lines.count, c.lines.count);
 	assert_true(report.with_symbol && !stripped_report.with_symbol);
 	for (size_t i = 0; i < a.lines.count; i++) {
 		assert_string_equal(a.lines.data[i], b.lines.data[i]);
 		assert_string_equal(a.lines.data[i], c.lines.data[i]);
-		free(a.lines.data[i]);
-		free(b.lines.data[i]);
-		free(c.lines.data[i]);
 	}
-	vec_free(&a.lines);
-	vec_free(&b.lines);
-	vec_free(&c.lines);
+	free_reported(&a);
+	free_reported(&b);
+	free_reported(&c);
 }
 
 TEST(stripped_modules_have_the_frames_of_whole_ones)
 {
 	assert_same("exe", "stripped");
 	assert_same("pie", "pie-stripped");
+}
+
+static int take_module(void *context, const struct elf_symbol *symbol)
+{
+	uint64_t *address = context;
+
+	if (strcmp(symbol->name, "runtime.firstmoduledata"))
+		return 0;
+	*address = symbol->address;
+	return 1;
+}
+
+/* A copy in which the words of moduledata are not those of any version, from the bounds of the text on. */
+static void forge_newer(const char *name, const char *newer)
+{
+	_cleanup_free_ unsigned char *data = NULL;
+	uint64_t address, offset;
+	struct opened o;
+	size_t size;
+
+	open_table("exe", &o);
+	assert_int_equal(elf_file__each_object(o.go.file, false, take_module, &address), 1);
+	close_table(&o);
+	open_table(name, &o);
+	assert_int_equal(elf_file__offset_of_address(o.go.file, address, &offset), 0);
+	close_table(&o);
+	data = read_scratch(name, &size);
+	memset(data + offset + 24 * sizeof(uint64_t), 0, 24 * sizeof(uint64_t));
+	write_scratch(newer, data, size);
+}
+
+/* The table of a later Go, with moduledata that is not read, gives way to DWARF, or is marked. */
+TEST(inlined_calls_of_an_unknown_go_are_those_of_dwarf_or_marked)
+{
+	struct module_report whole = {}, stripped = {};
+	struct reported a, b;
+
+	forge_newer("exe", "newer");
+	forge_newer("stripped", "newer-stripped");
+	a = resolve("newer", false, &whole);
+	b = resolve("newer-stripped", false, &stripped);
+	assert_int_equal(whole.dwarf, DWARF_STATE_READ);
+	assert_true(has_most_lines(&whole));
+	assert_int_equal(stripped.dwarf, DWARF_STATE_GO);
+	assert_true(stripped.with_lines && stripped.with_lines < whole.with_lines);
+	free_reported(&a);
+	free_reported(&b);
 }
 
 ALL_TESTS_WITH(setup, tear_down_scratch);

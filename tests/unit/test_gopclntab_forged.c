@@ -24,8 +24,8 @@ static void build_fixtures(void)
 	assert_non_null(fixture);
 	assert_int_equal(make_scratch(), 0);
 	run("cc='%s'; as() { ${CC:-cc} -nostdlib \"$@\" $cc; }; "
-	    "as -static -no-pie -o go120 && as -static -no-pie -DGO118 -o go118 && "
-	    "as -shared -DSHARED -o shared && as -shared -DSHARED -DGO118 -o shared118",
+	    "for v in 118 120 126 127; do as -static -no-pie -DGO$v -o go$v && "
+	    "as -shared -DSHARED -DGO$v -o shared$v || exit 1; done",
 	    fixture);
 }
 
@@ -43,13 +43,21 @@ static struct {
 	uint64_t address;
 } c = {.fd = -1};
 
-static int free_copy(void **state)
+static void free_opened(void)
 {
-	(void)state;
 	gopclntab__free(c.table);
 	elf_file__free(c.file);
 	if (c.fd >= 0)
 		close(c.fd);
+	c.table = NULL;
+	c.file = NULL;
+	c.fd = -1;
+}
+
+static int free_copy(void **state)
+{
+	(void)state;
+	free_opened();
 	free(c.data);
 	c = (__typeof__(c)){.fd = -1};
 	return 0;
@@ -246,6 +254,8 @@ static bool take_step(FILE *out, const char *name, char *words)
 		text_put_error(out, open_copy());
 	else if (!strcmp(name, "functions"))
 		fprintf(out, "%zu", gopclntab__count(c.table));
+	else if (!strcmp(name, "trees"))
+		fputs(gopclntab__has_trees(c.table) ? "trees" : "no trees", out);
 	else if (!strcmp(name, "function"))
 		put_function(out, strtoul(words, NULL, 10));
 	else if (!strcmp(name, "find"))
@@ -339,26 +349,44 @@ static int drop_result(void *context, size_t index, const struct symbol_result *
 	return 0;
 }
 
+static struct module_report resolve_copy(void)
+{
+	struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
+	const uint64_t address = 0x1000;
+	struct module_report report;
+
+	free_opened();
+	open_copy();
+	files.elf_fd = c.fd;
+	assert_int_equal(module_resolve(&files, &address, 1, drop_result, NULL, &report), 0);
+	return report;
+}
+
+TEST(a_version_of_go_that_is_not_read_is_marked)
+{
+	given_copy("go127");
+	assert_int_equal(resolve_copy().dwarf, DWARF_STATE_NONE);
+	put64("moduledata", 45, 0);
+	assert_int_equal(resolve_copy().dwarf, DWARF_STATE_GO);
+	put32("table", 0, 0xfffffff2);
+	assert_int_equal(resolve_copy().dwarf, DWARF_STATE_GO);
+	((Elf64_Ehdr *)c.data)->e_machine = EM_AARCH64; /* there no version is read */
+	assert_int_equal(resolve_copy().dwarf, DWARF_STATE_NONE);
+}
+
 /* More functions than are read are left, and counted: the program's symbols may have fewer. */
 TEST(a_table_of_too_many_functions_is_left_out)
 {
 	static const uint64_t counts[] = {(16u << 20) + 1, UINT32_MAX, UINT64_MAX / 8 + 1,
 					  UINT64_MAX};
-	static const uint64_t address = 0x1000;
 
 	for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(counts[0]); i++) {
-		struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
-		struct module_report report;
-
 		given_copy("go120");
 		put64("table", 1, counts[i / 2]);
 		if (i % 2)
 			drop_sections();
 		assert_int_equal(open_copy(), -E2BIG);
-		files.elf_fd = c.fd;
-		assert_int_equal(module_resolve(&files, &address, 1, drop_result, NULL, &report),
-				 0);
-		assert_int_equal(report.left, 1u << OUTSIDE_DEBUG_INFO);
+		assert_int_equal(resolve_copy().left, 1u << OUTSIDE_DEBUG_INFO);
 	}
 }
 

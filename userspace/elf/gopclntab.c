@@ -11,8 +11,7 @@
  * Three of the tables have the number of the file in its compilation unit, the line, and the node
  * in the function's tree of inlined calls. A node has the inlined function's name and an
  * instruction of the parent; looked up in the same tables, that gives file and line of the call:
- * the next outer frame. Nodes are outside the function table, in go:func.*; moduledata has its
- * address.
+ * the next outer frame. Nodes are outside these tables, in go:func.*; moduledata has its address.
  *
  * The table does not have the file that defines an inlined function. The file of its instruction is
  * used: without //line comments a Go function has one file. The function around inlined calls gets
@@ -415,6 +414,11 @@ static int read_frames(struct gopclntab *t, size_t number, uint64_t address,
 bool gopclntab__left(const struct gopclntab *t)
 {
 	return t->left;
+}
+
+bool gopclntab__has_trees(const struct gopclntab *t)
+{
+	return t->gofunc != 0;
 }
 
 const char *gopclntab__file(struct gopclntab *t, size_t number)

@@ -55,6 +55,8 @@ int gopclntab__frames(struct gopclntab *t, size_t number, uint64_t address,
 		      struct symbol_frame *frames, uint64_t *until);
 /* Has a limit left out inlined calls or lines? */
 bool gopclntab__left(const struct gopclntab *t);
+/* Are inlined calls read? Not if moduledata is missing or that of an unsupported version of Go. */
+bool gopclntab__has_trees(const struct gopclntab *t);
 /* The file that defines the function, or NULL. */
 const char *gopclntab__file(struct gopclntab *t, size_t number);
 

@@ -14,6 +14,11 @@
  * the table agree with the table's header, and its bounds with the first and last function, as the
  * runtime requires too. Without it .text is used, if the entry point is then a function's start.
  *
+ * The inline trees are relative to go:func.*, whose address is a word of moduledata too. Its place
+ * changes between versions of Go with the same first word, so the words after it decide: the slice
+ * of text sections, and from Go 1.26 on, where go:func.* follows the table, the end of both before
+ * it. If no place agrees, the version is newer and its inline trees are not read.
+ *
  * Format: runtime/symtab.go of Go's sources, "type pcHeader" and "type moduledata".
  */
 #include "elf/gopclntab_open.h"
@@ -33,6 +38,7 @@
 #define MAX_TRIES     8
 #define SEARCH_CHUNK  (1u << 20)
 #define MAX_READ      (UINT64_C(512) << 20) /* bytes read to find the table */
+#define MAX_SECTIONS  4096		    /* of text; Go has one for each 64 MB or more */
 
 /* Magic, two zeroes, the sizes of the smallest instruction and of a pointer. */
 #define FIRST_WORD_118 UINT64_C(0x08010000fffffff0)
@@ -65,7 +71,8 @@ enum {
 	MODULE_TEXT_END = 23,
 	MODULE_GOFUNC_118 = 38,
 	MODULE_GOFUNC_120 = 40,
-	MODULE_WORDS,
+	MODULE_GOFUNC_127 = 43,
+	MODULE_WORDS = 48,
 };
 
 struct go_opening {
@@ -287,18 +294,58 @@ static bool take_text(struct gopclntab *t, uint64_t text)
 	return true;
 }
 
+/* The slice of text sections: there is one in each program. */
+static bool is_section_slice(const struct go_opening *o, size_t word)
+{
+	const uint64_t *slice = &o->module[word];
+	uint64_t offset;
+
+	return slice[1] && slice[1] == slice[2] && slice[1] <= MAX_SECTIONS &&
+	       !elf_file__offset_of_address(o->file, slice[0], &offset);
+}
+
+static bool is_behind_table(const struct go_opening *o, size_t word)
+{
+	const uint64_t *m = o->module;
+
+	return m[word] >= m[MODULE_RECORDS] + m[MODULE_RECORDS + 1] && m[word] < m[word + 1];
+}
+
+/* The address of go:func.*, or 0. */
+static uint64_t find_gofunc(const struct go_opening *o, bool go_120)
+{
+	static const struct {
+		size_t word;
+		bool go_120, behind_table;
+	} forms[] = {
+		{MODULE_GOFUNC_118, false, false},
+		{MODULE_GOFUNC_120, true, false},
+		{MODULE_GOFUNC_120, true, true}, /* Go 1.26 */
+		{MODULE_GOFUNC_127, true, true},
+	};
+	uint64_t offset;
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		size_t word = forms[i].word, next = word + (forms[i].behind_table ? 2 : 1);
+
+		if (forms[i].go_120 == go_120 && is_section_slice(o, next) &&
+		    (!forms[i].behind_table || is_behind_table(o, word)) &&
+		    !elf_file__offset_of_address(o->file, o->module[word], &offset))
+			return o->module[word];
+	}
+	return 0;
+}
+
 static bool take_module(struct gopclntab *t, const struct go_opening *o)
 {
 	const uint64_t *m = o->module;
 	uint64_t first = go_load32(t->functions.data);
-	uint64_t end = go_load32(t->functions.data + t->count * 8), offset;
+	uint64_t end = go_load32(t->functions.data + t->count * 8);
 
 	if (m[MODULE_FIRST_PC] - m[MODULE_TEXT] != first ||
 	    m[MODULE_END_PC] - m[MODULE_TEXT] != end || !take_text(t, m[MODULE_TEXT]))
 		return false;
-	t->gofunc = m[t->go_120 ? MODULE_GOFUNC_120 : MODULE_GOFUNC_118];
-	if (elf_file__offset_of_address(t->file, t->gofunc, &offset))
-		t->gofunc = 0;
+	t->gofunc = find_gofunc(o, t->go_120);
 	return true;
 }
 

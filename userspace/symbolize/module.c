@@ -6,7 +6,8 @@
  * is preferred to DWARF. Go prints stacks by it, in stripped programs as well, so both give the
  * same profile. Names, lines and inlined calls are those of DWARF. But DWARF lacks files that
  * define inlined functions, lines of some generated functions and, from Go 1.19, the function
- * around some inlined calls; and it must be inflated.
+ * around some inlined calls; and it must be inflated. Only if the version of Go is one whose
+ * inlined calls are not read in the table, DWARF is preferred.
  *
  * Each of the others has something that the other lacks. DWARF has inlined calls, lines, and one
  * function for the hot and cold parts that a compiler split. Symbol tables have names for code
@@ -130,6 +131,17 @@ static int open_debug_symbols(struct module *m)
 	return -EFBIG;
 }
 
+void module_choose_go(struct module *m)
+{
+	if (!m->go || gopclntab__has_trees(m->go))
+		return;
+	module_open_dwarf(m);
+	if (!m->dwarf)
+		return;
+	gopclntab__free(m->go);
+	m->go = NULL;
+}
+
 int module_renew_names(struct module *m)
 {
 	memo__free(m->names);
@@ -157,6 +169,7 @@ static int open_files(struct module *m)
 		m->go = NULL;
 	if (err == -EFBIG || err == -E2BIG)
 		m->left |= 1u << OUTSIDE_DEBUG_INFO;
+	m->is_other_go = err == -ENOTSUP && elf_file__is_x86_64(m->elf);
 	return 0;
 }
 
@@ -527,6 +540,13 @@ static int deliver_results(struct module *m, const uint64_t *requested, size_t c
 	return 0;
 }
 
+/* Is something missing because of the version of Go? Without its table, DWARF has all of it. */
+static bool lacks_go(const struct module *m)
+{
+	return m->go ? !gopclntab__has_trees(m->go)
+		     : m->is_other_go && m->report.dwarf == DWARF_STATE_NONE;
+}
+
 void module_finish_report(struct module *m, size_t count)
 {
 	struct dwarf_stats stats;
@@ -537,6 +557,8 @@ void module_finish_report(struct module *m, size_t count)
 		m->report.left |= 1u << OUTSIDE_SYMBOL_TABLES;
 	if (m->go && gopclntab__left(m->go))
 		m->report.left |= 1u << OUTSIDE_DEBUG_INFO;
+	if (lacks_go(m))
+		m->report.dwarf = DWARF_STATE_GO;
 	m->report.index_cost = module_index_cost(m);
 	/* names from DWARF or Go's table alone are names as well */
 	if (m->report.with_lines && m->report.state == SYMBOL_STATE_NO_SYMBOLS)
@@ -582,6 +604,7 @@ static int take_question(struct module *m, const uint64_t *addresses, size_t cou
 	err = take_addresses(m, addresses, count);
 	if (err)
 		return err;
+	module_choose_go(m);
 	if (!is_all_go(m))
 		module_open_dwarf(m);
 	return match_symbols(m);

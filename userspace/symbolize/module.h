@@ -43,7 +43,8 @@ struct module_files {
 	X(UNSEALED, "the process to read its debug information could not be sealed")               \
 	X(CRASHED, "the process that read its debug information died")                             \
 	X(HUNG, "its file system does not answer")                                                 \
-	X(CUT, "a part of the debug information is over the limits")
+	X(CUT, "a part of the debug information is over the limits")                               \
+	X(GO, "its version of Go is not supported, or its inlined calls are not")
 
 enum dwarf_state {
 #define X(id, text) DWARF_STATE_##id,

@@ -367,6 +367,7 @@ int module__index(struct module *m, const uint64_t *offsets, size_t count, void 
 
 	if (m->files.kind == DSO_KERNEL || !file_of(m))
 		return -ENODATA;
+	module_choose_go(m);
 	if (!m->go)
 		module_open_dwarf(m);
 	if (is_small(m))

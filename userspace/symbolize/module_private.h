@@ -49,6 +49,7 @@ struct module {
 	struct gopclntab *go;	    /* NULL: not a Go program */
 	struct dwarf_reader *dwarf; /* NULL: no lines, or not wanted yet */
 	bool dwarf_tried;
+	bool is_other_go;	/* its table is of an unsupported version */
 	struct memo *names;	/* readable ones */
 	bool as_in_file;	/* names need not be readable */
 	struct memo *functions; /* of symbols that are parts of them */
@@ -76,6 +77,8 @@ struct symbol_source module_debug_symbols(const struct module *m);
 struct symbol_source module_elf_symbols(const struct module *m);
 /* If that was not done yet. */
 void module_open_dwarf(struct module *m);
+/* Drops a Go table whose inlined calls are not read, if there is DWARF. */
+void module_choose_go(struct module *m);
 /* The results of reading symbols of the debug file and of the module, for the report. */
 void module_note_symbols(struct module *m, int debug_error, int elf_error);
 /* The frames of an address, into m->frames: those of its symbol up to *until. 0, -ENOMEM. */

@@ -27,7 +27,7 @@
 #define SUFFIX		  ".symbols"
 #define INDEX_SUFFIX	  ".index"
 #define NAME_SIZE	  (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + 2 + sizeof(SUFFIX))
-#define MAKER		  "8 " SYSPROF_VERSION /* the version of the format, and the program's */
+#define MAKER		  "9 " SYSPROF_VERSION /* the version of the format, and the program's */
 #define PENDING_SHARE	  4
 #define INDEXES_MAX	  8			/* of a module */
 #define INDEX_CACHE_LIMIT (UINT64_C(256) << 20) /* bytes of all their files */
