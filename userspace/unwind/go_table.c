@@ -16,7 +16,7 @@
  * in mcall once it is on the scheduler's stack, because its goroutine may already run elsewhere.
  * morestack's goroutine is followed while it belongs to this thread.
  *
- * Sources: Go 1.18 to 1.26, runtime/asm_amd64.s, sys_linux_amd64.s, traceback.go,
+ * Sources: Go 1.18 to 1.27, runtime/asm_amd64.s, sys_linux_amd64.s, traceback.go,
  * cmd/internal/obj/x86/obj6.go.
  */
 #include "unwind/go_table.h"
