@@ -366,7 +366,7 @@ TEST(a_version_of_go_that_is_not_read_is_marked)
 {
 	given_copy("go127");
 	assert_int_equal(resolve_copy().dwarf, DWARF_STATE_NONE);
-	put64("moduledata", 45, 0);
+	put64("moduledata", 45, UINT64_MAX);
 	assert_int_equal(resolve_copy().dwarf, DWARF_STATE_GO);
 	put32("table", 0, 0xfffffff2);
 	assert_int_equal(resolve_copy().dwarf, DWARF_STATE_GO);

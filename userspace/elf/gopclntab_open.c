@@ -17,7 +17,7 @@
  * The inline trees are relative to go:func.*, whose address is a word of moduledata too. Its place
  * changes between versions of Go with the same first word, so the words after it decide: the slice
  * of text sections, and from Go 1.26 on, where go:func.* follows the table, the end of both before
- * it. If no place agrees, the version is newer and its inline trees are not read.
+ * it. If no place agrees, the version is a newer one, and its inline trees are not read.
  *
  * Format: runtime/symtab.go of Go's sources, "type pcHeader" and "type moduledata".
  */
@@ -38,7 +38,7 @@
 #define MAX_TRIES     8
 #define SEARCH_CHUNK  (1u << 20)
 #define MAX_READ      (UINT64_C(512) << 20) /* bytes read to find the table */
-#define MAX_SECTIONS  4096		    /* of text; Go has one for each 64 MB or more */
+#define MAX_SECTIONS  4096		    /* of text; one is usual */
 
 /* Magic, two zeroes, the sizes of the smallest instruction and of a pointer. */
 #define FIRST_WORD_118 UINT64_C(0x08010000fffffff0)
@@ -294,14 +294,14 @@ static bool take_text(struct gopclntab *t, uint64_t text)
 	return true;
 }
 
-/* The slice of text sections: there is one in each program. */
+/* The slice of text sections. A plugin's has no address in the file, but a relocation by name. */
 static bool is_section_slice(const struct go_opening *o, size_t word)
 {
 	const uint64_t *slice = &o->module[word];
 	uint64_t offset;
 
 	return slice[1] && slice[1] == slice[2] && slice[1] <= MAX_SECTIONS &&
-	       !elf_file__offset_of_address(o->file, slice[0], &offset);
+	       (!slice[0] || !elf_file__offset_of_address(o->file, slice[0], &offset));
 }
 
 static bool is_behind_table(const struct go_opening *o, size_t word)

@@ -6,8 +6,8 @@
  * is preferred to DWARF. Go prints stacks by it, in stripped programs as well, so both give the
  * same profile. Names, lines and inlined calls are those of DWARF. But DWARF lacks files that
  * define inlined functions, lines of some generated functions and, from Go 1.19, the function
- * around some inlined calls; and it must be inflated. Only if the version of Go is one whose
- * inlined calls are not read in the table, DWARF is preferred.
+ * around some inlined calls; and it must be inflated. DWARF is preferred only for versions of Go
+ * whose inlined calls are not read from the table.
  *
  * Each of the others has something that the other lacks. DWARF has inlined calls, lines, and one
  * function for the hot and cold parts that a compiler split. Symbol tables have names for code
