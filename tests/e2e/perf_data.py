@@ -22,7 +22,10 @@ NUMBER = (1 << 32) - 1  # also that of tasks that have none any more
 
 
 def again(*args, **options):
-    """Runs perf, or a shell that does. perf 6.1 ends in an assertion of its own now and then: then once more."""
+    """
+    Runs perf, or a shell that does. Where sysprof records meanwhile, the kernel marks mappings of others' events as if they
+    had build ids, and perf 6.1 ends in an assertion about their sizes: then once more.
+    """
     for _ in range(5):
         result = run(*args, **options)
         if "assertion failed at util/" not in result.err:

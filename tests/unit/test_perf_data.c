@@ -674,10 +674,19 @@ TEST(mappings_are_files_by_inode_or_build_id)
 		    0x700000, "/lib/a.so");
 	add_mapping(104, PERF_RECORD_MMAP, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_DATA,
 		    0x800000, "/data");
+	made.attrs[0].build_id = 1;
 	assert_read("100 map 7 400000+1000@3000 /bin/gzip inode 77\n"
 		    "101 map 7 500000+1000@3000 /bin/known id of 20 bytes: 01…\n"
 		    "102 map 7 600000+1000@3000 /bin/known id of 20 bytes: 01…\n"
 		    "103 map 7 700000+1000@3000 /lib/a.so id of 8 bytes: 01…\n103 end\n");
+}
+
+TEST(a_mapping_of_an_event_without_build_ids_has_an_inode_whatever_its_flags)
+{
+	begin_clock();
+	add_mapping(100, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID,
+		    0x400000, "/bin/gzip");
+	assert_read("100 map 7 400000+1000@3000 /bin/gzip inode 77\n100 end\n");
 }
 
 TEST(a_list_of_build_ids_ends_at_an_entry_that_is_longer_than_it)
