@@ -19,7 +19,9 @@
 #include "world/process_table.h"
 #include "world/world.h"
 
-#define TABLE_LIMIT (64u << 20) /* bytes of one table */
+#define TABLE_LIMIT  (64u << 20)  /* bytes of one table */
+#define TABLES_LIMIT (256u << 20) /* of all: beyond it stacks end where they reach another file */
+#define FILES_LIMIT  1024u	  /* open ones */
 
 /* The file of an image, as this machine has it. */
 struct copied_file {
@@ -35,6 +37,7 @@ struct copied_stacks {
 	struct helper_pool *builders;
 	struct table_builder *tables;
 	VEC(struct copied_file) files; /* by image */
+	size_t open_files, table_bytes;
 	union {
 		struct sample_event sample;
 		char space[sizeof(struct sample_event) +
@@ -102,16 +105,21 @@ static int build_table(struct copied_stacks *s, struct copied_file *file)
 		return err;
 	if (table_builder__take(s->tables, true, &built) && !built.err)
 		file->image = built.image;
+	s->table_bytes += file->image.size;
 	return 0;
 }
 
 static int open_file(struct copied_stacks *s, const struct image *image, struct copied_file *file)
 {
-	int err = window_request_file(s->opener, image, WINDOW_FILES_BY_IDENTITY,
-				      &(struct file_request){take_file, file, 0});
+	int err;
 
+	if (s->open_files >= FILES_LIMIT || s->table_bytes >= TABLES_LIMIT)
+		return 0;
+	err = window_request_file(s->opener, image, WINDOW_FILES_BY_IDENTITY,
+				  &(struct file_request){take_file, file, 0});
 	if (err || file->fd < 0)
 		return err;
+	s->open_files++;
 	if (elf_file__open_at(file->fd, file->base, &file->elf))
 		return 0;
 	return build_table(s, file);
