@@ -19,6 +19,7 @@ from libreport import invalid
 sys.path.append(os.path.join(TOP, "tests/models"))
 import profiles  # noqa: E402
 
+FORMATS_WRITTEN = "folded", "pprof", "cpuprofile", "trace", "firefox"
 SHOWN = 5  # files that differ
 
 
@@ -58,15 +59,65 @@ def difference(got, want):
     return [f"{name}: {g}, expected {w}" for name, g, w in zip(names, got, want) if g != w]
 
 
+def start():
+    return subprocess.Popen([os.path.join(BUILD, "tests/e2e/read_profiles")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def ask(tool, data, through=0):
+    tool.stdin.write(struct.pack("=QQ", len(data), through) + data)
+    tool.stdin.flush()
+    return read(tool)
+
+
+def kept(read_first, read_again, through):
+    """What both have in common if the format keeps all that it has a place for: folded stacks have no CPU time, and of events
+    their numbers alone; traces have CPU time by the lengths of samples. Formats differ in whose CPU time is what a thread used
+    after its last sample, or until the next one, so the sum counts."""
+    known, samples, _, paths, threads = read_first
+    again_known, again_samples, _, again_paths, again_threads = read_again
+    def events(p):
+        return {name: sums[0] for name, sums in p.items()}
+    def cpu(p):
+        return sum(sums[1] for sums in p.values() if sums[0])  # threads without a sample are in no Firefox file
+    if through != "pprof" or len(paths) > 1:  # CPU time of one path is in proportion to its samples
+        yield "events", events(paths), events(again_paths)
+    if through != "folded":
+        yield "known", known, again_known
+        yield "samples", known and samples, again_known and again_samples
+    if through in ("pprof", "firefox"):
+        yield "CPU time of all", cpu(threads), cpu(again_threads)
+
+
+def check_again(first, count):
+    """Each format in all formats."""
+    differing, tool = [], start()
+    for seed in range(first, first + count):
+        name = list(profiles.FORMATS)[seed % len(profiles.FORMATS)]
+        data, _ = profiles.FORMATS[name](random.Random(seed))
+        read_first = ask(tool, data)
+        if not read_first[1]:
+            continue  # a thread that was idle all the time
+        for number, through in enumerate(FORMATS_WRITTEN, 1):
+            read_again = ask(tool, data, number)
+            assert read_again != "it ended", f"seed {seed} ({name}) through {through}: the reader ended"
+            if through == "cpuprofile" and len(read_first[4]) > 1:
+                continue  # it has one thread
+            if len(read_again) != 5:
+                differing.append(f"seed {seed} ({name}) through {through}: {read_again}")
+                continue
+            differing += [f"seed {seed} ({name}) through {through}: {what}: {a}, then {b}"[:1500]
+                          for what, a, b in kept(read_first, read_again, through) if a != b]
+    tool.stdin.close()
+    assert tool.wait() == 0
+    assert not differing, f"{len(differing)} differ\n" + "\n".join(differing[:SHOWN])
+
+
 def check(first, count):
-    differing = []
-    tool = subprocess.Popen([os.path.join(BUILD, "tests/e2e/read_profiles")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    differing, tool = [], start()
     for seed in range(first, first + count):
         name = list(profiles.FORMATS)[seed % len(profiles.FORMATS)]
         data, expected = profiles.FORMATS[name](random.Random(seed))
-        tool.stdin.write(struct.pack("=Q", len(data)) + data)
-        tool.stdin.flush()
-        got = read(tool)
+        got = ask(tool, data)
         if got == "it ended":
             raise AssertionError(f"seed {seed} ({name}): the reader ended")
         want = wanted(expected)
@@ -98,6 +149,16 @@ def test_reports_say_that_weights_are_no_samples():
 @quick
 def test_200_files_are_read_as_the_model_says():
     check(0, 200)
+
+
+@quick
+def test_100_files_are_read_back_from_every_format():
+    check_again(0, 100)
+
+
+@long
+def test_2000_files_are_read_back_from_every_format():
+    check_again(20000, 2000)
 
 
 @long

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What is read of many files: standard input has of each its size, 8 bytes in the order of this machine, and its
- * bytes. A file is answered by lines that end with an empty one: "refused WHY"; or
+ * What is read of many files: standard input has of each its size, 8 bytes in the order of this machine, the number of
+ * a format in which it is written and read again (0: none), and its bytes. A file is answered by lines that end with an empty one: "refused WHY"; or
  *
  *   total KNOWN SAMPLES EVENTS CPU LEFT     KNOWN: 1, or 0 for weights; LEFT: 1 if something was left out
  *   thread EVENTS CPU NAME
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "formats/in/import.h"
+#include "formats/out/exporters.h"
 
 static uint64_t events_of(const struct profile *p, uint64_t events)
 {
@@ -62,36 +63,70 @@ static void print_profile(const struct profile *p)
 	}
 }
 
-static void answer(const uint8_t *bytes, size_t size)
+static struct profile_builder *read_file(const uint8_t *bytes, size_t size,
+					 const struct profile **p)
 {
 	const struct import_request request = {
 		.name = "file", .bytes = bytes, .size = size, .builder = profile_builder__new()};
 	struct import_failure failure = {};
-	const struct profile *p;
 	char why[256] = "";
 	int err = import_profile(&request, &failure);
 
+	*p = NULL;
 	if (err)
 		printf("refused %d at %" PRIu64 ": %s\n", err, failure.offset, failure.what);
-	else if (profile_builder__finish(request.builder, &p, why, sizeof(why)))
+	else if (profile_builder__finish(request.builder, p, why, sizeof(why)))
 		printf("refused: broken: %s\n", why);
-	else
+	return request.builder;
+}
+
+static void write_and_read(const struct profile *p, const struct exporter *exporter)
+{
+	char *bytes = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&bytes, &size);
+	const struct export_request request = {.profile = p, .out = out};
+	int err = exporter->write(&request);
+	struct profile_builder *b;
+
+	fclose(out);
+	if (err)
+		printf("refused: not written: %d\n", err);
+	b = read_file((const uint8_t *)bytes, size, &p);
+	if (p)
+		print_profile(p);
+	profile_builder__free(b);
+	free(bytes);
+}
+
+static void answer(const uint8_t *bytes, size_t size, uint64_t format)
+{
+	static const struct exporter *const exporters[] = {&folded_exporter, &pprof_exporter,
+							   &cpuprofile_exporter, &trace_exporter,
+							   &firefox_exporter};
+	const struct profile *p;
+	struct profile_builder *b = read_file(bytes, size, &p);
+
+	if (p && format)
+		write_and_read(p, exporters[(format - 1) % 5]);
+	else if (p)
 		print_profile(p);
 	putchar('\n');
 	fflush(stdout);
-	profile_builder__free(request.builder);
+	profile_builder__free(b);
 }
 
 int main(void)
 {
-	uint64_t size;
+	uint64_t size, format;
 
-	while (fread(&size, sizeof(size), 1, stdin) == 1) {
+	while (fread(&size, sizeof(size), 1, stdin) == 1 &&
+	       fread(&format, sizeof(format), 1, stdin) == 1) {
 		uint8_t *bytes = malloc(size + 1);
 
 		if (!bytes || fread(bytes, 1, size, stdin) != size)
 			return 1;
-		answer(bytes, size);
+		answer(bytes, size, format);
 		free(bytes);
 	}
 	return 0;

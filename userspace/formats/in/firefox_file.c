@@ -10,6 +10,7 @@
 #include "formats/in/firefox_tables.h"
 #include "formats/in/import.h"
 
+#define START_MAX  (1LL << 61) /* ns; of profiles of other tools since 1970 */
 #define WEIGHT_MAX (1LL << 40)
 
 /* ---- meta ------------------------------------------------------------------------------------ */
@@ -93,8 +94,7 @@ int firefox_file__meta(struct firefox_file *r, struct json_value meta)
 			?: firefox_ms(&r->text, start, INT64_MAX / 2, &r->realtime)
 			?: firefox_ms(&r->text, end, FIREFOX_TIME_LIMIT, &last);
 	if (!err && json_type(monotonic) == JSON_NUMBER)
-		err = json_integer(&r->text, monotonic, "the start time", 0, FIREFOX_TIME_LIMIT,
-				   &base);
+		err = json_integer(&r->text, monotonic, "the start time", 0, START_MAX, &base);
 	r->base = base ? (uint64_t)base : IMPORT_MADE_UP_START;
 	r->interval = period > 0 ? (uint64_t)period : 0;
 	r->end = r->base + (last > 0 ? (uint64_t)last : 0);

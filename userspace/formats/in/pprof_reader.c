@@ -479,6 +479,12 @@ static bool is_sample_count(const struct pprof *p, const struct pprof_value_type
 	       (type_is_any(p, t->type, value_types.counts) || ends_in(p, t->type, COUNT_SUFFIX));
 }
 
+/* Of a type that is no count of samples. */
+static bool is_event(const struct pprof *p, const struct pprof_value_type *t)
+{
+	return is_count(p, t) || type_is_any(p, t->type, value_types.weights);
+}
+
 static void find_values(struct pprof *p)
 {
 	uint32_t wall = NONE;
@@ -495,8 +501,7 @@ static void find_values(struct pprof *p)
 			p->cpu_index = i;
 		if (is_time && type_is_any(p, t->type, value_types.walls))
 			wall = i;
-		if (p->event_index == NONE && i != p->count_index &&
-		    (is_count(p, t) || type_is_any(p, t->type, value_types.weights)))
+		if (p->event_index == NONE && i != p->count_index && is_event(p, t))
 			p->event_index = i;
 	}
 	if (p->cpu_index == NONE && p->count_index != NONE)
@@ -516,7 +521,7 @@ static void apply_default(struct pprof *p)
 	t = &p->types.data[i];
 	if (i == p->count_index)
 		p->event_index = NONE;
-	else if (is_count(p, t))
+	else if (is_event(p, t))
 		p->event_index = i;
 	else if (unit_of(p, t->unit))
 		p->cpu_index = i;

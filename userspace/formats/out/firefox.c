@@ -126,7 +126,7 @@ static void write_weights(const struct firefox *f, const struct profile_thread *
 	const struct firefox_row *rows = f->rows.data;
 	struct json_writer *w = f->w;
 
-	if (!f->p->event.v && !thread->samples[SAMPLE_CPU].ticks &&
+	if (!f->p->event.v && !f->p->tick_cpu && !thread->samples[SAMPLE_CPU].ticks &&
 	    !thread->samples[SAMPLE_WALL].count)
 		json_key_null(w, "weight");
 	else if (weights_are_time(f->p))
