@@ -18,6 +18,7 @@ from libchildren import children_of
 from libservices import NOW_AND_THEN, Groups, SPIN, run_tool, start, write
 
 ATTACKER = 23457
+LOADER = "/lib64/ld-linux-x86-64.so.2"
 DOCKER = "d0c4" * 16
 POD = "c0de" * 16
 POD_UID = "12345678-1234-1234-1234-123456789abc"
@@ -80,6 +81,7 @@ def test_services_of_processes():
             "script": groups.start(user, "python3", "-u", script, "--password", "hunter2-not-to-be-seen"),
             "shell": groups.start(user, "/bin/sh", shell),
             "context": groups.start(user, "python3", context, DD_SERVICE="not-this-one"),
+            "loader": groups.start(user, LOADER, "--library-path", "/nowhere", "/usr/bin/perl", "-e", "1 while 1"),
             "unit": groups.start("system.slice/backup.service", "python3", "-c", SPIN),
             "instance": groups.start("system.slice/pg@14-main.service", "python3", "-c", SPIN),
             "docker": groups.start(f"system.slice/docker-{DOCKER}.scope", "python3", "-c", SPIN),
@@ -102,6 +104,7 @@ def test_services_of_processes():
     expected = {
         "env": ("shop", "env"), "attributes": ("payments", "resource_attributes"), "hostile": ("e_vil__name", "env"),
         "script": ("api/main.py", "script"), "shell": ("backup.sh", "script"), "context": ("checkout", "otel_ctx"),
+        "loader": ("perl", "exe"),
         "unit": ("backup", "unit"), "instance": ("pg", "unit"), "docker": ("web", "container"),
         "pod": ("prod/cart", "kubernetes"), "noise": ("noise", "unit"), "short": ("short", "unit"),
     }

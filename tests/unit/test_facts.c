@@ -405,6 +405,26 @@ TEST(a_process_gets_one_request_per_life)
 	assert_int_equal(count_answers(), 5);
 }
 
+TEST(a_program_that_was_started_by_its_loader_is_the_program)
+{
+	char loader[] = "/lib64/ld-linux-x86-64.so.2", option[] = "--library-path", path[] = "/x";
+	char *arguments[] = {loader, option, path, "/bin/sh", "-c", "kill -STOP $$; :", NULL};
+	char *environment[] = {NULL};
+	pid_t pid;
+
+	if (access(loader, X_OK))
+		skip();
+	pid = start_child(arguments, environment);
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid); /* the shell runs */
+	given_part();
+	request(pid, S);
+	end_child(pid);
+	assert_int_equal(received.events.count, 2);
+	assert_int_equal(received.events.data[0]->count, 0); /* the loader is no program */
+	assert_int_equal(received.events.data[1]->state, FACTS_STATE_WHOLE);
+	assert_true(says(received.events.data[1], "exe", "/bin/sh"));
+}
+
 TEST(a_context_is_read_by_the_second_request)
 {
 	int ends[2];

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/proc_task.h"
+#include "base/suffix.h"
 #include "base/vec.h"
 #include "live/parts/memory.h"
 #include "live/proc/environment.h"
@@ -122,10 +123,12 @@ static void take_answer(void *context, const struct helper_answer *answer)
 	char text[PROCESS_FACTS_SIZE];
 	struct fact_text facts = {.text = text, .room = sizeof(text), .most = PROCESS_FACTS_MAX};
 	enum facts_state state = FACTS_STATE_REFUSED;
+	bool is_loader = is_loader_path(request->path);
 	struct task *task;
 	int err;
 
-	fact_text__add(&facts, "exe", "", request->path, strlen(request->path));
+	if (!is_loader)
+		fact_text__add(&facts, "exe", "", request->path, strlen(request->path));
 	if (answer->refusal == HELPER_ENDED)
 		return;
 	if (fact_reader__take(answer, &facts)) {
@@ -137,6 +140,8 @@ static void take_answer(void *context, const struct helper_answer *answer)
 				   outside_books__user_of(f->options.books, request->task.pid),
 				   OUTSIDE_FACTS, OUTSIDE_BY_ITSELF, facts.left);
 	}
+	if (is_loader) /* unless the answer has the program that it loaded */
+		fact_text__add(&facts, "exe", "", request->path, strlen(request->path));
 	err = report(f, request->task.pid, request->since, state, &facts);
 	f->err = f->err ? f->err : err;
 }
@@ -198,7 +203,8 @@ static int report_first(struct facts *f, struct task *task, uint64_t since, cons
 		return pushed;
 	if (pushed)
 		task->slots.program.cgroup_next = since + WATCH_CGROUP_NS;
-	fact_text__add(&facts, "exe", "", path, strlen(path));
+	if (!is_loader_path(path)) /* the program it loads may be read later */
+		fact_text__add(&facts, "exe", "", path, strlen(path));
 	return report(f, pid, since, FACTS_STATE_FIRST, &facts);
 }
 

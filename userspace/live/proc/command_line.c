@@ -111,6 +111,21 @@ const char *next_argument(struct arguments *a)
 	return argument;
 }
 
+bool command_line__skip_loader(struct arguments *a)
+{
+	static const char with_value[] =
+		" --library-path --inhibit-rpath --audit --preload --argv0 "
+		"--glibc-hwcaps-prepend --glibc-hwcaps-mask ";
+	const char *word = next_argument(a);
+
+	while ((word = next_argument(a)) && *word == '-')
+		if (has_word(with_value, word, strlen(word)))
+			next_argument(a);
+	if (word)
+		a->at = word;
+	return word && *word;
+}
+
 static bool set_subject(char *subject, const char *text)
 {
 	size_t length = strnlen(text, COMMAND_SUBJECT_SIZE);

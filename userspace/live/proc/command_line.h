@@ -26,4 +26,10 @@ struct arguments {
 /* The next one, or NULL: there is none, or it is cut off. */
 const char *next_argument(struct arguments *a);
 
+/*
+ * Of a dynamic loader that was started as a program, "ld-linux-x86-64.so.2 [--OPTION [VALUE]]…
+ * PROGRAM …": skips to PROGRAM, which is then at `a->at`. False: there is none, or it is cut off.
+ */
+bool command_line__skip_loader(struct arguments *a);
+
 #endif

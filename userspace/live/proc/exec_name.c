@@ -32,41 +32,26 @@ static bool has_name(const char *path, const char *comm)
 
 static bool comes_from_exec(const char *exe, const char *comm, struct arguments words)
 {
-	const char *word;
+	bool is_interpreter = command_is_interpreter(path_base(exe));
+	const char *word = next_argument(&words);
 
-	if (has_name(exe, comm))
+	if (has_name(exe, comm) || (word && has_name(word, comm)))
 		return true;
-	for (int i = 0; i < WORDS_OF_EXEC && (word = next_argument(&words)); i++)
-		if (has_name(word, comm))
+	/* the words of a program that interprets nothing may be any, but an executed path */
+	for (int i = 1; i < WORDS_OF_EXEC && (word = next_argument(&words)); i++)
+		if ((is_interpreter || strchr(word, '/')) && has_name(word, comm))
 			return true;
 	return false;
-}
-
-/* The program of "ld-linux-x86-64.so.2 [--OPTION [VALUE]]… PROGRAM", or NULL. */
-static const char *program_of_loader(struct arguments words)
-{
-	static const char with_value[] =
-		" --library-path --inhibit-rpath --audit --preload --argv0 "
-		"--glibc-hwcaps-prepend --glibc-hwcaps-mask ";
-	const char *word = next_argument(&words);
-	char key[64];
-
-	while ((word = next_argument(&words)) && *word == '-') {
-		snprintf(key, sizeof(key), " %s ", word);
-		if (strstr(with_value, key))
-			next_argument(&words);
-	}
-	return word;
 }
 
 void exec_name__choose(const char *exe, const char *comm, const char *cmdline, size_t size,
 		       char name[PROC_COMM_SIZE])
 {
 	struct arguments words = {cmdline, cmdline + size};
-	const char *program = is_loader_path(exe) ? program_of_loader(words) : NULL;
+	struct arguments behind = words;
 
-	if (program && *program)
-		set_name(name, program);
+	if (is_loader_path(exe) && command_line__skip_loader(&behind))
+		set_name(name, behind.at);
 	else if (!*exe || comes_from_exec(exe, comm, words))
 		snprintf(name, PROC_COMM_SIZE, "%s", comm);
 	else

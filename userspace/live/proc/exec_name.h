@@ -11,7 +11,7 @@
  * From the target of /proc/PID/exe, the leader's comm, and the text of /proc/PID/cmdline (each word
  * followed by a NUL; may be cut off, empty or overwritten by the process). `name` is cut as the
  * kernel cuts a comm. The comm is kept where it can come from the execve: it is the name of the
- * file, or of one of the first words (a link, a script). Else it is a name that the thread gave
+ * file, of the first word (a link) or of a script that is one of the next two. Else it is a name that the thread gave
  * itself, and the file's name counts; of a dynamic loader that was started as a program, that of
  * its program. `exe` "": unknown, the comm is kept.
  */

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/proc_task.h"
+#include "base/suffix.h"
 #include "live/proc/command_line.h"
 #include "live/proc/environment.h"
 #include "live/proc/otel_context.h"
@@ -44,18 +45,28 @@ static void read_command_line(int dir, struct fact_text *facts)
 	char path[PATH_MAX], subject[COMMAND_SUBJECT_SIZE];
 	ssize_t length = readlinkat(dir, "exe", path, sizeof(path) - 1), size;
 	_cleanup_free_ char *text = NULL;
-	const char *program;
+	struct arguments words;
+	const char *program = path;
+	bool is_loader;
 
 	if (length <= 0)
 		return;
 	path[length] = '\0';
 	path[mapping_path_length(path)] = '\0';
-	program = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	if (!command_is_interpreter(program))
+	is_loader = is_loader_path(path);
+	if (!is_loader && !command_is_interpreter(path_base(path)))
 		return;
 	text = malloc(COMMAND_LINE_SIZE_MAX);
 	size = text ? proc_read_small(dir, "cmdline", text, COMMAND_LINE_SIZE_MAX) : 0;
-	if (size > 0 && command_line__subject(program, text, size, subject))
+	words = (struct arguments){text, text + (size > 0 ? size : 0)};
+	if (is_loader && command_line__skip_loader(&words)) {
+		program = words.at;
+		fact_text__add(facts, "exe", "", program, strlen(program));
+	}
+	if (!command_is_interpreter(path_base(program)))
+		return;
+	if (size > 0 &&
+	    command_line__subject(path_base(program), words.at, words.end - words.at, subject))
 		fact_text__add(facts, "script", "", subject, strlen(subject));
 	else /* the subject may be behind what was read */
 		facts->left += size == COMMAND_LINE_SIZE_MAX;
