@@ -29,9 +29,11 @@ enum unwind_cfa {
 	UNWIND_CFA_FP,	     /* frame pointer + cfa_offset */
 	UNWIND_CFA_REGISTER, /* another register + cfa_offset; known in the innermost frame only */
 	UNWIND_CFA_DEREF,    /* the word at (register + cfa_offset), + cfa_addend */
-	UNWIND_CFA_PLT,	     /* stack pointer + 8; + 16 from byte cfa_offset of each 16 bytes on */
-	UNWIND_CFA_SIGNAL,   /* a signal handler's trampoline: all registers are on the stack */
-	UNWIND_CFA_ROOT,     /* the outermost frame: no caller */
+	/* the word at (the word at (register + offset) + offset), + cfa_addend, see below */
+	UNWIND_CFA_DEREF_TWICE,
+	UNWIND_CFA_PLT,	   /* stack pointer + 8; + 16 from byte cfa_offset of each 16 bytes on */
+	UNWIND_CFA_SIGNAL, /* a signal handler's trampoline: all registers are on the stack */
+	UNWIND_CFA_ROOT,   /* the outermost frame: no caller */
 	/* The function changed to another stack, see unwind_walk.h; it begins at cfa_offset. */
 	UNWIND_CFA_SWITCH,	   /* its frame pointer leads to its own frame there */
 	UNWIND_CFA_GO_DEPTH,	   /* Go's asmcgocall without a frame */
@@ -83,6 +85,22 @@ struct unwind_rule {
 	__s32 cfa_offset, fp_offset;
 	__s16 ra_offset, cfa_addend;
 };
+
+/* The offsets of UNWIND_CFA_DEREF_TWICE are the halves of cfa_offset, `first` the lower one. */
+static inline __s32 unwind_two_offsets(__s16 first, __s16 second)
+{
+	return (__s32)((__u32)(__u16)second << 16 | (__u16)first);
+}
+
+static inline __s16 unwind_first_offset(__s32 offsets)
+{
+	return (__s16)offsets;
+}
+
+static inline __s16 unwind_second_offset(__s32 offsets)
+{
+	return (__s16)(offsets >> 16);
+}
 
 #define UNWIND_RULES_MAX (1u << 16) /* of one table, because their numbers have 16 bits at most */
 

@@ -390,14 +390,15 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 
 /*
  * May this frame be on another stack than its callee, below it? Functions that run others on a stack
- * of their own note theirs in memory (OCaml 5, whose code runs on such stacks and C on the thread's)
- * or in rbp (__morestack of gcc, psm of Rust). The return address has to follow a call, and so few
+ * of their own note theirs in memory (OCaml 5, whose code runs on such stacks and C on the thread's;
+ * effect handlers through their fiber's parent), in rbp (__morestack of gcc, psm of Rust) or in rbx
+ * (OCaml, around C that does not allocate). The return address has to follow a call, and so few
  * frames may that no walk is endless.
  */
 static __always_inline bool unwind_may_switch(struct unwind_state *s,
 					      const struct unwind_rule *rule)
 {
-	return (rule->cfa == UNWIND_CFA_DEREF || rule->cfa == UNWIND_CFA_FP) &&
+	return rule->cfa >= UNWIND_CFA_FP && rule->cfa <= UNWIND_CFA_DEREF_TWICE &&
 	       rule->ra == UNWIND_RA_AT_CFA && s->switches++ < UNWIND_SWITCHES_MAX;
 }
 
@@ -423,6 +424,11 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		return STACK_END_NO_RULE;
 	if (how == UNWIND_CFA_DEREF) {
 		if (unwind_read_word(s, base + rule->cfa_offset, &cfa))
+			return STACK_END_FAULT;
+		cfa += rule->cfa_addend;
+	} else if (how == UNWIND_CFA_DEREF_TWICE) {
+		if (unwind_read_word(s, base + unwind_first_offset(rule->cfa_offset), &cfa) ||
+		    unwind_read_word(s, cfa + unwind_second_offset(rule->cfa_offset), &cfa))
 			return STACK_END_FAULT;
 		cfa += rule->cfa_addend;
 	} else if (how == UNWIND_CFA_PLT) {

@@ -93,6 +93,11 @@ static struct values ours(const struct unwind_rule *rule, const uint64_t *regist
 	case UNWIND_CFA_DEREF:
 		v.cfa = memory(base + rule->cfa_offset) + rule->cfa_addend;
 		break;
+	case UNWIND_CFA_DEREF_TWICE:
+		v.cfa = memory(memory(base + unwind_first_offset(rule->cfa_offset)) +
+			       unwind_second_offset(rule->cfa_offset)) +
+			rule->cfa_addend;
+		break;
 	case UNWIND_CFA_PLT:
 		v.cfa = sp + 8;
 		if ((registers[UNWIND_X86_RA] & 15) >= (uint64_t)rule->cfa_offset)

@@ -60,6 +60,21 @@ def test_noted():
         check(rows, complete, "start_thread", "run", "call_noted", "first", "second", "call_back", "leaf")
 
 
+def test_noted_in_a_parent():
+    """As an effect handler of OCaml: the new stack leads to a structure in memory, and that to the old stack."""
+    for where in "low", "high":
+        rows, complete = recorded(fixture("fibers"), "parent", where)
+        check(rows, complete, "start_thread", "run", "call_by_parent", "first", "second", "leaf")
+
+
+@long
+def test_kept_in_rbx():
+    """As OCaml does around calls of C that does not allocate."""
+    for where in "low", "high":
+        rows, complete = recorded(fixture("fibers"), "rbx", where)
+        check(rows, complete, "start_thread", "run", "call_in_rbx", "first", "second", "leaf")
+
+
 @long
 def test_kept():
     for where in "low", "high":

@@ -29,6 +29,11 @@ static inline void put_rule(FILE *out, const struct unwind_rule *rule)
 					     [UNWIND_CFA_ROOT] = "root",
 					     [UNWIND_CFA_UNKNOWN] = "unknown",
 					     [UNWIND_CFA_STARTER] = "starter"};
+	static const char *const before[UNWIND_CFA_STARTER + 1] = {[UNWIND_CFA_DEREF] = "[",
+								   [UNWIND_CFA_DEREF_TWICE] = "[[",
+								   [UNWIND_CFA_PLT] = "plt "};
+	int offset = rule->cfa == UNWIND_CFA_DEREF_TWICE ? unwind_first_offset(rule->cfa_offset)
+							 : rule->cfa_offset;
 
 	if (rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_SIGNAL ||
 	    rule->cfa == UNWIND_CFA_ROOT || rule->cfa == UNWIND_CFA_UNKNOWN) {
@@ -41,14 +46,16 @@ static inline void put_rule(FILE *out, const struct unwind_rule *rule)
 		      out);
 		return;
 	}
-	fputs(rule->cfa == UNWIND_CFA_DEREF ? "[" : rule->cfa == UNWIND_CFA_PLT ? "plt " : "", out);
+	fputs(before[rule->cfa] ?: "", out);
 	if (rule->cfa == UNWIND_CFA_FP && rule->cfa_register == UNWIND_X86_RBP)
-		fprintf(out, "fp%+d", rule->cfa_offset);
+		fprintf(out, "fp%+d", offset);
 	else if (rule->cfa_register == UNWIND_X86_RSP)
-		fprintf(out, "sp%+d", rule->cfa_offset);
+		fprintf(out, "sp%+d", offset);
 	else
-		fprintf(out, "r%u%+d", rule->cfa_register, rule->cfa_offset);
-	fputs(rule->cfa == UNWIND_CFA_DEREF ? "]" : "", out);
+		fprintf(out, "r%u%+d", rule->cfa_register, offset);
+	if (rule->cfa == UNWIND_CFA_DEREF_TWICE)
+		fprintf(out, "]%+d", unwind_second_offset(rule->cfa_offset));
+	fputs(before[rule->cfa] && rule->cfa != UNWIND_CFA_PLT ? "]" : "", out);
 	if (rule->cfa_addend)
 		fprintf(out, "%+d", rule->cfa_addend);
 	if (rule->ra == UNWIND_RA_REGISTER)

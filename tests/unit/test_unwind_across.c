@@ -325,6 +325,26 @@ static void make_kept(struct world *w)
 	w->registers[UNWIND_X86_RBP] = OLD + 0x100;
 }
 
+/* ACROSS is an effect handler: the new stack has its fiber's parent, which has the old stack's pointer. */
+static void make_noted_in_parent(struct world *w)
+{
+	make_noted(w);
+	w->segment.rules[ACROSS].cfa = UNWIND_CFA_DEREF_TWICE;
+	w->segment.rules[ACROSS].cfa_offset = unwind_two_offsets(56, -16);
+	put(w, NEW + 0x808 + 56, DATA + 0x210);
+	put(w, DATA + 0x200, OLD + 0x100);
+}
+
+/* ACROSS keeps it in rbx, as OCaml around calls of C. */
+static void make_kept_in_rbx(struct world *w)
+{
+	make_kept(w);
+	w->segment.rules[ACROSS].cfa = UNWIND_CFA_REGISTER;
+	w->segment.rules[ACROSS].cfa_register = UNWIND_X86_RBX;
+	w->segment.rules[LEAF].rbx = UNWIND_RBX_SAME;
+	w->registers[UNWIND_X86_RBX] = OLD + 0x100;
+}
+
 static void assert_whole_by_cfi(struct world *w)
 {
 	const uint64_t expected[] = {
@@ -342,10 +362,11 @@ static void assert_whole_by_cfi(struct world *w)
 /* To a stack below; to one above it goes without saying. */
 TEST(cfi_rules_lead_to_a_stack_below)
 {
-	static void (*const MAKE[])(struct world *) = {make_noted, make_kept};
+	static void (*const MAKE[])(struct world *) = {make_noted, make_noted_in_parent, make_kept,
+						       make_kept_in_rbx};
 	struct world w;
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		MAKE[i](&w);
 		assert_whole_by_cfi(&w);
 		w.code[CALLER * FUNCTION + CALL] = 0xe9; /* no call is before the address */
@@ -355,13 +376,22 @@ TEST(cfi_rules_lead_to_a_stack_below)
 		put(&w, OLD + 0x100, CODE + UNWIND_BUCKET_SIZE + 8);
 		assert_int_equal(walk(&w), STACK_END_NO_CALLER);
 		MAKE[i](&w);
-		w.segment.rules[ACROSS].cfa_addend += i ? 0 : 4;
-		w.segment.rules[ACROSS].cfa_offset += i ? 4 : 0;
+		w.segment.rules[ACROSS].cfa_addend += i < 2 ? 4 : 0;
+		w.segment.rules[ACROSS].cfa_offset += i < 2 ? 0 : 4;
 		assert_int_equal(walk(&w), STACK_END_NO_CALLER);
 	}
 	make_noted(&w);
 	put(&w, NEW + 0x808, DATA + SIZE + 0x100); /* no memory */
 	assert_int_equal(walk(&w), STACK_END_FAULT);
+	make_noted_in_parent(&w);
+	put(&w, NEW + 0x808 + 56, DATA + SIZE + 0x100);
+	assert_int_equal(walk(&w), STACK_END_FAULT);
+	put(&w, NEW + 0x808 + 56, DATA + 0x210);
+	put(&w, DATA + 0x200, DATA + SIZE + 0x100);
+	assert_int_equal(walk(&w), STACK_END_FAULT);
+	make_kept_in_rbx(&w);
+	w.segment.rules[LEAF].rbx = UNWIND_RBX_UNTOLD; /* the callee changed it */
+	assert_int_equal(walk(&w), STACK_END_NO_RULE);
 	/* the callee's stack pointer alone leads nowhere below */
 	make_kept(&w);
 	w.segment.rules[ACROSS] = by_sp(0);
@@ -376,6 +406,13 @@ TEST(cfi_that_leads_to_itself_ends_the_walk)
 	make_noted(&w);
 	put_call(&w, ACROSS, ACROSS);
 	put(&w, NEW + 0x808, NEW + 0x800);
+	assert_int_equal(walk(&w), STACK_END_NO_CALLER);
+	assert_int_equal(w.count, 2 + 16);
+	make_noted_in_parent(&w);
+	put_call(&w, ACROSS, ACROSS);
+	put(&w, NEW + 0x808, RETURN(ACROSS));
+	put(&w, DATA + 0x200, NEW + 0x800);
+	put(&w, NEW + 0x800, RETURN(ACROSS));
 	assert_int_equal(walk(&w), STACK_END_NO_CALLER);
 	assert_int_equal(w.count, 2 + 16);
 }

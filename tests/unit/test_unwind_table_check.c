@@ -192,6 +192,9 @@ TEST(rules_that_no_builder_writes_are_refused)
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_REGISTER; t.small.rules[0].cfa_register = 200);
 	RIGHT(t.small.rules[0].cfa = UNWIND_CFA_DEREF; t.small.rules[0].cfa_addend = 8);
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_DEREF; t.small.rules[0].rbx = UNWIND_RBX_AT_CFA);
+	RIGHT(t.small.rules[0].cfa = UNWIND_CFA_DEREF_TWICE; t.small.rules[0].cfa_addend = 8);
+	WRONG(t.small.rules[0].cfa = UNWIND_CFA_DEREF_TWICE;
+	      t.small.rules[0].rbx = UNWIND_RBX_AT_CFA);
 	RIGHT(t.small.rules[0].cfa = UNWIND_CFA_PLT; t.small.rules[0].cfa_offset = 11);
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_PLT; t.small.rules[0].cfa_offset = -1);
 }

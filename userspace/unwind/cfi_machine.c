@@ -170,26 +170,40 @@ static uint64_t take_addend(struct cursor *c)
 	return UINT64_MAX;
 }
 
-/* breg6 or breg7 N, deref, and any number of addends. */
-static bool is_deref(struct cursor c, struct unwind_rule *rule)
+/* deref, and any number of addends up to the next deref or the end; their sum fits in 16 bits. */
+static bool take_deref(struct cursor *c, int64_t *sum)
 {
-	uint8_t op = cursor__u8(&c);
-	int64_t offset = cursor__sleb(&c), addend = 0;
-
-	if ((op != DW_OP_breg6 && op != DW_OP_breg7) || cursor__u8(&c) != DW_OP_deref)
+	*sum = 0;
+	if (cursor__u8(c) != DW_OP_deref)
 		return false;
-	while (!c.bad && c.at < c.end) {
-		uint64_t value = take_addend(&c);
+	while (!c->bad && c->at < c->end && *c->at != DW_OP_deref) {
+		uint64_t value = take_addend(c);
 
 		if (value > INT16_MAX)
 			return false;
-		addend += value;
+		*sum += value;
 	}
-	if (c.bad || !fits_32(offset) || !fits_16(addend))
+	return !c->bad && fits_16(*sum);
+}
+
+/* breg6 or breg7 N, and one deref with its addends, or two. */
+static bool is_deref(struct cursor c, struct unwind_rule *rule)
+{
+	uint8_t op = cursor__u8(&c);
+	int64_t offset = cursor__sleb(&c), second, addend;
+	bool twice;
+
+	if ((op != DW_OP_breg6 && op != DW_OP_breg7) || !take_deref(&c, &addend))
 		return false;
-	rule->cfa = UNWIND_CFA_DEREF;
+	twice = c.at < c.end;
+	second = addend;
+	if (twice && (!take_deref(&c, &addend) || c.at < c.end))
+		return false;
+	if (twice ? !fits_16(offset) : !fits_32(offset))
+		return false;
+	rule->cfa = twice ? UNWIND_CFA_DEREF_TWICE : UNWIND_CFA_DEREF;
 	rule->cfa_register = op - DW_OP_breg0;
-	rule->cfa_offset = offset;
+	rule->cfa_offset = twice ? unwind_two_offsets(offset, second) : offset;
 	rule->cfa_addend = addend;
 	return true;
 }
@@ -204,7 +218,8 @@ static void set_cfa_expression(struct cfi_machine *m, struct cursor c)
 		rule->cfa = UNWIND_CFA_PLT;
 	} else if (!is_deref(c, rule)) {
 		set_cfa_unknown(rule);
-	} else if (m->cie->is_signal_frame && rule->cfa_register == UNWIND_X86_RSP &&
+	} else if (m->cie->is_signal_frame && rule->cfa == UNWIND_CFA_DEREF &&
+		   rule->cfa_register == UNWIND_X86_RSP &&
 		   rule->cfa_offset == UNWIND_X86_SIGNAL_RSP && !rule->cfa_addend) {
 		m->signal_return = true;
 	}
@@ -234,11 +249,12 @@ static struct unwind_rule normalized_rule(const struct unwind_rule *rule)
 	return *rule;
 }
 
-/* cfa_addend is free, except in UNWIND_CFA_DEREF. */
+/* cfa_addend is free, except in UNWIND_CFA_DEREF and UNWIND_CFA_DEREF_TWICE. */
 static void add_rbx(const struct cfi_machine *m, struct unwind_rule *rule)
 {
 	if (!m->section->tracks_rbx || rule->cfa == UNWIND_CFA_DEREF ||
-	    rule->cfa == UNWIND_CFA_UNKNOWN || rule->cfa == UNWIND_CFA_ROOT)
+	    rule->cfa == UNWIND_CFA_DEREF_TWICE || rule->cfa == UNWIND_CFA_UNKNOWN ||
+	    rule->cfa == UNWIND_CFA_ROOT)
 		return;
 	rule->rbx = m->rbx.how;
 	rule->cfa_addend = m->rbx.offset;

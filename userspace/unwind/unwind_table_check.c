@@ -167,7 +167,7 @@ static bool ra_is_good(const struct unwind_rule *rule)
 /* cfa_addend is rbx's unless it is that of a word in memory. */
 static bool addend_is_good(const struct unwind_rule *rule)
 {
-	if (rule->cfa == UNWIND_CFA_DEREF)
+	if (rule->cfa == UNWIND_CFA_DEREF || rule->cfa == UNWIND_CFA_DEREF_TWICE)
 		return rule->rbx == UNWIND_RBX_UNTOLD;
 	return rule->rbx == UNWIND_RBX_AT_CFA ||
 	       (rule->rbx <= UNWIND_RBX_AT_CFA && !rule->cfa_addend);
@@ -185,7 +185,7 @@ static bool frame_is_good(const struct unwind_rule *rule)
 		if (rule->cfa_register != UNWIND_X86_RBP)
 			return false;
 		break;
-	default: /* UNWIND_CFA_REGISTER, UNWIND_CFA_DEREF */
+	default: /* UNWIND_CFA_REGISTER, UNWIND_CFA_DEREF, UNWIND_CFA_DEREF_TWICE */
 		if (rule->cfa_register >= REGISTERS)
 			return false;
 	}
@@ -215,6 +215,7 @@ static bool rule_is_good(const struct unwind_rule *rule)
 	case UNWIND_CFA_FP:
 	case UNWIND_CFA_REGISTER:
 	case UNWIND_CFA_DEREF:
+	case UNWIND_CFA_DEREF_TWICE:
 	case UNWIND_CFA_PLT:
 		return frame_is_good(rule);
 	case UNWIND_CFA_SIGNAL:
