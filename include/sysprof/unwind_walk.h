@@ -409,13 +409,15 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	__u64 cfa = 0, ra = 0, fp = s->fp, base = s->sp;
 	__u32 how = rule->cfa,
 	      kind = rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE;
-	bool switches;
+	bool switches, by_other = false;
 
-	if (rule->cfa_register == UNWIND_X86_RBP)
+	if (rule->cfa_register == UNWIND_X86_RBP) {
 		base = fp;
-	else if (rule->cfa_register != UNWIND_X86_RSP)
+	} else if (rule->cfa_register != UNWIND_X86_RSP) {
 		base = unwind_general(s, rule->cfa_register);
-	if ((how == UNWIND_CFA_REGISTER || rule->ra == UNWIND_RA_REGISTER) && !s->all_known &&
+		by_other = true;
+	}
+	if ((by_other || rule->ra == UNWIND_RA_REGISTER) && !s->all_known &&
 	    (rule->cfa_register != UNWIND_X86_RBX || rule->ra == UNWIND_RA_REGISTER ||
 	     !s->rbx_known) &&
 	    !(rule->ra == UNWIND_RA_INFERRED && s->kind == FRAME_INFERRED && s->was_kept))

@@ -345,6 +345,17 @@ static void make_kept_in_rbx(struct world *w)
 	w->registers[UNWIND_X86_RBX] = OLD + 0x100;
 }
 
+/* The place on the new stack where ACROSS has noted it is in rbx. */
+static void make_noted_at_rbx(struct world *w)
+{
+	make_noted(w);
+	w->segment.rules[ACROSS].cfa_register = UNWIND_X86_RBX;
+	w->segment.rules[ACROSS].cfa_offset = 8;
+	w->segment.rules[LEAF].rbx = UNWIND_RBX_SAME;
+	w->registers[UNWIND_X86_RBX] = NEW + 0x828;
+	put(w, NEW + 0x830, OLD + 0x100);
+}
+
 static void assert_whole_by_cfi(struct world *w)
 {
 	const uint64_t expected[] = {
@@ -362,11 +373,11 @@ static void assert_whole_by_cfi(struct world *w)
 /* To a stack below; to one above it goes without saying. */
 TEST(cfi_rules_lead_to_a_stack_below)
 {
-	static void (*const MAKE[])(struct world *) = {make_noted, make_noted_in_parent, make_kept,
-						       make_kept_in_rbx};
+	static void (*const MAKE[])(struct world *) = {
+		make_noted, make_noted_in_parent, make_noted_at_rbx, make_kept, make_kept_in_rbx};
 	struct world w;
 
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < 5; i++) {
 		MAKE[i](&w);
 		assert_whole_by_cfi(&w);
 		w.code[CALLER * FUNCTION + CALL] = 0xe9; /* no call is before the address */
@@ -376,8 +387,8 @@ TEST(cfi_rules_lead_to_a_stack_below)
 		put(&w, OLD + 0x100, CODE + UNWIND_BUCKET_SIZE + 8);
 		assert_int_equal(walk(&w), STACK_END_NO_CALLER);
 		MAKE[i](&w);
-		w.segment.rules[ACROSS].cfa_addend += i < 2 ? 4 : 0;
-		w.segment.rules[ACROSS].cfa_offset += i < 2 ? 0 : 4;
+		w.segment.rules[ACROSS].cfa_addend += i < 3 ? 4 : 0;
+		w.segment.rules[ACROSS].cfa_offset += i < 3 ? 0 : 4;
 		assert_int_equal(walk(&w), STACK_END_NO_CALLER);
 	}
 	make_noted(&w);
@@ -391,6 +402,9 @@ TEST(cfi_rules_lead_to_a_stack_below)
 	assert_int_equal(walk(&w), STACK_END_FAULT);
 	make_kept_in_rbx(&w);
 	w.segment.rules[LEAF].rbx = UNWIND_RBX_UNTOLD; /* the callee changed it */
+	assert_int_equal(walk(&w), STACK_END_NO_RULE);
+	make_noted_at_rbx(&w);
+	w.segment.rules[LEAF].rbx = UNWIND_RBX_UNTOLD;
 	assert_int_equal(walk(&w), STACK_END_NO_RULE);
 	/* the callee's stack pointer alone leads nowhere below */
 	make_kept(&w);

@@ -53,6 +53,11 @@ static bool is_register_and_offset(const struct unwind_rule *rule)
 	       rule->cfa == UNWIND_CFA_REGISTER;
 }
 
+static bool is_in_memory(const struct unwind_rule *rule)
+{
+	return rule->cfa == UNWIND_CFA_DEREF || rule->cfa == UNWIND_CFA_DEREF_TWICE;
+}
+
 static void set_cfa_register(struct unwind_rule *rule, uint64_t reg)
 {
 	if (is_register_and_offset(rule))
@@ -61,11 +66,15 @@ static void set_cfa_register(struct unwind_rule *rule, uint64_t reg)
 		set_cfa_unknown(rule);
 }
 
+/*
+ * After an expression an offset is invalid. OCaml's assembly has them at pushes, and unwinders ignore
+ * them. An expression by another register than the stack pointer holds after a push.
+ */
 static void set_cfa_offset(struct unwind_rule *rule, int64_t offset)
 {
 	if (is_register_and_offset(rule))
 		set_cfa(rule, rule->cfa_register, offset);
-	else
+	else if (!is_in_memory(rule) || rule->cfa_register == UNWIND_X86_RSP)
 		set_cfa_unknown(rule);
 }
 
@@ -186,14 +195,15 @@ static bool take_deref(struct cursor *c, int64_t *sum)
 	return !c->bad && fits_16(*sum);
 }
 
-/* breg6 or breg7 N, and one deref with its addends, or two. */
+/* breg3, breg6 or breg7 N, and one deref with its addends, or two. */
 static bool is_deref(struct cursor c, struct unwind_rule *rule)
 {
 	uint8_t op = cursor__u8(&c);
 	int64_t offset = cursor__sleb(&c), second, addend;
 	bool twice;
 
-	if ((op != DW_OP_breg6 && op != DW_OP_breg7) || !take_deref(&c, &addend))
+	if ((op != DW_OP_breg3 && op != DW_OP_breg6 && op != DW_OP_breg7) ||
+	    !take_deref(&c, &addend))
 		return false;
 	twice = c.at < c.end;
 	second = addend;
@@ -249,11 +259,10 @@ static struct unwind_rule normalized_rule(const struct unwind_rule *rule)
 	return *rule;
 }
 
-/* cfa_addend is free, except in UNWIND_CFA_DEREF and UNWIND_CFA_DEREF_TWICE. */
+/* cfa_addend is free, except in rules with a word in memory. */
 static void add_rbx(const struct cfi_machine *m, struct unwind_rule *rule)
 {
-	if (!m->section->tracks_rbx || rule->cfa == UNWIND_CFA_DEREF ||
-	    rule->cfa == UNWIND_CFA_DEREF_TWICE || rule->cfa == UNWIND_CFA_UNKNOWN ||
+	if (!m->section->tracks_rbx || is_in_memory(rule) || rule->cfa == UNWIND_CFA_UNKNOWN ||
 	    rule->cfa == UNWIND_CFA_ROOT)
 		return;
 	rule->rbx = m->rbx.how;

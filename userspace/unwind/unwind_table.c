@@ -143,8 +143,7 @@ static int run_section(const struct cfi_section *section, struct unwind_rows *r,
 static bool has_frames_by_rbx(const struct unwind_rows *r)
 {
 	for (size_t i = 0; i < r->rules.count; i++)
-		if (r->rules.data[i].rule.cfa == UNWIND_CFA_REGISTER &&
-		    r->rules.data[i].rule.cfa_register == UNWIND_X86_RBX)
+		if (r->rules.data[i].rule.cfa_register == UNWIND_X86_RBX)
 			return true;
 	return false;
 }
