@@ -17,7 +17,6 @@
 #define UNWIND_AHEAD_INNERMOST 128 /* … which is one a stack */
 #define UNWIND_AHEAD_WORDS     16
 #define UNWIND_INSTRUCTION_MAX 15
-#define UNWIND_PAGE	       4096
 
 enum unwind_ahead_end {
 	UNWIND_AHEAD_ON,

@@ -36,12 +36,30 @@ static __always_inline int unwind_look_at(struct unwind_state *s, __u64 address)
 	return rule->ra == UNWIND_RA_INFERRED ? UNWIND_LOOK_INFERRED : UNWIND_LOOK_DESCRIBED;
 }
 
+/*
+ * The bytes before `ra`, the last of them highest. Where code begins with its mapping, those of the
+ * page before may not be there.
+ */
+static __always_inline long unwind_read_before(struct unwind_state *s, __u64 *code, __u64 ra)
+{
+	__u64 size = ra & (UNWIND_PAGE - 1);
+
+	*code = 0;
+	if (!unwind_read(s, code, sizeof(*code), ra - sizeof(*code)))
+		return 0;
+	UNWIND_HIDE(size);
+	if (!size || size >= sizeof(*code) || unwind_read(s, code, size, ra - size))
+		return -1;
+	*code <<= 64 - size * 8;
+	return 0;
+}
+
 /* The instruction that ends at `ra`: call rel32, or call through a register or memory (ff /2). */
 static __always_inline int unwind_call_before(struct unwind_state *s, __u64 ra)
 {
 	__u64 code, a, b;
 
-	if (unwind_read(s, &code, sizeof(code), ra - sizeof(code)))
+	if (unwind_read_before(s, &code, ra))
 		return UNWIND_CALL_NONE;
 	if ((code >> 24 & 0xff) == 0xe8) {
 		s->call_target = ra + (__u64)(__s64)(__s32)(code >> 32);
@@ -76,17 +94,19 @@ static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, 
 /*
  * Code without CFI in a file returns to an address after a call. A call of a function that has CFI
  * is another function's. Code that was analyzed without a result may keep no frame pointer, so then
- * only a direct call is accepted.
+ * only a direct call is accepted. Code that was mapped a moment ago is in no mapping that is here
+ * yet, so then a call decides alone.
  */
 static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 {
+	bool is_here = unwind_may_return_to(s, ra);
 	int call;
 
-	if (!unwind_may_return_to(s, ra))
-		return false;
-	if (!s->needs_call)
-		return true;
+	if (is_here ? !s->needs_call : !unwind_is_code(ra))
+		return is_here;
 	call = unwind_find_call(s, ra);
+	if (!is_here)
+		return call != UNWIND_CALL_NONE;
 	return (call == UNWIND_CALL_SOMEWHERE && !s->was_followed) ||
 	       (call == UNWIND_CALL_TO && unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
 }

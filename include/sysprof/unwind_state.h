@@ -10,6 +10,7 @@
 
 #define UNWIND_WINDOW  4096u
 #define UNWIND_GENERAL 16
+#define UNWIND_PAGE    4096
 
 /* Hides a value from the compiler and the verifier. */
 #define UNWIND_HIDE(x) __asm__ volatile("" : "+r"(x))

@@ -230,21 +230,26 @@ static __always_inline bool unwind_in_mapping(struct unwind_state *s, __u64 addr
 	return unwind_find_mapping(s, address);
 }
 
-/* Rare fields are found without branches, which the verifier counts as paths. */
+/*
+ * Rare fields are found without branches, which the verifier counts as paths. Code in no mapping
+ * was mapped a moment ago: whether it keeps frame pointers is not known.
+ */
 static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_state *s, __u64 pc,
 								bool is_hot)
 {
 	const unsigned char *segment;
 	const struct unwind_table *table;
 
+	bool is_here = unwind_in_mapping(s, pc);
+
 	s->missing = 0;
 	s->by_code = false;
 	if (!is_hot)
 		s->row = ~0ULL;
-	if (!unwind_in_mapping(s, pc) || s->mapping.table == UNWIND_NO_TABLE)
+	if (is_here && s->mapping.table == UNWIND_NO_TABLE)
 		return NULL;
-	if (s->mapping.table == UNWIND_BY_CODE) {
-		s->by_code = true;
+	if (!is_here || s->mapping.table == UNWIND_BY_CODE) {
+		s->by_code = is_here || unwind_has_mappings(s);
 		return NULL;
 	}
 	s->missing = s->mapping.table == UNWIND_JAVA ? STACK_END_JAVA : STACK_END_NO_TABLE;

@@ -194,6 +194,7 @@ TEST(most_return_addresses_are_where_eh_frame_has_them)
 static unsigned char jit[JIT_SIZE];
 static uint64_t stack[512];
 static uint64_t general[UNWIND_REGISTERS];
+static size_t hidden; /* bytes of the code at its beginning that no mapping has yet */
 static size_t reads;
 
 static int read_forged(void *context, void *to, size_t size, uint64_t address)
@@ -249,6 +250,7 @@ static void forge(void)
 	memset(jit, 0xf4, sizeof(jit));
 	memset(stack, 0, sizeof(stack));
 	memset(general, 0, sizeof(general));
+	hidden = 0;
 	PUT(CALLER - 2, "\xff\xd0\xc9\xc3"); /* call *%rax; leave; ret */
 	PUT(OUTER - 2, "\xff\xd0\xc9\xc3");
 	stack[FRAME] = STACK + (FRAME + 4) * 8;
@@ -323,6 +325,8 @@ static bool take_step(FILE *out, const char *name, char *words)
 	} else if (!strcmp(name, "register")) {
 		word = text_word(&words);
 		general[strtoul(word, NULL, 10) % UNWIND_REGISTERS] = value_of(words);
+	} else if (!strcmp(name, "hidden")) {
+		hidden = strtoul(words, NULL, 16);
 	} else if (!strcmp(name, "walk")) {
 		step_walk(out, UNWIND_BY_CODE, words);
 	} else if (!strcmp(name, "peek")) {
