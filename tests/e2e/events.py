@@ -106,6 +106,17 @@ def test_listed():
     refused = e.sysprof("record", "-e", "page-fault", "-a", "-d", 1, check=2).err
     assert "check --events" in refused, refused
     assert "tracepoints are not supported" in e.sysprof("record", "-e", "sched:sched_switch", "-a", check=2).err
+    assert "cycles" not in refused and "page-faults" in refused, refused
+
+
+def test_no_event():
+    """A share of no samples is not printed."""
+    e.need_root()
+    path = e.scratch("none.sysprof")
+    summary = e.sysprof("record", "-e", "emulation-faults", "-o", path, "--", "true", check=0).err
+    reported = e.sysprof("report", path, check=0).out
+    assert "0 samples" in summary and "complete stacks" not in summary, summary
+    assert "samples    0 from" in reported and "% complete" not in reported, reported
 
 
 e.main(globals())

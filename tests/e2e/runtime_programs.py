@@ -45,6 +45,21 @@ threading.Thread(target=hashing, daemon=True).start()
 print("up", flush=True)
 computing()
 """
+# a library of Python's makes code: that of a loop
+LIBRARY = """
+import ctypes, mmap
+m = mmap.mmap(-1, 4096, prot=7)
+m.write(bytes.fromhex("b900001000" "ffc9" "75fc" "c3"))  # mov ecx, 1 << 20; dec ecx; jnz; ret
+loop = ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(m)))
+def leaf():
+    return sum(i * i for i in range(20000))
+def working():
+    while True:
+        leaf()
+        loop()
+print("up", flush=True)
+working()
+"""
 # _xxsubinterpreters of 3.11 is _interpreters from 3.13 on
 SUBINTERPRETER = """
 import threading
@@ -270,6 +285,19 @@ def test_free_threaded_build():
         checked = json.loads(sysprof("check", "--json", "-p", free.pid, check=0).out)["process"]
     assert [row["name"] for row in checked["runtimes"]] == ["Python"], checked
     assert "free-threaded" in checked["runtimes"][0]["detail"] and "-X perf" in checked["runtimes"][0]["remedy"], checked
+
+
+def test_code_of_a_library_of_python():
+    """Python's functions are read from memory: no advice would name the code that a library of it makes."""
+    if os.uname().machine != "x86_64":
+        raise Skip("the code is of x86-64")
+    _, pid, reported, report = recorded([sys.executable, "-c", LIBRARY], "library")
+    lines = [line for line in reported.splitlines() if f"(pid {pid}, Python)" in line]
+    print(lines)
+    assert len(lines) == 1 and "without a name" in lines[0] and "read from its memory" in lines[0], reported
+    assert "-X perf" not in lines[0], lines
+    rows = [row for row in report["jit"] if row["pid"] == pid]
+    assert len(rows) == 1 and not rows[0]["remedy"], report["jit"]
 
 
 main(globals())

@@ -43,9 +43,11 @@ TEST(events_have_names)
 		 PERF_COUNT_HW_CACHE_DTLB | PERF_COUNT_HW_CACHE_OP_WRITE << 8},
 		{"r1a3c", "r1a3c", PERF_TYPE_RAW, 0x1a3c},
 	};
+	struct tick_source source = {};
+	struct failure failure = {};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct tick_source source = find(cases[i].text);
+		source = find(cases[i].text);
 
 		assert_string_equal(source.name, cases[i].name);
 		assert_int_equal(source.type, cases[i].type);
@@ -53,7 +55,11 @@ TEST(events_have_names)
 		assert_int_equal(source.clock, i == 0);
 	}
 	assert_refused("cycle", -ENOENT, "\"cycle\"");
-	assert_refused("cycle", -ENOENT, "ref-cycles");
+	assert_refused("cycle", -ENOENT, "everywhere: cpu-clock, task-clock, page-faults");
+	/* a machine without a PMU has none of the others */
+	assert_int_equal(tick_source__find("cycles,instructions", &source, &failure), -ENOENT);
+	assert_non_null(strstr(failure.remedy, "emulation-faults"));
+	assert_null(strstr(failure.remedy, "instructions"));
 	assert_refused("", -ENOENT, "unknown event");
 	assert_refused("r", -ENOENT, "unknown event");
 	assert_refused("sched:sched_switch", -ENOENT, "tracepoints are not supported");

@@ -14,7 +14,8 @@ static const struct habit habits[] = {
 	/* commands of perf and samply */
 	{NULL, " script ", "for text write 'sysprof convert IN -o folded:-'"},
 	{NULL, " annotate ", "for lines write 'sysprof report IN --by line'"},
-	{NULL, " list ", "'sysprof check' lists what can be recorded here"},
+	{NULL, " list ", "'sysprof check --events' lists the events of this machine"},
+	{NULL, " top ", "write 'sysprof record -a -d 10', then 'sysprof report IN'"},
 	{NULL, " stat ", "it counts nothing by itself: 'sysprof record' samples"},
 	{NULL, " load view ", "write 'sysprof open IN'"},
 	{NULL, " import ", "write 'sysprof open IN' or 'sysprof convert IN -o OUT'"},
@@ -46,13 +47,15 @@ static const struct habit habits[] = {
 	 "both stacks are recorded; --no-kernel leaves out that of the kernel"},
 	{"record", " --user-regs --intr-regs ",
 	 "registers are not needed: stacks are unwound while recording"},
+	{"record", " --max-stack ", "write --max-depth FRAMES"},
+	{"record", " --per-thread ", "threads are recorded apart, so leave it out"},
 	{"record", " --max-size --switch-output ", "-d SECONDS ends a recording"},
 	/* samply record */
 	{"record", " --rate ", "write -F HZ"},
 	{"record", " --save-only --no-open -n ",
 	 "files are written and nothing is opened unless there is --open, so leave it out"},
 	{"record", " --profile-name --main-thread-only --reuse-threads --fold-recursive-prefix ",
-	 "not here; --thread TID of convert and report shows one thread"},
+	 "not here; 'sysprof convert IN -o OUT --thread TID' writes one thread"},
 	{"record", " --iteration-count --iterations ",
 	 "'sysprof compare' records a command repeatedly"},
 	{"record", " --cswitch-markers ", "write --wall"},
@@ -67,6 +70,11 @@ static const struct habit habits[] = {
 	{"report", " -t --field-separator ", "write --json"},
 	{"report", " --percent-limit ", "write --min SHARE"},
 	{"report", " --no-inline ", "inlined functions are rows of their own"},
+	{"report", " --comms --comm ", "--by process has a row for each program"},
+	{"report", " --dsos --dso ", "--by dso has a row for each file"},
+	{"report", " --tid ", "write 'sysprof convert IN -o OUT --thread TID'"},
+	{"report", " -M --disassembler-style ", "no instructions are shown; --by line shows lines"},
+	{"report", " --header-only ", "the lines with # are the header; --top 1 leaves one row"},
 	{"report", " --no-demangle ", "names are demangled"},
 };
 

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clocks.h"
 #include "base/parse.h"
+#include "base/suffix.h"
 #include "cli/commands.h"
 #include "formats/out/describe.h"
 #include "live/capture/tick_source.h"
@@ -89,6 +91,8 @@ static int take_event(const struct given_option *o)
 	struct failure why = {};
 	int err = tick_source__find(o->value, &source, &why);
 
+	if (*option_field(o, const char *))
+		return fail(o->failure, -EINVAL, "-e given twice: a recording has one event");
 	if (err)
 		return fail(o->failure, err, "%s%s%s", why.what, *why.remedy ? "; " : "",
 			    why.remedy);
@@ -188,20 +192,46 @@ static bool is_list_of_words(const struct record_options *options)
 	       !parse_u64(options->command[0], 1, PID_LIMIT, &number);
 }
 
+/* Of sleep, "1m": "-d 60", by which a recording ends. False: COMMAND is something else. */
+static bool duration_of_sleep(char **command, char *text, size_t size)
+{
+	static const char units[] = "smhd";
+	static const unsigned int seconds[] = {1, 60, 3600, 86400};
+	const char *unit;
+	double value;
+	char *end;
+
+	if (strcmp(path_base(command[0]), "sleep") || !command[1] || command[2])
+		return false;
+	value = strtod(command[1], &end);
+	unit = *end ? strchr(units, *end) : units;
+	if (!unit || (*end && end[1]) || !(value > 0))
+		return false;
+	if (isinf(value))
+		snprintf(text, size, "and no -d: Ctrl-C ends it");
+	else
+		snprintf(text, size, "-d %.15g", value * seconds[unit - units]);
+	return true;
+}
+
 /* perf records other targets for as long as COMMAND runs, which mostly is `sleep SECONDS`. */
 static int refuse_targets(const struct record_options *options)
 {
 	static const char rule[] = "-p, -t, -a and COMMAND are mutually exclusive";
-	char **command = options->command;
+	const char *target = options->processes.count ? "-p PID"
+			     : options->threads.count ? "-t TID"
+						      : "-a";
+	bool is_system = !options->processes.count && !options->threads.count;
+	char **command = options->command, duration[64];
 
 	if (!command)
 		return usage_error(&cmd_record, "%s", rule);
-	if (!strcmp(command[0], "sleep") && command[1] && !command[2])
-		return usage_error(&cmd_record, "%s: instead of sleep, write -d %s", rule,
-				   command[1]);
-	return usage_error(&cmd_record,
-			   "%s: -a -d SECONDS records the system, and %s if it is started beside",
-			   rule, command[0]);
+	if (duration_of_sleep(command, duration, sizeof(duration)))
+		return usage_error(&cmd_record, "%s: instead of sleep, write %s %s", rule, target,
+				   duration);
+	return usage_error(&cmd_record, "%s: %s -d SECONDS records %s%s%s", rule, target,
+			   is_system ? "the system, and " : "it beside ", command[0],
+			   is_system ? " if it is started beside" : "");
 }
 
 static int check_together(const struct record_options *options)

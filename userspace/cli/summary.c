@@ -100,7 +100,9 @@ static void print_stacks(const struct figures *f)
 {
 	unsigned int inferred = FIGURE_FRAMES + FRAME_INFERRED;
 
-	fprintf(stderr, "  complete stacks: %.1f %%\n", 100 * f->share[FIGURE_COMPLETE_SHARE]);
+	if (f->value[FIGURE_SAMPLES])
+		fprintf(stderr, "  complete stacks: %.1f %%\n",
+			100 * f->share[FIGURE_COMPLETE_SHARE]);
 	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++)
 		if (figures__is_loss(f, id))
 			fprintf(stderr, "    %llu incomplete: %s\n",

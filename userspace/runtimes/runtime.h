@@ -210,6 +210,7 @@ struct runtime_memory {
 		      const char *version, struct surveyed_runtime *judgement);
 	const char *doubt_remedy;   /* what makes ambiguous names certain; NULL: nothing */
 	bool is_absent_unless_read; /* a file of its name is not enough */
+	bool is_interpreted;	    /* JIT code beside its functions is that of libraries */
 	bool needs_walk; /* a perf map has its names, but does not make its stacks whole */
 };
 

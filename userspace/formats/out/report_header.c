@@ -69,7 +69,7 @@ static void print_losses(const struct figures *f, FILE *out)
 	fputs(printed ? "\n" : "nothing\n", out);
 }
 
-static void print_stacks(const struct figures *f, FILE *out)
+static void print_complete(const struct figures *f, FILE *out)
 {
 	unsigned int printed = 0;
 
@@ -82,6 +82,12 @@ static void print_stacks(const struct figures *f, FILE *out)
 		fprintf(out, "; %" PRIu64 " frames inferred",
 			f->value[FIGURE_FRAMES + FRAME_INFERRED]);
 	fprintf(out, "; %.1f %% of the code has a symbol\n", 100 * f->share[FIGURE_NAMED_SHARE]);
+}
+
+static void print_stacks(const struct figures *f, FILE *out)
+{
+	if (f->value[FIGURE_SAMPLES])
+		print_complete(f, out);
 	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
 		if (figures__is_loss(f, id))
 			fprintf(out, "# stacks     %" PRIu64 " %s left out\n", f->value[id],

@@ -644,6 +644,16 @@ static const char *refusal_text(enum code_runtime_state state)
 	return state == CODE_RUNTIME_READ ? NULL : texts[state];
 }
 
+/* How to start it so that its code gets names. NULL: unknown, or all that is its own has names. */
+static const char *remedy_of(const struct code_process *code)
+{
+	const struct runtime *runtime = code->process->runtime;
+
+	if (!runtime || (code->read && runtime->memory && runtime->memory->is_interpreted))
+		return NULL;
+	return runtime->remedy;
+}
+
 static void describe_process(struct jit_names *j, const struct code_process *code)
 {
 	const struct jit_process *process = code->process;
@@ -651,7 +661,7 @@ static void describe_process(struct jit_names *j, const struct code_process *cod
 	const struct profile_jit jit = {
 		.process = process->id,
 		.runtime = profile_builder__string(j->builder, runtime ? runtime->name : NULL),
-		.remedy = profile_builder__string(j->builder, runtime ? runtime->remedy : NULL),
+		.remedy = profile_builder__string(j->builder, remedy_of(code)),
 		.refusal = profile_builder__string(j->builder, refusal_text(process->refused)),
 		.map = describe_file(j, process->files[JIT_FILE_MAP]),
 		.dump = describe_file(j, process->files[JIT_FILE_DUMP]),

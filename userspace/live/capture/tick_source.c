@@ -142,9 +142,12 @@ static int refuse_unknown(const char *name, struct failure *failure)
 			    "unknown event \"%s\": tracepoints are not supported, and of modifiers "
 			    "u, k and p",
 			    name);
-	for (size_t i = 0; i < NAMED_EVENTS && used < sizeof(names); i++)
+	for (size_t i = 0; i < NAMED_EVENTS && used < sizeof(names); i++) {
+		if (named_events[i].type != PERF_TYPE_SOFTWARE)
+			continue;
 		used += snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
 				 named_events[i].name);
+	}
 	fail(failure, -ENOENT, "unknown event \"%s\"", name);
 	return fail_remedy(failure, -ENOENT,
 			   "sysprof check --events lists what this machine has; everywhere: %s",
@@ -206,7 +209,10 @@ int tick_source__find(const char *text, struct tick_source *source, struct failu
 	if (!take_modifiers(modifiers, &found))
 		return refuse_unknown(text, failure);
 	if (found.clock && *modifiers)
-		return fail(failure, -EINVAL, "the clock \"%s\" has no modifiers", found.name);
+		return fail(
+			failure, -EINVAL,
+			"the clock \"%s\" has no modifiers: --no-kernel leaves out kernel stacks",
+			found.name);
 	if (*modifiers)
 		snprintf(found.name + strlen(found.name), sizeof(found.name) - strlen(found.name),
 			 ":%s", modifiers);

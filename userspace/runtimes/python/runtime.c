@@ -302,6 +302,7 @@ static const struct runtime_memory python_memory = {
 	.reports = FRAME_NOTE_PYTHON,
 	.judge = judge,
 	.is_absent_unless_read = true,
+	.is_interpreted = true,
 };
 
 const struct runtime python_runtime = {
