@@ -281,20 +281,21 @@ static bool is_same_root(const struct perf_frame *a, const struct perf_frame *b)
 
 /*
  * Is the last stack, which has no empty line behind it, whole? Editors drop an empty line at the
- * end. A stack that was cut has a root that no other one has.
+ * end. A stack that was cut has a root that few others have.
  */
 static bool is_last_whole(const struct script *s)
 {
-	const struct block *last = &s->blocks.data[s->blocks.count - 1];
+	const struct block *last = s->blocks.data + s->blocks.count - 1;
 	const struct perf_frame root = root_of(s, last);
-	bool found = s->blocks.count == 1 && !s->frames.left_out[LEFT_OUT_CUT];
+	size_t same = 0;
 
-	for (const struct block *b = s->blocks.data; b < last && last->root && !found; b++) {
+	for (const struct block *b = s->blocks.data; b < last && last->root; b++) {
 		const struct perf_frame other = root_of(s, b);
 
-		found = b->root && is_same_root(&root, &other);
+		same += b->root && is_same_root(&root, &other);
 	}
-	return found;
+	return s->blocks.count == 1 ? !s->frames.left_out[LEFT_OUT_CUT]
+				    : 2 * same > s->blocks.count - 1;
 }
 
 static void drop_cut(struct script *s, const char *block)
