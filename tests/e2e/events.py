@@ -109,6 +109,21 @@ def test_listed():
     assert "cycles" not in refused and "page-faults" in refused, refused
 
 
+def test_event_in_all_formats():
+    """A file of any format is of its event: comparable with its own recording, and not with one of CPU time."""
+    t = Touched(100, "-c", 37)
+    clock = e.scratch("clock.pb.gz")
+    e.record("-o", clock, "--", e.fixture("touch"), 100)
+    files = [t.pprof] + [e.scratch("touched" + suffix) for suffix in (".json.gz", ".cpuprofile", ".trace.json")]
+    e.sysprof("convert", t.path, *(word for path in files[1:] for word in ("-o", path)), check=0)
+    for path in files:
+        assert "page-faults" in e.sysprof("diff", path, t.path, check=0).out, path
+        refused = e.sysprof("diff", clock, path, check=1).err
+        assert f"{clock} is of the event cpu-clock, {path} of page-faults" in refused, refused
+    refused = e.sysprof("diff", t.folded, t.path, check=1).err
+    assert f"{t.folded} does not name its event" in refused, refused
+
+
 def test_no_event():
     """A share of no samples is not printed."""
     e.need_root()

@@ -222,6 +222,9 @@ def test_speedscope():
     assert self_of(events) == {"main": 3 * 10**9}
     assert "for 200 bytes of memory" in sysprof("report", memory, check=0).out
     assert "is of the event memory" in sysprof("diff", memory, times).err
+    folded = write(scratch("unnamed.folded"), "main 50\nmain;f 50\n")
+    for pair in (memory, folded), (folded, memory):
+        assert f"{folded} does not name its event, {memory} is of the event memory" in sysprof("diff", *pair, check=1).err
     assert " time; " in sysprof("diff", times, times, check=0).out
     assert "how many samples" in sysprof("diff", events, events, check=4).err
 

@@ -129,6 +129,27 @@ static bool is_clock(const char *event)
 	return !*event || !strcmp(event, "cpu-clock") || !strcmp(event, "task-clock");
 }
 
+/* Folded stacks, which are compared as if of a clock, name no event and have no CPU time. */
+static bool names_no_event(const struct compare_file *f)
+{
+	return !*f->event && !f->cpu_ns;
+}
+
+static int refuse_events(const struct compare_file *a, const struct compare_file *b,
+			 struct failure *failure)
+{
+	const struct compare_file *unnamed = names_no_event(a) ? a : b;
+	const struct compare_file *other = unnamed == a ? b : a;
+
+	if (names_no_event(unnamed))
+		return fail(failure, -EINVAL,
+			    "cannot compare: %s does not name its event, %s is of the event %s",
+			    unnamed->path, other->path, other->event);
+	return fail(failure, -EINVAL, "cannot compare: %s is of the event %s, %s of %s", a->path,
+		    *a->event ? a->event : "cpu-clock", b->path,
+		    *b->event ? b->event : "cpu-clock");
+}
+
 static int check_events(const struct comparison *c, struct failure *failure)
 {
 	const struct compare_file *first = &c->merged.files.data[0].facts;
@@ -138,10 +159,7 @@ static int check_events(const struct comparison *c, struct failure *failure)
 
 		if (strcmp(f->event, first->event) &&
 		    !(is_clock(f->event) && is_clock(first->event)))
-			return fail(failure, -EINVAL,
-				    "cannot compare: %s is of the event %s, %s of %s", first->path,
-				    *first->event ? first->event : "cpu-clock", f->path,
-				    *f->event ? f->event : "cpu-clock");
+			return refuse_events(first, f, failure);
 	}
 	return 0;
 }
