@@ -8,7 +8,7 @@ import { changeColour, isDark } from './colour.js';
 import { section } from './facts.js';
 import { FunctionTable } from './table.js';
 import { ROOT } from './tree.js';
-import { make, count, plural, share, shown, duration } from './text.js';
+import { make, count, plural, share, shown, duration, isTime, quantity } from './text.js';
 
 const FINE = 2 ** 40; // whole numbers that OLD is divided into, so that sums of any selection are exact
 const GREY_WORDS = { same: 'no difference proved', unclear: 'unclear', moved: 'moved' };
@@ -43,7 +43,7 @@ export class Difference {
     const n = profile.node.length, old = new Float64Array(n), next = new Float64Array(n), mean = new Float64Array(n);
     for (const t of profile.threads) {
       const file = this.all.files[t.number], side = file.side === 'old' ? old : next;
-      const each = (file.value / (this.all.waits ? file.cpu_ns : file.samples)) * this.unit;
+      const each = (file.value / (this.all.waits ? file.cpu_ns : file.events ?? file.samples)) * this.unit;
       for (let i = t.first; i < t.end; i++) {
         side[i] = 2 * Math.round(((this.all.waits ? profile.weight[i] : profile.ticks ? profile.ticks[i] : 1) * each) / 2);
         mean[i] = side[i] / 2;
@@ -251,6 +251,11 @@ export function fillDifferenceHeader(profile, title, strip, opened) {
   strip.replaceChildren(line);
 }
 
+// What the samples stand for; CPU time has a row of its own.
+function eventsOf({ event, event_unit: unit }, { events }) {
+  return event && !isTime(event, unit) ? [[clean(event), quantity(events, clean(unit))]] : [];
+}
+
 export function differenceDetails(difference) {
   const { all } = difference, d = all.detectable;
   const part = (x) => (x === null ? `unknown: too few ${all.waits ? 'visits' : 'samples'}` : `${(100 * x).toFixed(1)} %`);
@@ -258,8 +263,8 @@ export function differenceDetails(difference) {
     ['files', count(all[name].files)],
     ...(all[name].cpu_ns ? [[all.waits ? 'waiting time' : 'CPU time', duration(all[name].cpu_ns)]] : []),
     ...(all.waits ? [] : [
-      ['samples', count(all[name].samples)], ['lost', share(all[name].lost_share, 1)], ['with an incomplete stack', share(all[name].cut_share, 1)],
-      ['in code without a name', share(all[name].unnamed, all[name].samples)],
+      ['samples', count(all[name].samples)], ...eventsOf(all, all[name]), ['lost', share(all[name].lost_share, 1)], ['with an incomplete stack', share(all[name].cut_share, 1)],
+      ['in code without a name', share(all[name].unnamed, all[name].events ?? all[name].samples)],
     ]),
   ];
   return [

@@ -69,6 +69,16 @@ export function plural(n, what) {
   return `${count(n)} ${what}${Math.round(n) === 1 ? '' : 's'}`;
 }
 
+// CPU time that is the samples' event.
+export const isTime = (event, unit) => event === 'cpu' && unit === 'nanoseconds';
+
+// So many of an event's unit. Fractions have a unit like 0.01.
+export function quantity(n, unit) {
+  if (unit === 'nanoseconds') return duration(n);
+  if (unit === 'count') return count(n);
+  return /^0\.0*1$/.test(unit) ? (n * unit).toLocaleString('en-US', { maximumFractionDigits: unit.length - 2 }) : `${count(n)} ${unit}`;
+}
+
 export function share(part, whole) {
   if (!whole) return '0 %';
   const p = (100 * part) / whole;

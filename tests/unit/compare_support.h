@@ -29,7 +29,8 @@ struct recording {
 	double noise;	    /* of this run: of each part's cost, relative standard deviation */
 	double cut;	    /* share of the stacks that are cut */
 	bool untimed;	    /* only counts, by the normal approximation where they are large */
-	bool has_cpu;	    /* a tick is a millisecond of CPU time */
+	bool has_cpu;	    /* a tick is a millisecond of CPU time … */
+	bool counts_cpu;    /* … which is what samples count */
 	unsigned int every; /* ms between two samples; 0 counts as 1 */
 	double lost;	    /* share of the ticks that are lost */
 	double others;	    /* ticks of other programs, for each sample */
@@ -131,6 +132,7 @@ static void add_counts(struct fixture *f, struct thread_id thread, const struct 
 				       : round(left * p + sqrt(left * p * (1 - p)) * normal());
 		sample.ticks = (uint64_t)fmax(ticks, 0);
 		sample.weight = r->has_cpu ? sample.ticks * 1000000 : 0;
+		sample.events = r->counts_cpu ? sample.weight : 0;
 		left -= ticks;
 		cost -= costs[i];
 		if (sample.ticks)
@@ -172,6 +174,10 @@ static const struct profile *record(struct fixture *f, const struct program *pro
 	for (size_t i = 0; i < program->count; i++)
 		stacks[i] = stack_of(f, program->parts[i].path);
 	profile_builder__session(f->b)->untimed = r->untimed;
+	if (r->counts_cpu) {
+		profile_builder__session(f->b)->event = text(f, EVENT_CPU);
+		profile_builder__session(f->b)->event_unit = text(f, EVENT_CPU_UNIT);
+	}
 	if (r->untimed)
 		add_counts(f, thread, r, costs, whole, stacks, program->count);
 	for (size_t i = 0; i < r->samples && !r->untimed; i++) {

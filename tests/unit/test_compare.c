@@ -471,6 +471,43 @@ TEST(different_events_are_refused_unless_both_are_clocks)
 		fail_msg("%s", failure.what);
 }
 
+/* Whether counts are in proportion to CPU time is chance: the same tool may write both. */
+TEST(files_of_cpu_time_and_of_ticks_are_compared_as_cpu_time)
+{
+	const struct recording ticks = {.samples = 20000, .untimed = true, .has_cpu = true};
+	const struct recording time = {
+		.samples = 20000, .untimed = true, .has_cpu = true, .counts_cpu = true};
+	const struct recording counts = {.samples = 20000, .untimed = true};
+	const struct recording *const pairs[][COMPARE_SIDES] = {
+		{&ticks, &ticks}, {&ticks, &time}, {&time, &ticks}, {&time, &time}};
+	const struct program slower = changed("main;run;parse;body", 1.2);
+	struct failure failure = {};
+	struct compare_test first = {};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+		const struct compare_test *body;
+
+		random_state = 11;
+		compare_two(&slower, pairs[i][0], pairs[i][1], &sampling_only, &failure);
+		assert_non_null(t.result);
+		body = test_of("body");
+		first = i ? first : *body;
+		for (int side = 0; side < COMPARE_SIDES; side++) {
+			assert_near(body->side[side].value, first.side[side].value, 1e-9);
+			assert_near(body->side[side].variance, first.side[side].variance, 1e-5);
+			assert_int_equal(t.result->side[side].samples, 20000);
+			assert_int_equal(t.result->side[side].ticks,
+					 i ? t.result->side[side].cpu_ns : 20000);
+		}
+		assert_near(body->p, first.p, 1e-2);
+		assert_true(!i == !t.result->event);
+	}
+	compare_two(&base, &time, &counts, &sampling_only, &failure);
+	assert_null(t.result);
+	if (!strstr(failure.what, "counts CPU time, and x has none"))
+		fail_msg("%s", failure.what);
+}
+
 /* A tenth of the rate: the same values, with larger errors. */
 TEST(a_lower_sampling_rate_gives_the_same_values)
 {

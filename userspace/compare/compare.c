@@ -101,7 +101,7 @@ int comparison__add(struct comparison *c, enum compare_side side, const char *pa
 		return fail_uncounted(path, failure);
 	if (merged__add(&c->merged, side, path, p, range) || add_waits(c, side, path, p, range))
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
-	if (!c->merged.files.data[c->merged.files.count - 1].facts.samples)
+	if (!c->merged.files.data[c->merged.files.count - 1].facts.ticks)
 		return fail(failure, -ENODATA, "cannot compare %s: it has no sample%s", path,
 			    range ? " in that time" : "");
 	return 0;
@@ -113,6 +113,10 @@ int comparison__add_window(struct comparison *c, enum compare_side side, const c
 {
 	if (p && p->uncounted)
 		return fail_uncounted(path, failure);
+	if (p && p->event.v)
+		return fail(failure, -EINVAL,
+			    "cannot compare %s: a window of an agent counts ticks, this one %s",
+			    path, profile__event(p));
 	if (window->is_first && c->merged.files.count >= COMPARE_FILES_MAX)
 		return fail(failure, -E2BIG, "cannot compare: more than %d spans of time",
 			    COMPARE_FILES_MAX);
@@ -150,6 +154,25 @@ static int refuse_events(const struct compare_file *a, const struct compare_file
 		    *b->event ? b->event : "cpu-clock");
 }
 
+/* A file of CPU time is one of a clock, but without that time ticks have no common unit. */
+static int check_times(const struct comparison *c, struct failure *failure)
+{
+	const struct compare_file *time = NULL, *other = NULL;
+
+	for (size_t i = 0; i < c->merged.files.count; i++) {
+		const struct compare_file *f = &c->merged.files.data[i].facts;
+
+		if (f->counts_time)
+			time = f;
+		else if (!f->cpu_ns)
+			other = f;
+	}
+	return time && other ? fail(failure, -EINVAL,
+				    "cannot compare: %s counts CPU time, and %s has none",
+				    time->path, other->path)
+			     : 0;
+}
+
 static int check_events(const struct comparison *c, struct failure *failure)
 {
 	const struct compare_file *first = &c->merged.files.data[0].facts;
@@ -161,7 +184,7 @@ static int check_events(const struct comparison *c, struct failure *failure)
 		    !(is_clock(f->event) && is_clock(first->event)))
 			return refuse_events(first, f, failure);
 	}
-	return 0;
+	return check_times(c, failure);
 }
 
 /* Why the waits cannot be compared; NULL: they can. */
@@ -170,7 +193,7 @@ static const char *waits_missing(const struct comparison *c)
 	if (c->waiting->merged.files.count < c->merged.files.count)
 		return "not all files were recorded with --wall";
 	for (size_t i = 0; i < c->waiting->merged.files.count; i++)
-		if (!c->waiting->merged.files.data[i].facts.samples)
+		if (!c->waiting->merged.files.data[i].facts.ticks)
 			return c->waiting->merged.files.data[i].facts.side == COMPARE_OLD
 				       ? "a file of OLD has no waits"
 				       : "a file of NEW has no waits";
@@ -282,11 +305,11 @@ static double nameless_ticks(const struct comparison *c, enum compare_side side)
 
 	for (size_t i = 0; i < c->merged.dsos.count; i++) {
 		const struct merged_dso *d = &c->merged.dsos.data[i];
-		double ticks = (double)d->ticks[side], others = (double)d->ticks[!side], more;
+		double ticks = (double)d->ticks[side][0], others = (double)d->ticks[!side][0], more;
 
 		if (ticks <= 0 || others <= 0)
 			continue;
-		more = (double)d->unnamed[side] / ticks - (double)d->unnamed[!side] / others;
+		more = (double)d->unnamed[side][0] / ticks - (double)d->unnamed[!side][0] / others;
 		if (more > STRIPPED)
 			sum += more * ticks;
 	}
@@ -303,6 +326,7 @@ static void sum_sides(struct comparison *c)
 
 		sum->files++;
 		sum->samples += f->samples;
+		sum->ticks += f->ticks;
 		sum->cpu_ns += f->cpu_ns;
 		sum->duration_ns += f->untimed ? 0 : f->duration_ns;
 		sum->unnamed += f->unnamed;
@@ -314,7 +338,7 @@ static void sum_sides(struct comparison *c)
 		part[i][COMPARE_DOUBT_UNNAMED] = nameless_ticks(c, (enum compare_side)i);
 		for (int doubt = 0; doubt < COMPARE_DOUBT_COUNT; doubt++) {
 			double of = doubt == COMPARE_DOUBT_LOST ? due[i]
-								: (double)c->result.side[i].samples;
+								: (double)c->result.side[i].ticks;
 
 			c->result.side[i].doubt[doubt] = of > 0 ? part[i][doubt] / of : 0;
 		}
@@ -477,6 +501,18 @@ static int compare_waits(struct comparison *c)
 	return 0;
 }
 
+/* What ticks count. */
+static void set_event(struct comparison *c)
+{
+	const struct compare_file *first = &c->merged.files.data[0].facts;
+
+	c->result.sample_ticks = c->merged.sample_ticks;
+	if (c->merged.is_waiting || (!first->counts_events && !first->counts_time))
+		return;
+	c->result.event = first->counts_time ? EVENT_CPU : first->event;
+	c->result.event_unit = first->counts_time ? EVENT_CPU_UNIT : first->event_unit;
+}
+
 int comparison__finish(struct comparison *c, const struct compare_options *options,
 		       const struct compare_result **result, struct failure *failure)
 {
@@ -484,12 +520,12 @@ int comparison__finish(struct comparison *c, const struct compare_options *optio
 
 	c->options = *options;
 	c->result.is_waiting = c->merged.is_waiting;
-	c->result.sample_ticks = c->merged.sample_ticks;
-	if (c->merged.files.data[0].facts.counts_events)
-		c->result.event = c->merged.files.data[0].facts.event;
-	else if (c->merged.files.data[0].facts.counts_time)
-		c->result.event = "ns of CPU time";
-	err = check_events(c, failure) ?: compare(c, failure) ?: compare_waits(c);
+	err = check_events(c, failure);
+	if (err)
+		return err;
+	merged__unify(&c->merged);
+	set_event(c);
+	err = compare(c, failure) ?: compare_waits(c);
 	if (err == -ENOMEM)
 		return fail(failure, err, "cannot compare: out of memory");
 	if (err)

@@ -61,13 +61,13 @@ struct compare_range {
 struct compare_file {
 	enum compare_side side;
 	char *path;
-	char *event, *kernel; /* "": unknown */
-	bool counts_events;   /* samples are events, which have no clock's unit … */
-	bool counts_time;     /* … or ns of CPU time */
+	char *event, *event_unit, *kernel; /* "": unknown */
+	bool counts_events;		   /* ticks are events, which have no clock's unit … */
+	bool counts_time;		   /* … or ns of CPU time */
 	uint64_t samples, cpu_ns, duration_ns;
-	uint64_t lost, due; /* ticks; of the target, or of unknown tasks */
-	uint64_t cut,
-		unnamed; /* samples with an incomplete stack; with an unnamed innermost function */
+	uint64_t ticks;	       /* what its samples count: ticks of a clock, or events */
+	uint64_t lost, due;    /* ticks; of the target, or of unknown tasks */
+	uint64_t cut, unnamed; /* ticks: with an incomplete stack; innermost function unnamed */
 	bool untimed, cut_short, is_command;
 	bool is_part; /* a range of its time, which follows an @ in `path` */
 };
@@ -112,7 +112,7 @@ const char *compare_doubt_text(enum compare_doubt doubt);
 struct compare_test {
 	uint32_t function; /* number of its name; COMPARE_WHOLE: the whole */
 	bool is_self;	   /* only its own code; else all samples with it in the stack */
-	uint64_t samples[COMPARE_SIDES];
+	uint64_t ticks[COMPARE_SIDES];
 	struct estimate side[COMPARE_SIDES], difference;
 	double low, high;			      /* 95 % interval of the difference */
 	bool has_relative;			      /* both sides have it: */
@@ -134,9 +134,9 @@ struct compare_row {
 
 struct compare_side_sum {
 	size_t files;
-	uint64_t samples, cpu_ns, duration_ns;
-	double doubt[COMPARE_DOUBT_COUNT]; /* shares */
-	uint64_t unnamed;		   /* samples with an unnamed innermost function */
+	uint64_t samples, ticks, cpu_ns, duration_ns; /* as in a file */
+	double doubt[COMPARE_DOUBT_COUNT];	      /* shares */
+	uint64_t unnamed;			      /* ticks */
 };
 
 struct compare_result {
@@ -161,9 +161,9 @@ struct compare_result {
 	size_t row_count;
 	/* Change ÷ OLD that 9 of 10 would find: whole, functions of 5 % and 1 %; NAN: unknown. */
 	double detectable[3];
-	bool is_waiting;       /* waiting time is compared */
-	const char *event;     /* what `samples` count instead; NULL: they are samples */
-	uint64_t sample_ticks; /* `samples` per real one; of waits: us between two visits */
+	bool is_waiting;		/* waiting time is compared */
+	const char *event, *event_unit; /* what ticks count; NULL: they are those of a clock */
+	uint64_t sample_ticks;		/* ticks per sample; of waits: us between two visits */
 	const struct compare_result
 		*waiting;	     /* waiting time (record --wall); NULL: not compared … */
 	const char *waiting_missing; /* … because of this; NULL: no file has waits */

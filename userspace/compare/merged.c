@@ -53,6 +53,7 @@ void merged__fini(struct merged *m)
 	for (size_t i = 0; i < m->files.count; i++) {
 		free(m->files.data[i].facts.path);
 		free(m->files.data[i].facts.event);
+		free(m->files.data[i].facts.event_unit);
 		free(m->files.data[i].facts.kernel);
 		vec_free(&m->files.data[i].cells);
 	}
@@ -159,6 +160,7 @@ static int count_unnamed(struct adding *a, uint32_t stack)
 {
 	const struct profile_location *l = &a->p->locations[a->p->stacks[stack].location.v];
 	enum compare_side side = a->file->facts.side;
+	bool time = a->file->facts.counts_time;
 	struct merged_dso dso = {}, *known;
 	char stable[EVENT_PATH_MAX + 3], name[EVENT_PATH_MAX + 3];
 
@@ -169,9 +171,9 @@ static int count_unnamed(struct adding *a, uint32_t stack)
 	known = merged_dsos__need(&a->m->dsos, &dso, NULL);
 	if (!known)
 		return -ENOMEM;
-	known->ticks[side] += a->ticks_of_stack[stack];
+	known->ticks[side][time] += a->ticks_of_stack[stack];
 	if (l->unnamed) {
-		known->unnamed[side] += a->ticks_of_stack[stack];
+		known->unnamed[side][time] += a->ticks_of_stack[stack];
 		a->file->facts.unnamed += a->ticks_of_stack[stack];
 	}
 	return 0;
@@ -201,7 +203,8 @@ static int add_sample(struct adding *a, const struct profile_samples *samples, s
 	int err = a->block_ticks[stack] || !ticks ? 0 : vec_push(&a->touched, stack);
 
 	a->block_ticks[stack] += ticks;
-	a->file->facts.samples += ticks;
+	a->file->facts.samples += profile_samples__ticks(samples, i);
+	a->file->facts.ticks += ticks;
 	return err;
 }
 
@@ -359,7 +362,7 @@ static int add_cells(struct adding *a, struct pieces *pieces)
 		ns += pieces->data[i].ns;
 		if (!ticks)
 			continue;
-		facts->samples += ticks;
+		facts->ticks += ticks;
 		err = vec_push(&a->file->cells, (struct merged_cell){pieces->data[i].key, ticks});
 	}
 	facts->cpu_ns = (uint64_t)(ns + 0.5);
@@ -378,8 +381,7 @@ static int add_waits(struct adding *a)
 	facts->lost = f.value[FIGURE_UNVISITED];
 	facts->due = f.value[FIGURE_LIVED];
 	if (a->p->visits.hz)
-		a->m->sample_ticks = max_u64(a->m->sample_ticks,
-					     UINT64_C(1000000000) / TICK / a->p->visits.hz);
+		a->file->sample_ticks = (double)(UINT64_C(1000000000) / TICK / a->p->visits.hz);
 	for (size_t i = 1; i < a->p->thread_count && !err; i++) {
 		const struct profile_samples *waits = &a->p->threads[i].samples[SAMPLE_WALL];
 
@@ -421,13 +423,16 @@ static bool is_whole_command(const struct profile *p)
 }
 
 static int begin_file(struct merged_file *file, enum compare_side side, const char *path,
-		      const char *event, const char *kernel)
+		      const char *event, const char *unit, const char *kernel)
 {
 	*file = (struct merged_file){.facts = {.side = side,
 					       .path = strdup(path),
 					       .event = strdup(event ? event : ""),
+					       .event_unit = strdup(unit ? unit : ""),
 					       .kernel = strdup(kernel ? kernel : "")}};
-	return file->facts.path && file->facts.event && file->facts.kernel ? 0 : -ENOMEM;
+	return file->facts.path && file->facts.event && file->facts.event_unit && file->facts.kernel
+		       ? 0
+		       : -ENOMEM;
 }
 
 /*
@@ -460,7 +465,7 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 	struct compare_file *facts = &a->file->facts;
 	uint64_t duration = a->range.until - a->range.from;
 	struct figures f;
-	int err = begin_file(a->file, side, path, event_of(p),
+	int err = begin_file(a->file, side, path, event_of(p), profile__event_unit(p),
 			     profile__meta(p, META_KERNEL_RELEASE));
 
 	figures__init(&f, p);
@@ -469,9 +474,7 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 	facts->lost = lost_of_targets(&f);
 	facts->due = facts->lost + p->event_count;
 	if (p->event.v && p->event_count) /* of unequal samples, as few as are as exact */
-		a->m->sample_ticks =
-			max_u64(a->m->sample_ticks,
-				(uint64_t)ceil(p->event_squares / (double)p->event_count));
+		a->file->sample_ticks = p->event_squares / (double)p->event_count;
 	facts->counts_events = p->event.v && !profile__events_are_cpu(p);
 	facts->counts_time = profile__events_are_cpu(p);
 	facts->untimed = p->untimed;
@@ -517,7 +520,7 @@ static int add_window(struct adding *a, const struct merged_window *window)
 			err = add_sample(a, samples, j);
 		}
 	}
-	facts->due = facts->samples;
+	facts->due = facts->ticks;
 	if (!window->is_more)
 		facts->duration_ns += window->length ? window->length
 						     : a->range.until - a->range.from;
@@ -532,7 +535,7 @@ static int add_window(struct adding *a, const struct merged_window *window)
 static int begin_windows(struct merged_file *file, enum compare_side side, const char *path,
 			 const struct merged_window *window)
 {
-	int err = begin_file(file, side, path, NULL, NULL);
+	int err = begin_file(file, side, path, NULL, NULL, NULL);
 
 	file->block_shift = block_shift_of(window->span);
 	file->span_ns = window->span;
@@ -598,4 +601,64 @@ int merged__add_window(struct merged *m, enum compare_side side, const char *pat
 		return 0;
 	}
 	return add_profile(m, side, path, p, NULL, window);
+}
+
+/* ---- one unit -------------------------------------------------------------------------------- */
+
+static uint64_t scaled(uint64_t ticks, double factor)
+{
+	return (uint64_t)((double)ticks * factor + 0.5);
+}
+
+static void count_time(struct merged_file *file)
+{
+	struct compare_file *facts = &file->facts;
+	double tick = facts->ticks ? (double)facts->cpu_ns / (double)facts->ticks : 0;
+
+	facts->ticks = 0;
+	for (size_t i = 0; i < file->cells.count; i++) {
+		file->cells.data[i].ticks = scaled(file->cells.data[i].ticks, tick);
+		facts->ticks += file->cells.data[i].ticks;
+	}
+	facts->lost = scaled(facts->lost, tick);
+	facts->due = scaled(facts->due, tick);
+	facts->cut = scaled(facts->cut, tick);
+	facts->unnamed = scaled(facts->unnamed, tick);
+	file->sample_ticks = fmax(file->sample_ticks, 1) * tick;
+	facts->counts_time = true;
+}
+
+/* Files of code have sums of a side's files: its mean tick. */
+static void unify_dsos(struct merged *m, const double tick[COMPARE_SIDES])
+{
+	for (size_t i = 0; i < m->dsos.count; i++)
+		for (int side = 0; side < COMPARE_SIDES; side++) {
+			uint64_t *ticks = m->dsos.data[i].ticks[side];
+			uint64_t *unnamed = m->dsos.data[i].unnamed[side];
+
+			ticks[0] = scaled(ticks[0], tick[side]) + ticks[1];
+			unnamed[0] = scaled(unnamed[0], tick[side]) + unnamed[1];
+		}
+}
+
+void merged__unify(struct merged *m)
+{
+	double tick[COMPARE_SIDES], ticks[COMPARE_SIDES] = {}, ns[COMPARE_SIDES] = {};
+	bool any = false;
+
+	for (size_t i = 0; i < m->files.count; i++)
+		any |= !m->is_waiting && m->files.data[i].facts.counts_time;
+	for (size_t i = 0; i < m->files.count; i++) {
+		struct merged_file *file = &m->files.data[i];
+
+		if (any && !file->facts.counts_time) {
+			ticks[file->facts.side] += (double)file->facts.ticks;
+			ns[file->facts.side] += (double)file->facts.cpu_ns;
+			count_time(file);
+		}
+		m->sample_ticks = max_u64(m->sample_ticks, (uint64_t)ceil(file->sample_ticks));
+	}
+	for (int side = 0; side < COMPARE_SIDES; side++)
+		tick[side] = ticks[side] > 0 ? ns[side] / ticks[side] : 1;
+	unify_dsos(m, tick);
 }

@@ -38,13 +38,15 @@ struct merged_file {
 	struct compare_file facts;
 	uint32_t block_shift; /* a block is 2^block_shift ns long */
 	uint64_t span_ns;     /* of all blocks; longer than the duration if parts are missing */
+	double sample_ticks;  /* ticks of one sample, as in `merged` */
 	VEC(struct merged_cell) cells;
 };
 
 /* Samples with their innermost function in a file of code, by the file's stable name. */
 struct merged_dso {
 	uint32_t name; /* its number */
-	uint64_t ticks[COMPARE_SIDES], unnamed[COMPARE_SIDES];
+	/* ticks; [1]: of files that count CPU time, until merged__unify() */
+	uint64_t ticks[COMPARE_SIDES][2], unnamed[COMPARE_SIDES][2];
 };
 MAP_TYPE(merged_dsos, struct merged_dso);
 
@@ -58,7 +60,7 @@ struct merged_function {
 
 struct merged {
 	bool is_waiting; /* waits: a tick is 1 us, a state is a function below the one that waits */
-	uint64_t sample_ticks;	   /* ticks of one sample; of waits: the time between two visits */
+	uint64_t sample_ticks; /* of all files, at most; of waits: the time between two visits */
 	struct merged_nodes nodes; /* element 0 is the root, which has no function */
 	struct strtab *names, *modules;
 	VEC(struct merged_function) functions; /* by name; all 0 for names of files of code */
@@ -83,6 +85,12 @@ struct merged_window {
 /* `p` NULL: nothing ran in the window. */
 int merged__add_window(struct merged *m, enum compare_side side, const char *path,
 		       const struct profile *p, const struct merged_window *window);
+
+/*
+ * After the last file: one unit for the ticks of all. If some files count CPU time, so do the
+ * others, by the time of a tick, whose cpu_ns must be positive.
+ */
+void merged__unify(struct merged *m);
 
 /*
  * The tree as a profile: processes OLD and NEW, a thread for each file, a row for each function in

@@ -141,7 +141,7 @@ static size_t count_rows(struct shaping *s)
 /* CPU time of the first `ticks` of a file. */
 static uint64_t cpu_of(const struct compare_file *f, uint64_t ticks)
 {
-	return (uint64_t)((double)f->cpu_ns * ((double)ticks / (double)f->samples));
+	return (uint64_t)((double)f->cpu_ns * ((double)ticks / (double)f->ticks));
 }
 
 /* A wait has its state and the stack of the node's parent. Adds it to the thread's account. */
@@ -238,6 +238,19 @@ static void add_file(struct shaping *s, size_t number)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* The tree has what the samples count, and not their number. */
+static void set_event(struct shaping *s, const struct compare_file *first)
+{
+	struct profile *session = profile_builder__session(s->b);
+
+	session->uncounted = first->counts_events || first->counts_time;
+	session->tick_cpu = first->counts_time;
+	if (!first->counts_events)
+		return;
+	session->event = profile_builder__string(s->b, first->event);
+	session->event_unit = profile_builder__string(s->b, first->event_unit);
+}
+
 static void set_session(struct shaping *s)
 {
 	struct profile *session = profile_builder__session(s->b);
@@ -251,7 +264,8 @@ static void set_session(struct shaping *s)
 		session->end = max_u64(session->end, s->m->files.data[i].span_ns);
 		session->end = max_u64(session->end, s->m->nodes.count);
 	}
-	if (!session->untimed)
+	set_event(s, first);
+	if (!session->untimed && !session->uncounted)
 		session->period = first->cpu_ns / first->samples;
 	if (*first->event)
 		profile_builder__meta(s->b, META_EVENT, first->event);

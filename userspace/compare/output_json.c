@@ -19,35 +19,47 @@ static void key_number(struct json_writer *w, const char *key, double value)
 	json_fixed(w, value, DECIMALS);
 }
 
-static void write_file(struct json_writer *w, const struct comparison *c, size_t i)
+static bool counts_events(const struct compare_output *o)
 {
+	return o->result->event != NULL;
+}
+
+static void write_file(struct json_writer *w, const struct compare_output *o, size_t i)
+{
+	const struct comparison *c = o->comparison;
 	const struct compare_file *f = comparison__file(c, i);
 
 	json_begin_object(w);
 	json_key_string(w, "side", side_names[f->side]);
 	json_key_string(w, "path", f->path);
 	json_key_uint(w, "samples", f->samples);
+	if (counts_events(o))
+		json_key_uint(w, "events", f->ticks);
 	json_key_uint(w, "cpu_ns", f->cpu_ns);
 	json_key_uint(w, "duration_ns", f->untimed ? 0 : f->duration_ns);
 	json_key_uint(w, "lost", f->lost);
 	json_key_uint(w, "cut", f->cut);
 	json_key_uint(w, "unnamed", f->unnamed);
 	json_key_bool(w, "cut_short", f->cut_short);
-	key_number(w, "value", comparison__tick_value(c, i) * (double)f->samples);
+	key_number(w, "value", comparison__tick_value(c, i) * (double)f->ticks);
 	json_end_object(w);
 }
 
-static void write_side(struct json_writer *w, const struct compare_side_sum *sum, const char *key)
+static void write_side(struct json_writer *w, const struct compare_output *o,
+		       enum compare_side side)
 {
+	const struct compare_side_sum *sum = &o->result->side[side];
 	static const char *const doubts[] = {
 #define X(id, name, text) [COMPARE_DOUBT_##id] = name "_share",
 		COMPARE_DOUBTS(X)
 #undef X
 	};
 
-	json_key_object(w, key);
+	json_key_object(w, side_names[side]);
 	json_key_uint(w, "files", sum->files);
 	json_key_uint(w, "samples", sum->samples);
+	if (counts_events(o))
+		json_key_uint(w, "events", sum->ticks);
 	json_key_uint(w, "cpu_ns", sum->cpu_ns);
 	json_key_uint(w, "duration_ns", sum->duration_ns);
 	json_key_uint(w, "unnamed", sum->unnamed);
@@ -70,8 +82,8 @@ static void write_test_members(struct json_writer *w, const struct compare_outpu
 {
 	json_key_string(w, "function", comparison__name(o->comparison, t->function));
 	json_key_bool(w, "own_code", t->is_self);
-	json_key_uint(w, "old_samples", t->samples[COMPARE_OLD] / o->result->sample_ticks);
-	json_key_uint(w, "new_samples", t->samples[COMPARE_NEW] / o->result->sample_ticks);
+	json_key_uint(w, "old_samples", t->ticks[COMPARE_OLD] / o->result->sample_ticks);
+	json_key_uint(w, "new_samples", t->ticks[COMPARE_NEW] / o->result->sample_ticks);
 	write_estimate(w, "old", &t->side[COMPARE_OLD]);
 	write_estimate(w, "new", &t->side[COMPARE_NEW]);
 	write_estimate(w, "difference", &t->difference);
@@ -162,7 +174,7 @@ static void write_waiting_file(struct json_writer *w, const struct comparison *c
 	json_begin_object(w);
 	json_key_string(w, "side", side_names[f->side]);
 	json_key_uint(w, "waiting_ns", f->cpu_ns);
-	key_number(w, "value", comparison__tick_value(c, i) * (double)f->samples);
+	key_number(w, "value", comparison__tick_value(c, i) * (double)f->ticks);
 	json_end_object(w);
 }
 
@@ -201,9 +213,13 @@ int compare_write_json(const struct compare_output *o, FILE *out)
 	json_key_uint(&w, "schema", 1);
 	json_key_string(&w, "sentence", sentence);
 	json_key_string(&w, "view", compare_view_name(r->view));
-	JSON_COLUMN(&w, "files", comparison__file_count(c), write_file(&w, c, i));
+	if (counts_events(o)) {
+		json_key_string(&w, "event", r->event);
+		json_key_string(&w, "event_unit", r->event_unit);
+	}
+	JSON_COLUMN(&w, "files", comparison__file_count(c), write_file(&w, o, i));
 	for (int i = 0; i < COMPARE_SIDES; i++)
-		write_side(&w, &r->side[i], side_names[i]);
+		write_side(&w, o, (enum compare_side)i);
 	key_number(&w, "level", r->level);
 	json_key_bool(&w, "runs_measured", r->runs_measured);
 	key_number(&w, "run_noise", r->run_noise);

@@ -139,16 +139,16 @@ static void set_needed(struct compare_ruling *ruling, const struct compare_rule 
 	double error = NEEDED_Z * t->relative_error, factor;
 	double files = (double)min_u64(result->side[COMPARE_OLD].files,
 				       result->side[COMPARE_NEW].files);
-	double samples = (double)min_u64(result->side[COMPARE_OLD].samples,
-					 result->side[COMPARE_NEW].samples);
+	double ticks = (double)min_u64(result->side[COMPARE_OLD].ticks,
+				       result->side[COMPARE_NEW].ticks);
 
 	if (!ruling->test)
 		error = fmax(error, unnoticed(result));
 	factor = pow(error / (t->relative - rule->tolerance), 2);
-	if (!(samples * factor < NEEDED_MAX))
+	if (!(ticks * factor < NEEDED_MAX))
 		return;
 	ruling->runs_needed = (uint64_t)fmax(ceil(files * factor), COMPARE_RUNS_MIN);
-	ruling->samples_needed = (uint64_t)ceil(samples * factor / (double)result->sample_ticks);
+	ruling->samples_needed = (uint64_t)ceil(ticks * factor / (double)result->sample_ticks);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */

@@ -227,6 +227,19 @@ struct compare_output compare_output_of_rule(const struct compare_output *o, siz
 
 /* ---- the circumstances ----------------------------------------------------------------------- */
 
+/* CPU time has a place of its own. */
+static void add_events(struct text_line *s, const struct compare_result *r, uint64_t events)
+{
+	char name[NAME_SIZE], unit[NAME_SIZE];
+
+	if (!r->event || (!strcmp(r->event, EVENT_CPU) && !strcmp(r->event_unit, EVENT_CPU_UNIT)))
+		return;
+	add_text(s, " for %" PRIu64, events);
+	if (strcmp(r->event_unit, "count") != 0)
+		add_text(s, " %s of", utf8_sanitize(unit, sizeof(unit), r->event_unit));
+	add_text(s, " %s", utf8_sanitize(name, sizeof(name), r->event));
+}
+
 void compare_side_sentence(const struct compare_output *o, enum compare_side side,
 			   char text[SENTENCE_SIZE])
 {
@@ -234,15 +247,16 @@ void compare_side_sentence(const struct compare_output *o, enum compare_side sid
 	struct text_line s = {text, SENTENCE_SIZE, 0};
 
 	*text = '\0';
-	add_text(&s, "%zu file%s, %" PRIu64 " %s", sum->files, sum->files == 1 ? "" : "s",
-		 sum->samples, o->result->event ? o->result->event : "samples");
+	add_text(&s, "%zu file%s, %" PRIu64 " samples", sum->files, sum->files == 1 ? "" : "s",
+		 sum->samples);
+	add_events(&s, o->result, sum->ticks);
 	if (sum->duration_ns)
 		add_text(&s, " in %.3f s", (double)sum->duration_ns / 1e9);
 	if (sum->cpu_ns)
 		add_text(&s, ", CPU %.3f s", (double)sum->cpu_ns / 1e9);
 	add_text(&s, "; %.1f %% lost, %.1f %% with an incomplete stack, %.1f %% without a name",
 		 100 * sum->doubt[COMPARE_DOUBT_LOST], 100 * sum->doubt[COMPARE_DOUBT_CUT],
-		 sum->samples ? 100 * (double)sum->unnamed / (double)sum->samples : 0);
+		 sum->ticks ? 100 * (double)sum->unnamed / (double)sum->ticks : 0);
 }
 
 bool compare_elapsed_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])

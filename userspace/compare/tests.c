@@ -322,7 +322,7 @@ static void make_test(const struct comparison *c, size_t number, bool is_self,
 
 	*t = (struct compare_test){.function = f->function, .is_self = is_self, .q = 1};
 	for (int i = 0; i < COMPARE_SIDES; i++) {
-		t->samples[i] = q.sum[i];
+		t->ticks[i] = q.sum[i];
 		t->side[i] = c->series.by_file ? estimate_runs(c, &q, (enum compare_side)i)
 					       : estimate_pooled(c, &q, (enum compare_side)i);
 	}
@@ -508,7 +508,7 @@ static double weight_of_share(double share)
 static double weight_of(const struct comparison *c, const struct compare_test *t)
 {
 	double all = (double)(c->series.side[0].tick_sum + c->series.side[1].tick_sum);
-	double part = (double)(t->samples[0] + t->samples[1]);
+	double part = (double)(t->ticks[0] + t->ticks[1]);
 
 	return weight_of_share(fmax(fmin(part, all - part), 1) / all);
 }

@@ -440,9 +440,9 @@ static enum compare_verdict verdict_of(const struct judging *j, const struct fou
 		return COMPARE_IS_UNCLEAR;
 	if (is_made_up(j, f) || is_unchanged_above(j, f))
 		return COMPARE_IS_MOVED;
-	if (!t->samples[COMPARE_OLD])
+	if (!t->ticks[COMPARE_OLD])
 		return COMPARE_IS_NEW;
-	if (!t->samples[COMPARE_NEW])
+	if (!t->ticks[COMPARE_NEW])
 		return COMPARE_IS_GONE;
 	return t->difference.value > 0 ? COMPARE_IS_SLOWER : COMPARE_IS_FASTER;
 }
