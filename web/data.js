@@ -2,7 +2,7 @@
 //
 // The profile, out of the page: base64, gzip, then columns as formats/out/html_data.c writes them.
 
-import { shown, foldedField, plural, count, duration, interval } from './text.js';
+import { shown, foldedField, plural, count, duration, interval, isTime, quantity } from './text.js';
 
 export const CATEGORIES = ['other', 'user', 'kernel', 'library', 'jit', 'idle'];
 export const FLAG = { CATEGORY: 7, INLINED: 8, AMBIGUOUS: 16, UNNAMED: 32, TIER: 6 };
@@ -204,6 +204,13 @@ function fullNames(profile, pairs) {
   return names;
 }
 
+// Of samples that count an event; `each`: ns of a tick that is CPU time.
+function termsOf(event, unit, each = 1) {
+  if (isTime(event, unit)) return { what: 'CPU time', quantity: (n) => duration(n * each), count: (n) => `${duration(n * each)} of CPU time` };
+  const text = (n) => quantity(n, unit);
+  return { what: event, quantity: text, count: (n) => `${text(n)} ${/^[a-z]/i.test(unit) && unit !== 'count' ? 'of ' : ''}${event}` };
+}
+
 export function decode(bytes) {
   const reader = new Reader(bytes);
   const words = JSON.parse(reader.text(reader.uint()));
@@ -232,12 +239,14 @@ export function decode(bytes) {
   profile.moduleOf = (f) => strings.shown(profile.functionModule[f]);
   profile.threadName = (t) => strings.shown(t.name);
   profile.processName = (p) => strings.shown(profile.processes[p]?.name ?? 0);
-  profile.terms = { count: (n) => plural(n, 'sample'), time: 'CPU time', use: 'CPU use', unit: 'CPU', confidence: (k, n) => `${interval(k, n)} (Wilson, by number of samples)` };
-  const { event, tick_cpu_ns: tick } = words.summary, each = 1 / words.events_per_sample;
+  profile.terms = { what: 'samples', count: (n) => plural(n, 'sample'), quantity: count, time: 'CPU time', use: 'CPU use', unit: 'CPU', confidence: (k, n) => `${interval(k, n)} (Wilson, by number of samples)` };
+  const { event, event_unit: unit = 'count', tick_cpu_ns: tick } = words.summary, each = 1 / words.events_per_sample;
   profile.event = event ?? ''; // what the ticks are, if not those of a clock
-  if (event) Object.assign(profile.terms, { count: (n) => `${count(n)} ${event}`, confidence: (k, n) => `${interval(k * each, n * each)} (Wilson, by as many equal samples)` });
+  if (event) Object.assign(profile.terms, termsOf(event, unit), { confidence: (k, n) => `${interval(k * each, n * each)} (Wilson, by as many equal samples)` });
   profile.uncounted = words.summary.samples_known === false; // ticks are weights
-  if (profile.uncounted) Object.assign(profile.terms, { count: (n) => (tick ? `${duration(n * tick)} of CPU time` : `weight ${count(n)}`), confidence: () => '' });
+  if (profile.uncounted && tick) Object.assign(profile.terms, termsOf('cpu', 'nanoseconds', tick));
+  else if (profile.uncounted && !event) Object.assign(profile.terms, { what: 'weight', count: (n) => `weight ${count(n)}` });
+  if (profile.uncounted) profile.terms.confidence = () => '';
   profile.measures = ['ticks', 'cpu'];
   profile.columns = []; // of rows, of measures beyond these
   return profile;
@@ -278,7 +287,7 @@ export function folded(profile, filter) {
     for (let i = 0; i < size; i++) if (a[i] !== b[i]) return a[i] - b[i];
     return a.length - b.length;
   });
-  const { event_unit: unit, tick_cpu_ns: tick } = profile.words.summary;
+  const { event_unit: unit = 'count', tick_cpu_ns: tick } = profile.words.summary;
   const comment = profile.uncounted ? `# weights: ${tick ? `${tick} ns of CPU time` : unit}\n` : '';
   return comment + bytes.map(([, line]) => line).join('');
 }

@@ -4,11 +4,11 @@
 // has no name. In short on top of the page, in full in a dialog.
 
 import { FLAG } from './data.js';
-import { make, count, plural, share, duration } from './text.js';
+import { make, count, plural, share, duration, isTime } from './text.js';
 
 const YEAR_2000 = 946684800e9; // ns since the epoch; engines write other clocks into their files
 
-// Samples with at least one frame without a name, and those whose innermost frame has none.
+// Ticks of all samples, of those with at least one frame without a name, and of those whose innermost frame has none.
 function unnamed(profile) {
   const { nodeParent, nodeFrame, frameFlags, node, ticks } = profile;
   const bad = new Uint8Array(nodeParent.length); // 1: somewhere, 2: innermost
@@ -16,9 +16,10 @@ function unnamed(profile) {
     const own = frameFlags[nodeFrame[i]] & FLAG.UNNAMED;
     bad[i] = own ? 3 : bad[nodeParent[i]] & 1;
   }
-  const found = { any: 0, leaf: 0, ambiguous: 0 };
+  const found = { all: 0, any: 0, leaf: 0 };
   for (let i = 0; i < node.length; i++) {
     const n = ticks ? ticks[i] : 1;
+    found.all += n;
     if (bad[node[i]] & 1) found.any += n;
     if (bad[node[i]] & 2) found.leaf += n;
   }
@@ -29,13 +30,13 @@ const sumOf = (list) => list.reduce((sum, entry) => sum + entry.count, 0);
 
 // [{text, why, level: "", "good" or "warn", title}]
 function badges(profile) {
-  const { summary, words } = profile, list = [];
+  const { summary, words, terms } = profile, list = [];
   const lost = sumOf(words.lost), cut = sumOf(words.cut), nameless = unnamed(profile);
   if (!lost && summary.due !== null) list.push({ text: 'nothing lost', level: 'good', title: 'Every tick that was due is in the profile or accounted for' });
   else if (lost) list.push({ text: `${count(lost)} lost`, why: `: ${words.lost[0].text}`, level: lost > summary.samples / 100 ? 'warn' : '', title: words.lost.map((l) => `${count(l.count)} ${l.text}`).join('\n') });
   if (cut) list.push({ text: `${share(cut, summary.samples)} of stacks cut`, why: `, most: ${words.cut.reduce((a, b) => (b.count > a.count ? b : a)).text}`, level: cut > summary.samples / 20 ? 'warn' : '', title: words.cut.map((l) => `${count(l.count)}: ${l.text}`).join('\n') });
   else if (Object.values(summary.stack_ends).some((n) => n) && !profile.untimed) list.push({ text: 'all stacks whole', level: 'good', title: '' });
-  if (nameless.leaf) list.push({ text: `${share(nameless.leaf, summary.samples)} in code without a name`, level: nameless.leaf > summary.samples / 20 ? 'warn' : '', title: `${share(nameless.any, summary.samples)} have such a frame somewhere in the stack` });
+  if (nameless.leaf) list.push({ text: `${share(nameless.leaf, nameless.all)} of ${terms.what} in code without a name`, level: nameless.leaf > nameless.all / 20 ? 'warn' : '', title: `${share(nameless.any, nameless.all)} with such a frame somewhere in the stack` });
   if (summary.outside) list.push({ text: 'limits left something out', level: '', title: summary.outside.map((o) => o.text).join('\n') });
   if (summary.cut_short) list.push({ text: 'cut short: the recording has no end', level: 'warn', title: 'Its writer was killed, or is still writing' });
   if (profile.uncounted) list.push({ text: 'weights, no number of samples: shares without intervals', level: '', title: 'How many samples there were is not in the file, so nothing can be said about chance' });
@@ -50,7 +51,7 @@ export function fillHeader(profile, title, strip, opened) {
   title.replaceChildren(make('bdi', { title: what.slice(0, 2000) }, what.slice(0, 300)));
   const where = [meta.hostname, meta.kernel].filter(Boolean).join(', ');
   if (where) title.append(make('small', null, where));
-  const facts = [profile.uncounted ? profile.terms.count(summary.samples) : plural(summary.samples, 'sample'), ...(summary.event && !profile.uncounted ? [`${count(summary.events)} ${summary.event}`] : []), plural(summary.threads, 'thread')];
+  const facts = [profile.uncounted ? profile.terms.count(summary.samples) : plural(summary.samples, 'sample'), ...(summary.event && !profile.uncounted ? [profile.terms.count(summary.events)] : []), plural(summary.threads, 'thread')];
   if (!profile.untimed) facts.push(`${duration(summary.duration_ns)} recorded`, `${duration(summary.cpu_ns)} of CPU time`);
   if (summary.start_realtime_ns >= YEAR_2000 && !profile.untimed) facts.push(`started ${new Date(summary.start_realtime_ns / 1e6).toLocaleString()}`);
   const line = make('button', { type: 'button', class: 'facts', title: 'All about this recording', onclick: opened }, make('span', null, facts.join(' · ')));
@@ -67,12 +68,12 @@ export function section(title, rows) {
 const spaced = (key) => key.replace(/_/g, ' ');
 
 export function fillDetails(profile, host) {
-  const { summary, words } = profile, nameless = unnamed(profile);
+  const { summary, words, terms } = profile, nameless = unnamed(profile);
   const lost = words.lost.map((l) => [l.text, count(l.count)]);
   if (summary.unexplained) lost.push([`${summary.event ? 'events' : 'ticks'} that are not accounted for`, String(summary.unexplained)]);
   host.replaceChildren(...[
     section('Recording', [
-      ['samples', profile.uncounted ? 'number unknown: the file has weights' : count(summary.samples)], ...(summary.event ? [[summary.event, count(summary.events)]] : []), ['threads', count(summary.threads)],
+      ['samples', profile.uncounted ? 'number unknown: the file has weights' : count(summary.samples)], ...(summary.event && !isTime(summary.event, summary.event_unit) ? [[summary.event, terms.quantity(summary.events)]] : []), ['threads', count(summary.threads)],
       ...(summary.silent_threads ? [['threads without a sample', `${count(summary.silent_threads)}, ${duration(summary.silent_cpu_ns)} of CPU`]] : []),
       ['CPU time', duration(summary.cpu_ns)],
       ...(profile.untimed ? [] : [['duration', duration(summary.duration_ns)], ...(summary.event ? [] : [['one sample each', `${duration(summary.period_ns)} of a CPU`]]),
@@ -89,8 +90,8 @@ export function fillDetails(profile, host) {
       ...(summary.frames_found.inferred ? [['frames inferred (code without CFI)', count(summary.frames_found.inferred)]] : []),
     ]),
     section('Names', [
-      ['samples whose innermost frame has no name', `${count(nameless.leaf)} (${share(nameless.leaf, summary.samples)})`],
-      ['samples with any frame without a name', `${count(nameless.any)} (${share(nameless.any, summary.samples)})`],
+      [`${terms.what} whose innermost frame has no name`, `${terms.quantity(nameless.leaf)} (${share(nameless.leaf, nameless.all)})`],
+      [`${terms.what} with any frame without a name`, `${terms.quantity(nameless.any)} (${share(nameless.any, nameless.all)})`],
       ...words.modules.map((m) => [m.path || m.name, m.text]),
     ]),
     section('JIT code', words.jit_texts.map((text) => [text, ''])),

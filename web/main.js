@@ -486,7 +486,7 @@ function open(dialog) {
 function showDetails() {
   const host = make('div');
   if (profile.difference) host.replaceChildren(...differenceDetails(profile.difference));
-  else fillDetails(profile, host);
+  else fillDetails(recorded, host);
   byId('details').replaceChildren(closer(), make('h2', null, profile.difference ? 'About this comparison' : 'About this recording'), host);
   open(byId('details'));
 }
@@ -501,7 +501,7 @@ function showLegend() {
   if (state.view === 'heat') {
     const ramp = make('i', { class: 'ramp' });
     ramp.style.background = `linear-gradient(90deg, ${[0, 0.2, 0.4, 0.6, 0.8, 1].map(rampColour).join(', ')})`;
-    legend.replaceChildren(make('span', null, '0', ramp, profile.begin ? `${(heat?.most ?? 0).toFixed(1)} threads` : `${plural(heat?.most ?? 0, 'sample')} in ${heat ? heat.each / 1000 : 20} ms`));
+    legend.replaceChildren(make('span', null, '0', ramp, profile.begin ? `${(heat?.most ?? 0).toFixed(1)} threads` : `${profile.terms.count(heat?.most ?? 0)} in ${heat ? heat.each / 1000 : 20} ms`));
     return;
   }
   if (state.colours === 'difference' || (profile.difference && state.view === 'table')) {
@@ -805,7 +805,7 @@ function watchTheme() {
 const COMPARED_MEASURES = [['mean', 'Width: mean'], ['new', 'Width: NEW'], ['old', 'Width: OLD']];
 
 function chooseMode() {
-  measures = [['ticks', profile.event || 'Samples'], ['cpu', 'CPU time']];
+  measures = [['ticks', profile.event || (profile.uncounted ? 'Weight' : 'Samples')], ['cpu', 'CPU time']];
   colourings = [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']];
   if (profile.waits) {
     addStates(profile);

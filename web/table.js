@@ -86,7 +86,7 @@ export class FunctionTable {
   }
 
   value(ticks, cpu) {
-    return this.measure === 'ticks' ? count(ticks) : duration(cpu);
+    return this.measure === 'ticks' ? this.profile.terms.quantity(ticks) : duration(cpu);
   }
 
   figure(f, which) {

@@ -14,7 +14,7 @@ const PARTS = 200; // of the recording, that a wait is cut into at most: a selec
 const PIECES = 100000; // of all waits together
 const LONGEST = 20; // waits of a lock that can be looked at
 
-const TERMS = { unit: 'thread', confidence: () => '' }; // their weights are not equal
+const TERMS = { unit: 'thread', quantity: count, confidence: () => '' }; // their weights are not equal
 
 export const MODES = [['cpu', 'CPU'], ['waiting', 'Waiting'], ['wall', 'CPU and waiting']];
 

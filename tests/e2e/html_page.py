@@ -500,6 +500,35 @@ def test_what_was_lost_is_reported():
     close(page)
 
 
+def text_of(page, what):
+    return page.evaluate(f"document.querySelector({json.dumps(what)}).textContent")
+
+
+def test_events_have_their_unit():
+    """Shares are of the events, not of the samples; weights are no samples."""
+    make_files()
+    page = open_page("bytes", "view=table")
+    strip = text_of(page, "#strip")
+    assert "2 samples · 4,000 bytes of memory · " in strip and "25.0 % of memory in code without a name" in strip, strip
+    assert text_of(page, "table.functions .self .number") == "3,000 bytes"
+    page.evaluate("document.querySelector('.facts').click()")
+    details = text_of(page, "#details")
+    assert "memory whose innermost frame has no name1,000 bytes (25.0 %)" in details, details
+    close(page)
+    page = open_page("bytes", "view=heat")
+    assert text_of(page, "#legend").startswith("04,000 bytes of memory in "), text_of(page, "#legend")
+    close(page)
+    for name, text, measure, value in (("fractions", "a;b 0.4\na;c 0.3\n", "weight", "0.4"),
+                                       ("times", "# weights: 5000 ns of CPU time\na;b 4\na;c 3\n", "Weight", "20.0 µs")):
+        e.write(file_of(name, ".txt"), text)
+        e.sysprof("convert", file_of(name, ".txt"), "-o", file_of(name), "-o", file_of(name, ".folded"), check=0)
+        page = open_page(name, "view=table")
+        check_folded(page)
+        assert text_of(page, "table.functions .self .number") == value, name
+        assert page.evaluate("document.querySelector('select option[value=ticks]').textContent") == measure
+        close(page)
+
+
 def test_the_same_bytes_each_time():
     make_files()
     recording = os.path.join(e.GOLDEN, "jit-reuse.sysprof")

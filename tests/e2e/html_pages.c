@@ -133,6 +133,30 @@ static void build_untimed(struct fixture *f)
 	NAME(f, b, {.function = "work"});
 }
 
+/* Allocations: two samples for 4,000 bytes, of which 1,000 are in code without a name. */
+static void build_bytes(struct fixture *f)
+{
+	struct location_id named, nameless;
+	struct thread_id thread;
+
+	begin(f, 10, "bytes");
+	thread = add_thread(f, f->process, 10, true, "bytes", 0);
+	named = add_location(f, f->program, 0x10);
+	nameless = add_location(f, f->program, 0x20);
+	for (unsigned int i = 0; i < 2; i++)
+		profile_builder__sample(f->b, thread,
+					&(struct profile_sample){
+						.time = AT(i + 1),
+						.weight = MS,
+						.events = i ? 1000 : 3000,
+						.stack = STACK(f, i ? nameless : named),
+						.comm = text(f, "bytes"),
+					});
+	profile_builder__session(f->b)->event = text(f, "memory");
+	profile_builder__session(f->b)->event_unit = text(f, "bytes");
+	NAME(f, named, {.function = "named"});
+}
+
 /* Two CPUs whose first ticks are late: they find six threads that have shared them until then. */
 static void build_late(struct fixture *f)
 {
@@ -152,6 +176,7 @@ static void build_late(struct fixture *f)
 static const struct named_profile own_profiles[] = {
 	{"attacks", build_attacks}, {"one", build_one},	  {"threads", build_threads},
 	{"deep", build_deep},	    {"late", build_late}, {"untimed", build_untimed},
+	{"bytes", build_bytes},
 };
 
 static FILE *open_beside(const char *dir, const char *name, const char *suffix)
