@@ -481,6 +481,9 @@ struct profile_meta {
 #define FOLDED_WEIGHTS	"# weights: "
 #define FOLDED_CPU_UNIT "%" PRIu64 " ns of CPU time"
 
+/* Firefox files must name a product: this one if the profile has none. */
+#define FIREFOX_NO_PRODUCT "sysprof"
+
 /* Every array has `*_count` elements; where ids point into it, element 0 is the placeholder. */
 struct profile {
 	/* The kinds of samples, each once, no placeholder. No thread has other kinds. */

@@ -260,6 +260,13 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 		"a;b;c 0.4\na;b;d 0.30\na 0.2\n",
 		"# weights: 5 ns of CPU time\nx;a 3\nx;a;b 4\n",
 		"# weights: bytes\nx;a 3\nx;a;b 4\n",
+		/* samples of unequal CPU times */
+		"{\"nodes\":["
+		"{\"id\":1,\"callFrame\":{\"functionName\":\"(root)\"},\"children\":[2,3]},"
+		"{\"id\":2,\"callFrame\":{\"functionName\":\"big\"}},"
+		"{\"id\":3,\"callFrame\":{\"functionName\":\"small\"}}],"
+		"\"startTime\":1000,\"endTime\":9000,"
+		"\"samples\":[2,2,3,2],\"timeDeltas\":[1000,1000,5000,300]}",
 	};
 
 	for (size_t i = 0; i < COUNT(pprofs) + COUNT(texts); i++) {

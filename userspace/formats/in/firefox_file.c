@@ -70,7 +70,7 @@ static int read_machine(struct firefox_file *r, struct json_value meta)
 			err = json_string_copy(&r->text, values[i], &text);
 		else if (json_type(values[i]) == JSON_NUMBER)
 			text = strndup(values[i].at, (size_t)(values[i].end - values[i].at));
-		if (text)
+		if (text && strcmp(text, FIREFOX_NO_PRODUCT) != 0)
 			profile_builder__meta(r->b, keys[i], text);
 	}
 	return err;

@@ -649,6 +649,14 @@ static void add_losses(struct comments *c, const struct profile *p, const struct
 		add_comment(c, "cut short: the recording has no end");
 }
 
+/* Then the product's comment says that samples are equal. */
+static bool is_ours(const struct profile *p)
+{
+	const char *product = profile__meta(p, META_PRODUCT);
+
+	return product && !strncmp(product, "sysprof ", 8);
+}
+
 int export_comments(const struct profile *p, int (*add)(void *context, const char *text),
 		    void *context)
 {
@@ -668,7 +676,7 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 	if (p->visits.hz)
 		add_visits(&c, &figures);
 	add_losses(&c, p, &figures);
-	if (!profile__meta(p, META_PRODUCT) && p->sample_count && !p->event.v && !p->uncounted)
+	if (!is_ours(p) && p->sample_count && !p->event.v && !p->uncounted)
 		add_comment(&c, PPROF_COMMENT_OF_SAMPLES);
 	return c.error;
 }

@@ -463,7 +463,7 @@ int firefox_write_meta(const struct firefox *f)
 	json_begin_object(w);
 	json_key_uint(w, "version", GECKO_FORMAT);
 	json_key_uint(w, "preprocessedProfileVersion", PROCESSED_FORMAT);
-	json_key_string(w, "product", product ? product : "sysprof");
+	json_key_string(w, "product", product ? product : FIREFOX_NO_PRODUCT);
 	json_key(w, "interval");
 	json_ns_as_ms(w, (int64_t)(export_period(p)));
 	json_key(w, "startTime");
