@@ -226,6 +226,7 @@ def test_speedscope():
     for pair in (memory, folded), (folded, memory):
         assert f"{folded} does not name its event, {memory} is of the event memory" in sysprof("diff", *pair, check=1).err
     assert " time; " in sysprof("diff", times, times, check=0).out
+    assert " memory bytes  " in sysprof("report", memory, check=0).out
     assert "100 samples for 200 bytes of memory" in sysprof("diff", memory, memory, check=0).out
     found = json.loads(sysprof("diff", "--json", "-o", scratch("memory.json.gz"), memory, memory, check=0).out)
     assert (found["event"], found["event_unit"]) == ("memory", "bytes"), found

@@ -147,6 +147,17 @@ def test_files():
         server.end()
 
 
+@quick
+def test_weights():
+    """Weights are not called samples, and no time is made up."""
+    with open(scratch("weights.folded"), "w", encoding="utf-8") as file:
+        file.write("# weights: 5000 ns of CPU time\na;b 4\na;c 3\n")
+    with Server("open", scratch("weights.folded")) as server:
+        formats = server.get("formats")[1].decode()
+        assert "<p>weights, whose number of samples is unknown</p>" in formats, formats
+        server.end()
+
+
 def test_preflight():
     requested = {"Origin": "https://profiler.firefox.com", "Access-Control-Request-Method": "POST",
              "Access-Control-Request-Headers": "content-type,x-a",

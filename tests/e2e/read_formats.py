@@ -144,6 +144,10 @@ def test_reports_say_that_weights_are_no_samples():
     for options in ([], ["--tree"]):
         text = sysprof("report", "cpu.folded", *options, check=0).out
         assert "number unknown: the file has weights of CPU time, 0.000007 ms each" in text, text
+    sysprof("convert", "cpu.folded", "-o", "cpu.trace.json", check=0)
+    with open("cpu.trace.json", encoding="utf-8") as file:
+        spans = [event["args"] for event in json.load(file)["traceEvents"] if "cpuTimeNs" in event.get("args", {})]
+    assert [(span.get("samples"), span["weight"], span["cpuTimeNs"]) for span in spans] == [(None, 6, 42)], spans
 
 
 @quick

@@ -83,17 +83,26 @@ static int print_escaped(FILE *out, const char *text)
 	return 0;
 }
 
+static void print_size(const struct profile *p, FILE *out)
+{
+	if (p->uncounted)
+		fputs("weights, whose number of samples is unknown", out);
+	else
+		fprintf(out, "%" PRIu64 " samples", p->sample_count);
+	if (!p->untimed && p->end > p->start)
+		fprintf(out, " in %.3f s", (double)(p->end - p->start) / 1e9);
+}
+
 static int write_formats(const struct serving_files *f, FILE *out)
 {
-	const struct profile *p = f->profile;
 	int err;
 
 	fputs(page_head, out);
 	fputs("<h1>", out);
 	err = print_escaped(out, f->what);
-	fprintf(out, "</h1>\n<p>%" PRIu64 " samples in %.3f s</p>\n", p->sample_count,
-		p->end > p->start ? (double)(p->end - p->start) / 1e9 : 0.0);
-	fputs("<p><a id=\"profiler\" rel=\"noreferrer\" href=\"", out);
+	fputs("</h1>\n<p>", out);
+	print_size(f->profile, out);
+	fputs("</p>\n<p><a id=\"profiler\" rel=\"noreferrer\" href=\"", out);
 	if (!err)
 		err = print_escaped(out, f->profiler_url);
 	fputs("\">Open in the Firefox Profiler</a>: it loads the profile from here, and uploads "

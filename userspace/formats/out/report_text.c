@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/utf8.h"
 #include "formats/out/report_header.h"
 #include "formats/out/report_paint.h"
 #include "formats/out/report_private.h"
@@ -16,17 +17,18 @@
 #define NAME_WIDTH_MIN	16
 #define PLACE_WIDTH_MIN 8
 #define COUNTS_WIDTH	9
+#define EVENT_SIZE	48 /* of an event's name, and of its unit's */
 #define CODE_FIXED	41 /* columns before the name */
 #define TASK_FIXED	63
 
 struct layout {
 	enum report_by by;
 	const struct report_options *options;
-	const char *event; /* what is counted, and the columns of that */
-	int counts;
-	int name;      /* columns of the name, padded */
-	size_t limit;  /* of the name; 0: none */
-	size_t places; /* limit of the place; 0: none */
+	char event[2 * EVENT_SIZE]; /* what is counted … */
+	int counts;		    /* … and the columns of that */
+	int name;		    /* columns of the name, padded */
+	size_t limit;		    /* of the name; 0: none */
+	size_t places;		    /* limit of the place; 0: none */
 };
 
 static bool is_task(enum report_by by)
@@ -45,13 +47,26 @@ static size_t place_columns(const struct report_row *row)
 	       (row->line ? (size_t)snprintf(line, sizeof(line), ":%" PRIu32, row->line) : 0);
 }
 
+/* "cycles", "cpu ns" */
+static void name_counts(struct layout *l, const struct profile *p)
+{
+	const char *unit = profile__event_unit(p);
+	char name[EVENT_SIZE], shown[EVENT_SIZE];
+
+	utf8_sanitize(name, sizeof(name), profile__event(p));
+	utf8_sanitize(shown, sizeof(shown), strcmp(unit, EVENT_CPU_UNIT) ? unit : "ns");
+	snprintf(l->event, sizeof(l->event), "%s%s%s", name, strcmp(unit, "count") ? " " : "",
+		 strcmp(unit, "count") ? shown : "");
+}
+
 static void lay_out(struct layout *l, const struct profile *p, const struct report_options *options,
 		    const struct report_table *table)
 {
 	size_t names = strlen("function"), places = 0, room, fixed;
 	char largest[32];
 
-	*l = (struct layout){.by = options->by, .options = options, .event = profile__event(p)};
+	*l = (struct layout){.by = options->by, .options = options};
+	name_counts(l, p);
 	l->counts = snprintf(largest, sizeof(largest), "%" PRIu64, p->event_count);
 	l->counts = (int)max_u64(max_u64(COUNTS_WIDTH, (uint64_t)l->counts), strlen(l->event));
 	for (size_t i = 0; i < table->shown; i++) {

@@ -186,8 +186,9 @@ static int write_span(struct trace *t, const struct profile_thread *thread, uint
 	json_key_object(w, "args");
 	json_key_uint(w, "pid", t->p->processes[thread->process.v].pid);
 	json_key_uint(w, "tid", thread->tid);
-	json_key_uint(w, "samples", thread->samples[SAMPLE_CPU].tick_sum);
-	if (t->p->event.v)
+	if (!t->p->uncounted)
+		json_key_uint(w, "samples", thread->samples[SAMPLE_CPU].tick_sum);
+	if (t->p->event.v || t->p->uncounted)
 		json_key_uint(w, profile__event(t->p), thread->samples[SAMPLE_CPU].event_sum);
 	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(thread));
 	json_end_object(w);
