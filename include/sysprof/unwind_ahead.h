@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * JIT code that may keep no frame pointer: its instructions are followed from the place where it is
- * up to its return, which shows where the return address is. Conditional branches are not taken,
- * direct jumps are, calls are stepped over. Part of unwind_walk.h.
+ * JIT code that may keep no frame pointer, and code that was mapped so recently that no mapping here
+ * has it: the instructions are followed from the place where it is up to its return, which shows
+ * where the return address is. Conditional branches are not taken, direct jumps are, calls are
+ * stepped over. Part of unwind_walk.h.
  *
  * The frame pointer is believed if the code gets its stack pointer from there. If the return is not
  * reached, it is believed if the code uses words below it, or if nothing between the stack pointer
