@@ -470,7 +470,7 @@ static __always_inline bool unwind_may_skip(struct unwind_state *s)
 
 static __always_inline int unwind_by_code_at(struct unwind_state *s)
 {
-	__u32 steps = s->after_call;
+	__u32 steps = s->after_call, by_code = s->by_code;
 	int end = UNWIND_AHEAD_ON;
 
 	/* the verifier follows both loops if it can tell them apart */
@@ -485,7 +485,7 @@ static __always_inline int unwind_by_code_at(struct unwind_state *s)
 	if (end != STACK_END_NO_FRAME)
 		return end;
 	if (!s->ahead.uses_fp && !s->fp_lost && (!s->fp || unwind_may_skip(s)))
-		return STACK_END_UNSURE;
+		return by_code == UNWIND_NEW_CODE ? STACK_END_NO_FRAME : STACK_END_UNSURE;
 	s->needs_call = false;
 	return unwind_by_frame_pointer(s);
 }

@@ -11,6 +11,9 @@
 #define UNWIND_INFERRED_STEP_MAX (1ULL << 16)
 #define UNWIND_FUNCTION_MAX	 (1ULL << 16)
 #define UNWIND_WORDS_SEARCHED	 16
+#define UNWIND_PEEKS_MAX	 8
+#define UNWIND_NEAR_BITS	 40
+#define UNWIND_CALL_NEAR	 (1ULL << 20)
 
 enum unwind_call {
 	UNWIND_CALL_NONE,      /* not a return address */
@@ -27,7 +30,7 @@ enum unwind_look {
 
 static __always_inline int unwind_look_at(struct unwind_state *s, __u64 address)
 {
-	bool by_code = s->by_code;
+	__u32 by_code = s->by_code;
 	const struct unwind_rule *rule = unwind_rule_of(s, address, false);
 
 	s->by_code = by_code;
@@ -48,9 +51,9 @@ static __always_inline long unwind_read_before(struct unwind_state *s, __u64 *co
 	if (!unwind_read(s, code, sizeof(*code), ra - sizeof(*code)))
 		return 0;
 	UNWIND_HIDE(size);
-	if (!size || size >= sizeof(*code) || unwind_read(s, code, size, ra - size))
+	if (size >= sizeof(*code) || unwind_read(s, code, size, ra - size))
 		return -1;
-	*code <<= 64 - size * 8;
+	*code <<= (64 - size * 8) & 63;
 	return 0;
 }
 
@@ -92,21 +95,39 @@ static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, 
 }
 
 /*
+ * Does a call end at this address, which is in no mapping? Code that was mapped a moment ago is where
+ * the kernel places mappings, near the stack. Data may look like a call: one with a displacement has
+ * to lead to code that is here, or not far. Only some words of a stack are looked at.
+ */
+static __always_inline bool unwind_follows_new_call(struct unwind_state *s, __u64 ra)
+{
+	int call;
+
+	if (!unwind_has_mappings(s) || (ra ^ s->sp) >> UNWIND_NEAR_BITS ||
+	    s->peeks >= UNWIND_PEEKS_MAX)
+		return false;
+	s->peeks++;
+	call = unwind_find_call(s, ra);
+	return call == UNWIND_CALL_SOMEWHERE ||
+	       (call == UNWIND_CALL_TO &&
+		(s->call_target - ra + UNWIND_CALL_NEAR < 2 * UNWIND_CALL_NEAR ||
+		 unwind_in_mapping(s, s->call_target)));
+}
+
+/*
  * Code without CFI in a file returns to an address after a call. A call of a function that has CFI
  * is another function's. Code that was analyzed without a result may keep no frame pointer, so then
- * only a direct call is accepted. Code that was mapped a moment ago is in no mapping that is here
- * yet, so then a call decides alone.
+ * only a direct call is accepted.
  */
 static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 {
-	bool is_here = unwind_may_return_to(s, ra);
 	int call;
 
-	if (is_here ? !s->needs_call : !unwind_is_code(ra))
-		return is_here;
+	if (!unwind_may_return_to(s, ra))
+		return unwind_is_code(ra) && unwind_follows_new_call(s, ra);
+	if (!s->needs_call)
+		return true;
 	call = unwind_find_call(s, ra);
-	if (!is_here)
-		return call != UNWIND_CALL_NONE;
 	return (call == UNWIND_CALL_SOMEWHERE && !s->was_followed) ||
 	       (call == UNWIND_CALL_TO && unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
 }

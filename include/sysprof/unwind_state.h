@@ -54,6 +54,13 @@ struct unwind_ahead {
 	unsigned char code[2 * UNWIND_AHEAD_READ]; /* half of it; offsets are masked */
 };
 
+/* Is code followed by its instructions? */
+enum unwind_by_code {
+	UNWIND_NOT_BY_CODE,
+	UNWIND_MADE_CODE, /* in an UNWIND_BY_CODE mapping */
+	UNWIND_NEW_CODE,  /* in no mapping, although there are some */
+};
+
 struct unwind_state {
 	__u64 ip, sp, fp;	       /* of the last frame found */
 	__u64 general[UNWIND_GENERAL]; /* by DWARF number; valid if all_known */
@@ -64,7 +71,8 @@ struct unwind_state {
 	bool rbx_known;	    /* general[] has rbx of this frame, even if all_known is false */
 	bool is_fresh;	    /* a new task, whose stack is still empty */
 	bool in_trampoline; /* the frame before the last is a signal's or a fiber's trampoline */
-	bool by_code;	    /* the last address is in an UNWIND_BY_CODE mapping */
+	__u32 by_code;	    /* enum unwind_by_code: of the last address */
+	__u32 peeks;	    /* words that were looked at although no mapping has them */
 	__u32 switches;	    /* how often the walk changed stacks */
 	struct unwind_across across;
 	bool needs_call; /* accept a return address only if it follows a call instruction */

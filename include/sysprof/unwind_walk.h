@@ -72,6 +72,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_
 	s->is_fresh = false;
 	s->leaf = 0;
 	s->switches = 0;
+	s->peeks = 0;
 	s->mapping.start = 1;
 	s->mapping.end = 0;
 	s->window_start = s->window_end = 0;
@@ -240,16 +241,18 @@ static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_st
 	const unsigned char *segment;
 	const struct unwind_table *table;
 
-	bool is_here = unwind_in_mapping(s, pc);
-
 	s->missing = 0;
-	s->by_code = false;
+	s->by_code = UNWIND_NOT_BY_CODE;
 	if (!is_hot)
 		s->row = ~0ULL;
-	if (is_here && s->mapping.table == UNWIND_NO_TABLE)
+	if (!unwind_in_mapping(s, pc)) {
+		s->by_code = unwind_has_mappings(s) ? UNWIND_NEW_CODE : UNWIND_NOT_BY_CODE;
 		return NULL;
-	if (!is_here || s->mapping.table == UNWIND_BY_CODE) {
-		s->by_code = is_here || unwind_has_mappings(s);
+	}
+	if (s->mapping.table == UNWIND_NO_TABLE)
+		return NULL;
+	if (s->mapping.table == UNWIND_BY_CODE) {
+		s->by_code = UNWIND_MADE_CODE;
 		return NULL;
 	}
 	s->missing = s->mapping.table == UNWIND_JAVA ? STACK_END_JAVA : STACK_END_NO_TABLE;

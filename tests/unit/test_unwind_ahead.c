@@ -185,7 +185,7 @@ TEST(most_return_addresses_are_where_eh_frame_has_them)
 
 /* ---- forged code ----------------------------------------------------------------------------- */
 
-#define JIT	  UINT64_C(0x900000)
+#define JIT	  UINT64_C(0x7f0000900000)
 #define JIT_SIZE  0x1000u
 #define STACK	  UINT64_C(0x7f0000000000)
 #define FRAME	  8 /* word of the frame that the frame pointer leads to */
