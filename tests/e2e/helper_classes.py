@@ -22,7 +22,7 @@ from libe2e import (SCRATCH, SYSPROF, Background, Fixture, as_user, fixture, mai
                     started_sampling, wait_for, write)
 
 NOBODY, JIT_USER, JVM_USER = 65534, 23461, 23462
-TRIES = 6  # of a recording, until each class was seen that it is to show
+TRIES = 60  # of a recording, until each class was seen that it is to show: some live for a millisecond
 # A process is a JVM if it has mapped a file of that name. This one never listens: a request to it lasts a second.
 JVM = "#include <signal.h>\nstatic void nothing(int n) { (void)n; }\n" \
       "__attribute__((constructor)) static void begin(void) { signal(SIGQUIT, nothing); }\n"

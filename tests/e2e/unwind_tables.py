@@ -25,8 +25,9 @@ def elf_files():
                     if (st.st_mode & 0o170000) != 0o100000 or (st.st_dev, st.st_ino) in seen:
                         continue
                     with open(path, "rb") as f:
-                        if f.read(4) != b"\x7fELF":
-                            continue
+                        head = f.read(18)
+                    if head[:4] != b"\x7fELF" or head[16:] == b"\1\0":  # relocatable: never mapped, its addresses are 0
+                        continue
                 except OSError:
                     continue
                 if "\n" not in path:

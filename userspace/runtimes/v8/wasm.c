@@ -371,11 +371,17 @@ int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance,
 	return err;
 }
 
+static bool is_place(const struct v8_wasm *w, uint64_t place)
+{
+	return w->places[place & (PLACES - 1)] == place + 1;
+}
+
+/* What V8 reserves begins anywhere, so wrappers may be in the megabyte beside that of the functions. */
 bool v8_wasm__is_near(const struct v8_wasm *w, uint64_t address)
 {
 	const uint64_t place = address >> NEAR_BITS;
 
-	return w->places[place & (PLACES - 1)] == place + 1;
+	return is_place(w, place) || is_place(w, place + 1) || (place && is_place(w, place - 1));
 }
 
 int v8_wasm__describe(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint32_t function,
