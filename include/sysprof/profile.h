@@ -322,7 +322,7 @@ struct profile_memory {
  *
  * A row is one tick, except in a profile that was read from a format that adds equal stacks up.
  * CPU samples of an event that is no clock (profile.event) have a second weight, the events that
- * they stand for.
+ * they stand for. Files of other tools have rows of no events, and events of no sample: 0 ticks.
  */
 struct profile_samples {
 	size_t count;		      /* of rows */
@@ -624,12 +624,17 @@ static inline uint64_t profile_samples__events(const struct profile_samples *sam
 	return samples->events ? samples->events[i] : profile_samples__ticks(samples, i);
 }
 
-/* The sum of the squares of the events of the samples in a row: the variance of their sum. */
+/* The sum of the squares of single samples' events; events without a sample are of one. */
+static inline double profile_square(uint64_t events, uint64_t ticks)
+{
+	return (double)events * (double)events / (double)(ticks ? ticks : 1);
+}
+
+/* That of the samples in a row: the variance of their sum. */
 static inline double profile_samples__square(const struct profile_samples *samples, size_t i)
 {
-	double events = (double)profile_samples__events(samples, i);
-
-	return events * events / (double)profile_samples__ticks(samples, i);
+	return profile_square(profile_samples__events(samples, i),
+			      profile_samples__ticks(samples, i));
 }
 
 /* "cycles", …; "samples" of a clock, whose unit is "count"; "weight" where they are uncounted. */

@@ -77,6 +77,7 @@ struct profile_sample {
 	uint64_t weight; /* in the unit of its kind */
 	uint64_t ticks;	 /* how many the row stands for; 0 counts as 1 */
 	uint64_t events; /* the same, of an event that is no clock; 0: as many as ticks */
+	bool exact;	 /* ticks and events are as given, 0 too */
 	struct stack_id stack;
 	struct string_id comm; /* the thread's name at that time */
 	enum stack_end end;    /* why the stack ends where it does */

@@ -76,7 +76,7 @@ def kept(read_first, read_again, through):
     known, samples, _, paths, threads = read_first
     again_known, again_samples, _, again_paths, again_threads = read_again
     def events(p):
-        return {name: sums[0] for name, sums in p.items()}
+        return {name: sums[0] for name, sums in p.items() if sums[0]}
     def cpu(p):
         return sum(sums[1] for sums in p.values() if sums[0])  # threads without a sample are in no Firefox file
     if through != "pprof" or len(paths) > 1:  # CPU time of one path is in proportion to its samples

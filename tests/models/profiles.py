@@ -145,7 +145,7 @@ class Strings:
 
 def pprof_values(random, count):
     """Types, rows of values, period, and of each row events, CPU time and samples; whether these are known."""
-    kind = random.choice(["proportion", "periods", "cpu alone", "cpu of periods", "counts alone", "uneven", "default", "ours", "cycles", "weights"])
+    kind = random.choice(["proportion", "periods", "cpu alone", "cpu of periods", "counts alone", "uneven", "default", "ours", "cycles", "weights", "zeros", "others", "other default"])
     counts = [random.choice([1, 2, 5, 40]) for _ in range(count)]
     cpu = [random.randrange(10**5, 10**9) * 2 + 1 for _ in range(count)]
     period = random.choice([0, 1, 10**7, 10**15])
@@ -179,6 +179,20 @@ def pprof_values(random, count):
         return [both[0], ("cycles", "count"), both[1]], list(zip(counts, cycles, cpu)), period, list(zip(cycles, cpu, counts)), True, extra
     if kind == "weights":
         return [("weight", "bytes")], [(c,) for c in cpu], period, [(c, 0, c) for c in cpu], False, extra
+    if kind == "zeros" and count > 1:  # samples without CPU time, and CPU time without samples
+        for i in range(random.choice([1, count - 1])):
+            (counts if random.random() < 0.5 else cpu)[i] = 0
+        return both, list(zip(counts, cpu)), period, list(zip(cpu, cpu, counts)), True, extra
+    if kind in ("others", "other default"):  # rows of CPU time, of allocations or locks, and of both
+        other = random.choice([("alloc-samples", "count"), ("wall", "nanoseconds"), ("alloc-space", "bytes")])
+        others = [random.choice([0, 5, 10**13]) for _ in range(count)]
+        others[0] = others[0] or 7
+        counts = [c if i == 0 or random.random() < 0.7 else 0 for i, c in enumerate(counts)]
+        values = [(c, c * 10**7, o) for c, o in zip(counts, others)]
+        if kind == "others":
+            return both + [other], values, period, [(c, n, c) for c, n, _ in values], True, extra
+        extra["default"] = other[0]
+        return both + [other], values, period, [(o, n, c) for c, n, o in values], True, extra
     even = all(n * counts[0] == c * cpu[0] for n, c in zip(cpu, counts))
     if kind in ("default", "ours") or even:
         extra["default" if kind == "default" else "ours"] = both[0][0]
@@ -240,7 +254,8 @@ def pprof(random):
         if drop:
             path = pruned(path, [group[::-1] for group in reversed(frames)], drop, keep)
         samples.append(message(2, data + (number(77, 5) if random.random() < 0.1 else b"")))
-        expected.add(thread, path, events, cpu, samples=count)
+        if events or cpu or count:
+            expected.add(thread, path, events, cpu, samples=count)
     if "ours" in extra:
         strings("sysprof 1.0")
     parts = [message(1, number(1, strings(t)) + number(2, strings(u))) for t, u in types]

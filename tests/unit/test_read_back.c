@@ -112,10 +112,13 @@ static char *totals(const struct profile *p, uint32_t thread, bool cpu, bool cpu
 			sum.events += paths.data[next].events;
 			sum.cpu += paths.data[next].cpu;
 		}
+		sum.cpu = cpu ? sum.cpu : 0;
+		if (!sum.events && !sum.cpu)
+			continue; /* samples without an event are in no folded stack */
 		/* weights may be in another unit of CPU time */
 		fprintf(out, "%llu %llu %s\n",
 			(unsigned long long)(p->tick_cpu ? sum.events * p->tick_cpu : sum.events),
-			(unsigned long long)(cpu ? sum.cpu : 0), paths.data[i].text);
+			(unsigned long long)sum.cpu, paths.data[i].text);
 	}
 	for (size_t i = 0; i < paths.count; i++)
 		free(paths.data[i].text);
@@ -251,6 +254,12 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 		COUNTS CPU
 		"2={1=1 2=[1 900000001]} 2={1=2 1=1 2=[9 100000000]} 2={1=2 2=[2 3]}" CODE,
 		COUNTS "1={1='cycles' 2='count'} 2={1=1 2=[9 90000000]} 2={1=2 1=1 2=[1 17]}" CODE,
+		COUNTS
+		"1={1='cycles' 2='count'} 2={1=1 2=[9 900000000000]} 2={1=2 1=1 2=[0 17]} 2={1=2 2=[4 0]}" CODE,
+		COUNTS CPU
+		"1={1='wall' 2='milliseconds'} 14='wall' 2={1=1 2=[9 5 90]} 2={1=2 1=1 2=[1 6 70]}" CODE,
+		COUNTS CPU
+		"2={1=1 2=[3 0]} 2={1=2 1=1 2=[0 900000001]} 2={1=2 2=[9 100000000]}" CODE,
 		"1={1='weight' 2='bytes'} 2={1=1 2=[4096]} 2={1=2 1=1 2=[8192]}" CODE,
 	};
 	static const char *const texts[] = {
@@ -285,4 +294,21 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 		import_done(&read);
 		free(bytes);
 	}
+}
+
+TEST(a_trace_of_events_that_is_cut_has_their_samples)
+{
+	char text[] = COUNTS "1={1='cycles' 2='count'} 2={1=1 2=[3 30]} 2={1=2 1=1 2=[1 900]}" CODE;
+	size_t size;
+	_cleanup_free_ char *bytes = encode_pprof(text, &size), *trace = NULL;
+	struct imported once = import_bytes(bytes, size), cut;
+
+	assert_int_equal(once.err, 0);
+	trace = export_bytes(&trace_exporter, once.p, NULL, &size);
+	cut = import_bytes(trace, (size_t)(strstr(trace, "\"metadata\"") - trace));
+	assert_int_equal(cut.err, 0);
+	assert_int_equal(cut.p->sample_count, 4);
+	assert_int_equal(cut.p->event_count, 4);
+	import_done(&once);
+	import_done(&cut);
 }

@@ -467,9 +467,10 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 
 	if (b->error || !thread.v)
 		return;
-	events = min_u64(sample->events ? sample->events : max_u64(sample->ticks, 1),
-			 PROFILE_TIME_MAX - b->profile.event_count);
-	ticks = min_u64(max_u64(sample->ticks, 1), PROFILE_TIME_MAX - b->profile.sample_count);
+	ticks = sample->exact ? sample->ticks : max_u64(sample->ticks, 1);
+	events = sample->exact || sample->events ? sample->events : ticks;
+	ticks = min_u64(ticks, PROFILE_TIME_MAX - b->profile.sample_count);
+	events = min_u64(events, PROFILE_TIME_MAX - b->profile.event_count);
 	if (vec_reserve(&c->time, c->time.count + 1) ||
 	    vec_reserve(&c->weight, c->weight.count + 1) ||
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
@@ -500,7 +501,7 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	if (sample->kind == SAMPLE_CPU) {
 		b->profile.sample_count += ticks;
 		b->profile.event_count += events;
-		b->profile.event_squares += (double)events * (double)events / (double)ticks;
+		b->profile.event_squares += profile_square(events, ticks);
 		b->profile.stack_ends[sample->end] += ticks;
 	}
 }

@@ -370,8 +370,9 @@ static int add_sample(struct cdp *c, const struct json_number *id, struct column
 	sample.time = c->last_time;
 	sample.line = line > 0 ? (uint32_t)line : 0;
 	sample.cpu = (uint64_t)ns;
-	sample.more = ticks > 0 ? (uint64_t)ticks - 1 : 0;
+	sample.ticks = columns->ticks.text ? (uint64_t)ticks : 1;
 	sample.events = (uint64_t)counted;
+	sample.exact = columns->events.text;
 	return vec_push(&c->samples, sample) ?: 1;
 }
 
@@ -422,7 +423,7 @@ int cdp__hits(struct cdp *c, int64_t start, int64_t end)
 		all += c->nodes.data[i].hits;
 	for (uint32_t i = 0; i < c->nodes.count && !err; i++) {
 		uint32_t hits = c->nodes.data[i].hits;
-		struct cdp_sample sample = {.node = i, .more = hits - 1, .time = start};
+		struct cdp_sample sample = {.node = i, .ticks = hits, .time = start};
 
 		if (!hits)
 			continue;
@@ -628,6 +629,9 @@ static int64_t duration(const struct cdp *c, size_t i, int64_t end)
 
 int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int64_t end, bool own)
 {
+	const struct profile *session = profile_builder__session(c->b);
+	/* our own trace that is cut has columns of an event, but not its name */
+	bool has_event = session->event.v && !session->uncounted;
 	uint64_t cpu = 0;
 	int err = 0;
 
@@ -638,8 +642,8 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 		struct profile_sample row = {
 			.time = (uint64_t)s->time,
 			.weight = (uint64_t)duration(c, i, end),
-			.ticks = 1 + s->more,
-			.events = s->events,
+			.ticks = s->ticks,
+			.events = has_event ? s->events : 0,
 			.comm = comm,
 			.end = STACK_END_ROOT,
 		};
@@ -648,6 +652,7 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 			continue;
 		cpu += own ? min_u64(s->cpu, (uint64_t)CDP_TIME_MAX - cpu) : 0;
 		row.kind = is_idle(c, &c->nodes.data[s->node]) ? SAMPLE_IDLE : SAMPLE_CPU;
+		row.exact = s->exact && has_event && row.kind == SAMPLE_CPU;
 		err = sample_stack(c, s, &row.stack);
 		if (err)
 			break;

@@ -57,8 +57,9 @@ struct cdp_sample {
 	int64_t time;	      /* ns */
 	uint32_t node;	      /* CDP_NONE: not in the file; its time is left out */
 	uint32_t line;	      /* 0: unknown */
-	uint64_t more;	      /* samples like this one */
+	uint64_t ticks;	      /* samples like this one, and itself */
 	uint64_t cpu, events; /* of $sysprof */
+	bool exact;	      /* it has both numbers, which may be 0 */
 };
 
 /* A node whose children are walked, below those of its caller. */

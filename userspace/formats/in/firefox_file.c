@@ -273,6 +273,16 @@ static int take_weight(const struct firefox_file *r, const struct firefox_rows *
 	return 0;
 }
 
+/* How many samples a row of our own is of, beside its events; `or_null`: without such a column. */
+static uint64_t own_ticks(const struct firefox_row *numbers, uint64_t or_null)
+{
+	int64_t ticks;
+
+	return numbers->ticks.is_null || json_scaled(&numbers->ticks, 0, &ticks) || ticks < 0
+		       ? or_null
+		       : (uint64_t)ticks;
+}
+
 /* The CPU time of a row; false: it is no CPU sample. */
 static bool weigh(const struct firefox_file *r, struct firefox_rows *rows, uint64_t ticks,
 		  uint64_t ms_as_ns, uint64_t *weight)
@@ -285,7 +295,7 @@ static bool weigh(const struct firefox_file *r, struct firefox_rows *rows, uint6
 	if (rows->has_cpu && r->unit != CPU_CYCLES)
 		*weight = rows->acc;
 	rows->acc = 0;
-	return (!rows->has_cpu || ran || !rows->count) && ticks;
+	return !rows->has_cpu || ran || !rows->count;
 }
 
 /* The ticks of a row, which so far are its weight, and its events. */
@@ -294,16 +304,14 @@ static void set_ticks(const struct firefox_file *r, const struct firefox_rows *r
 		      struct profile_sample *row)
 {
 	const struct profile *session = profile_builder__session(r->b);
-	int64_t ticks = 1;
 
 	if (session->uncounted && r->has_times) {
 		row->weight = rows->weights_are_ms ? ms_as_ns : row->weight;
 		row->ticks = row->weight / max_u64(session->tick_cpu, 1);
 	} else if (session->event.v && !session->uncounted) {
-		if (numbers->ticks.is_null || json_scaled(&numbers->ticks, 0, &ticks))
-			ticks = 1;
 		row->events = row->ticks;
-		row->ticks = (uint64_t)(ticks > 0 ? ticks : 1);
+		row->ticks = own_ticks(numbers, 1);
+		row->exact = true;
 	}
 }
 
@@ -313,7 +321,7 @@ static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox
 	struct profile_sample row = {.kind = SAMPLE_CPU, .comm = rows->comm, .end = STACK_END_ROOT};
 	uint64_t ms_as_ns;
 	int64_t before = rows->now, stack = FIREFOX_NONE;
-	bool idle;
+	bool idle, counts;
 	int err = take_time(r, rows, &numbers->time)
 			  ?: take_cpu(r, rows, &numbers->cpu,
 				      rows->now > before ? rows->now - before : 0)
@@ -328,7 +336,8 @@ static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox
 	if (stack == FIREFOX_NONE)
 		return 0;
 	err = firefox_in__stack(in, (uint32_t)stack, rows->process, &row.stack, &idle);
-	if (err || idle || !weigh(r, rows, row.ticks, ms_as_ns, &row.weight))
+	counts = row.ticks || (r->ours && own_ticks(numbers, 0));
+	if (err || idle || !weigh(r, rows, row.ticks, ms_as_ns, &row.weight) || !counts)
 		return err;
 	set_ticks(r, rows, numbers, ms_as_ns, &row);
 	row.time = absolute(r, rows->now);

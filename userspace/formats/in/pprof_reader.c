@@ -11,7 +11,9 @@
  * them; its counts are, if they are in proportion to it, or if the file is ours; else CPU time is
  * what its samples count (profile.event). Without counts and such a period nothing says how many
  * samples there were (profile.uncounted): then ticks are CPU time in the largest unit that divides
- * all values. The file's default_sample_type goes before CPU time.
+ * all values. The file's default_sample_type goes before CPU time: if it is neither a count of
+ * samples nor CPU time, it is the event that the samples are of. Other types are none, unless the
+ * samples were taken by it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -114,6 +116,7 @@ struct pprof {
 	struct {
 		uint64_t divisor;	     /* greatest common one of all CPU times */
 		uint64_t count, cpu;	     /* of the first sample with both */
+		bool counts;		     /* some are not 0 */
 		bool in_proportion, all_cpu; /* counts; no count without CPU time */
 	} seen;
 };
@@ -443,19 +446,22 @@ static bool type_is_any(const struct pprof *p, int64_t type, const char *const *
 #define COUNT_SUFFIX "_sample"
 #define EVENT_SUFFIX "_event"
 
-static bool ends_in(const struct pprof *p, int64_t index, const char *suffix)
+/* The size of a string without the suffix; 0: it does not end in it. */
+static size_t size_before(const struct pprof *p, int64_t index, const char *suffix)
 {
 	size_t size = strlen(suffix);
 	const struct text *text = index > 0 && (uint64_t)index < p->strings.count
 					  ? &p->strings.data[index]
 					  : NULL;
 
-	return text && text->size > size && !memcmp(text->bytes + text->size - size, suffix, size);
+	if (!text || text->size <= size || memcmp(text->bytes + text->size - size, suffix, size))
+		return 0;
+	return text->size - size;
 }
 
 /* The types of values that are looked for, in order of preference. */
 struct value_types {
-	const char *const *counts, *const *cpu_times, *const *walls, *const *weights;
+	const char *const *counts, *const *cpu_times, *const *walls, *const *events;
 };
 
 static const struct value_types value_types = {
@@ -464,8 +470,11 @@ static const struct value_types value_types = {
 	.counts = (const char *const[]){"samples", "sample", "cpu-samples", NULL},
 	.cpu_times = (const char *const[]){"cpu", "cpu-time", NULL},
 	.walls = (const char *const[]){"wall", "wall-time", NULL},
-	/* what speedscope files count, as we write it */
-	.weights = (const char *const[]){"time", "memory", PPROF_WEIGHT, NULL},
+	/* what a CPU does, as perf calls it: samples beside them are of these */
+	.events = (const char *const[]){"cycles", "cpu-cycles", "ref-cycles", "bus-cycles",
+					"instructions", "branches", "branch-instructions",
+					"branch-misses", "cache-references", "cache-misses",
+					"stalled-cycles-frontend", "stalled-cycles-backend", NULL},
 };
 
 static bool is_count(const struct pprof *p, const struct pprof_value_type *t)
@@ -475,14 +484,33 @@ static bool is_count(const struct pprof *p, const struct pprof_value_type *t)
 
 static bool is_sample_count(const struct pprof *p, const struct pprof_value_type *t)
 {
-	return is_count(p, t) &&
-	       (type_is_any(p, t->type, value_types.counts) || ends_in(p, t->type, COUNT_SUFFIX));
+	return is_count(p, t) && (type_is_any(p, t->type, value_types.counts) ||
+				  size_before(p, t->type, COUNT_SUFFIX));
 }
 
-/* Of a type that is no count of samples. */
-static bool is_event(const struct pprof *p, const struct pprof_value_type *t)
+static bool is_cpu_time(const struct pprof *p, const struct pprof_value_type *t)
 {
-	return is_count(p, t) || type_is_any(p, t->type, value_types.weights);
+	return unit_of(p, t->unit) && type_is_any(p, t->type, value_types.cpu_times);
+}
+
+/* "cycles_event" beside "cycles_sample". */
+static bool is_pair(const struct pprof *p, uint32_t count, uint32_t event)
+{
+	size_t size = size_before(p, p->types.data[event].type, EVENT_SUFFIX);
+
+	return size && size == size_before(p, p->types.data[count].type, COUNT_SUFFIX) &&
+	       !memcmp(p->strings.data[p->types.data[event].type].bytes,
+		       p->strings.data[p->types.data[count].type].bytes, size);
+}
+
+/* The samples were taken by it; other counts beside them are of allocations, locks, … */
+static bool is_event(const struct pprof *p, uint32_t i)
+{
+	const struct pprof_value_type *t = &p->types.data[i];
+
+	return i != p->count_index && is_count(p, t) &&
+	       (is_pair(p, p->count_index, i) || (t->type && t->type == p->period_type.type) ||
+		type_is_any(p, t->type, value_types.events));
 }
 
 static void find_values(struct pprof *p)
@@ -496,16 +524,26 @@ static void find_values(struct pprof *p)
 
 		if (p->count_index == NONE && is_sample_count(p, t))
 			p->count_index = i;
-		if (p->cpu_index == NONE && is_time &&
-		    type_is_any(p, t->type, value_types.cpu_times))
+		if (p->cpu_index == NONE && is_cpu_time(p, t))
 			p->cpu_index = i;
 		if (is_time && type_is_any(p, t->type, value_types.walls))
 			wall = i;
-		if (p->event_index == NONE && i != p->count_index && is_event(p, t))
-			p->event_index = i;
 	}
-	if (p->cpu_index == NONE && p->count_index != NONE)
+	if (p->count_index == NONE)
+		return;
+	if (p->cpu_index == NONE)
 		p->cpu_index = wall;
+	for (uint32_t i = 0; i < p->types.count && p->event_index == NONE; i++)
+		if (is_event(p, i))
+			p->event_index = i;
+}
+
+/* The count that belongs to an event of perf_data_converter. */
+static void choose_pair(struct pprof *p)
+{
+	for (uint32_t i = 0; i < p->types.count; i++)
+		if (is_count(p, &p->types.data[i]) && is_pair(p, i, p->event_index))
+			p->count_index = i;
 }
 
 /* The type that the file's own tool shows first. */
@@ -519,13 +557,16 @@ static void apply_default(struct pprof *p)
 	if (p->default_type <= 0 || i == p->types.count || p->count_index == NONE)
 		return;
 	t = &p->types.data[i];
-	if (i == p->count_index)
-		p->event_index = NONE;
-	else if (is_event(p, t))
-		p->event_index = i;
-	else if (unit_of(p, t->unit))
+	p->event_index = NONE;
+	p->by_counts = is_sample_count(p, t);
+	if (p->by_counts) {
+		p->count_index = i;
+	} else if (is_cpu_time(p, t)) {
 		p->cpu_index = i;
-	p->by_counts = i == p->count_index;
+	} else if (i != p->cpu_index) {
+		p->event_index = i;
+		choose_pair(p);
+	}
 }
 
 /* A file of one type that is neither: counts of Julia and async-profiler, and our own weights. */
@@ -590,10 +631,21 @@ static int read_comments(struct pprof *p)
 
 static int read_sample(struct pprof *p, const struct wire *w);
 
-/* The values of a sample, of which the second is ns. */
-static int read_values(struct pprof *p, const struct wire *w, uint64_t *count, uint64_t *cpu)
+/* Those of a sample. */
+struct values {
+	uint64_t count;
+	uint64_t cpu; /* ns */
+	uint64_t event;
+};
+
+static int64_t value_at(const struct pprof *p, uint32_t index)
 {
-	int64_t values[2] = {0, 0};
+	return index != NONE ? (int64_t)p->values.data[index] : 0;
+}
+
+static int read_values(struct pprof *p, const struct wire *w, struct values *values)
+{
+	int64_t count, cpu, event;
 	int err = read_sample(p, w);
 
 	if (err)
@@ -602,15 +654,17 @@ static int read_values(struct pprof *p, const struct wire *w, uint64_t *count, u
 		return fail_at(p, w->bytes, -EBADMSG,
 			       "a sample has %llu values, expected one of each type",
 			       p->values.count);
-	if (p->count_index != NONE)
-		values[0] = (int64_t)p->values.data[p->count_index];
-	if (p->cpu_index != NONE)
-		values[1] = (int64_t)p->values.data[p->cpu_index];
-	if (values[0] < 0 || values[1] < 0)
+	count = value_at(p, p->count_index);
+	cpu = value_at(p, p->cpu_index);
+	event = value_at(p, p->event_index);
+	if (count < 0 || cpu < 0 || event < 0)
 		return fail_at(p, w->bytes, -EBADMSG,
 			       "a value is negative: it is the difference of two profiles", 0);
-	*count = (uint64_t)values[0];
-	*cpu = min_u64(saturating_multiply_u64((uint64_t)values[1], p->unit), TAIL_MAX);
+	*values = (struct values){
+		.count = (uint64_t)count,
+		.cpu = min_u64(saturating_multiply_u64((uint64_t)cpu, p->unit), TAIL_MAX),
+		.event = (uint64_t)event,
+	};
 	return 0;
 }
 
@@ -627,20 +681,22 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 
 static int measure_sample(struct pprof *p, const struct wire *w, const void *message)
 {
-	uint64_t count, cpu;
-	int err = read_values(p, w, &count, &cpu);
+	struct values v;
+	int err = read_values(p, w, &v);
 
 	(void)message;
-	if (err || (!count && !cpu))
+	if (err || (!v.count && !v.cpu))
 		return err;
-	p->seen.divisor = common_divisor(cpu, p->seen.divisor);
-	p->seen.all_cpu &= cpu > 0;
-	if (!p->seen.count && count && cpu) {
-		p->seen.count = count;
-		p->seen.cpu = cpu;
+	p->seen.counts |= v.count > 0;
+	p->seen.divisor = common_divisor(v.cpu, p->seen.divisor);
+	p->seen.all_cpu &= v.cpu > 0;
+	if (!p->seen.count && v.count && v.cpu) {
+		p->seen.count = v.count;
+		p->seen.cpu = v.cpu;
 	}
-	p->seen.in_proportion &= (unsigned __int128)count * p->seen.cpu ==
-				 (unsigned __int128)cpu * p->seen.count;
+	p->seen.in_proportion &= v.count && v.cpu &&
+				 (unsigned __int128)v.count * p->seen.cpu ==
+					 (unsigned __int128)v.cpu * p->seen.count;
 	return 0;
 }
 
@@ -658,7 +714,7 @@ static int measure(struct pprof *p)
 {
 	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, measure_sample},
 						      {}};
-	bool counted = p->count_index != NONE;
+	bool counted;
 	int err;
 
 	p->seen.in_proportion = p->seen.all_cpu = true;
@@ -667,6 +723,8 @@ static int measure(struct pprof *p)
 	err = each_field(p, samples);
 	if (err)
 		return err;
+	counted = p->count_index != NONE && (p->seen.counts || !p->seen.divisor || p->ours ||
+					     p->by_counts || p->event_index != NONE);
 	if (counted && (p->ours || p->by_counts || p->event_index != NONE || !p->seen.divisor ||
 			p->seen.in_proportion)) {
 		believe_counts(p);
@@ -1077,22 +1135,21 @@ static int read_sample(struct pprof *p, const struct wire *w)
 
 static int take_values(struct pprof *p, const struct wire *w, struct profile_sample *row)
 {
-	uint64_t count, cpu;
-	int err = read_values(p, w, &count, &cpu);
+	struct values v;
+	int err = read_values(p, w, &v);
 
 	if (err)
 		return err;
-	row->weight = cpu;
+	row->weight = v.cpu;
 	if (p->cpu_index == NONE && p->ticks == TICKS_ARE_COUNTS)
-		row->weight = min_u64(saturating_multiply_u64(count, p->period_ns), TAIL_MAX);
+		row->weight = min_u64(saturating_multiply_u64(v.count, p->period_ns), TAIL_MAX);
 	row->ticks = p->ticks == TICKS_ARE_PERIODS
-			     ? max_u64((cpu + p->period_ns / 2) / p->period_ns, cpu > 0)
-		     : p->ticks == TICKS_ARE_CPU_TIME ? cpu / p->tick_cpu
-						      : count;
-	if (p->by_cpu)
-		row->events = cpu;
-	if (p->event_index != NONE && (int64_t)p->values.data[p->event_index] > 0)
-		row->events = p->values.data[p->event_index];
+			     ? max_u64((v.cpu + p->period_ns / 2) / p->period_ns, v.cpu > 0)
+		     : p->ticks == TICKS_ARE_CPU_TIME ? v.cpu / p->tick_cpu
+						      : v.count;
+	row->exact = p->by_cpu || p->event_index != NONE;
+	if (row->exact)
+		row->events = p->by_cpu ? v.cpu : v.event;
 	return 0;
 }
 
@@ -1132,14 +1189,14 @@ static int add_sample(struct pprof *p, const struct wire *w, const void *message
 	int err = read_sample(p, w) ?: take_values(p, w, &row);
 
 	(void)message;
-	if (err || (!row.ticks && !row.weight))
+	if (err || (!row.ticks && !row.weight && !row.events))
 		return err;
 	err = make_stack(p, w, &row.stack, &idle)
 		?: read_labels(p, w, &labels)
 		?: owners__thread(&p->owners, &labels.owner, labels.comm, &thread);
 	if (err)
 		return err;
-	if (!p->by_cpu && !row.ticks) {
+	if (!row.ticks && !row.events) {
 		/* CPU time that no sample was taken of; in our files in "[not sampled]" */
 		thread->tail = min_u64(thread->tail + row.weight, TAIL_MAX);
 		return 0;
@@ -1190,7 +1247,7 @@ static int set_event(struct pprof *p)
 	err = copy_string(p, type->type, &name) ?: intern(p, type->unit, &session->event_unit);
 	if (err)
 		return err;
-	if (ends_in(p, type->type, EVENT_SUFFIX))
+	if (size_before(p, type->type, EVENT_SUFFIX))
 		name[strlen(name) - strlen(EVENT_SUFFIX)] = '\0';
 	session->event = profile_builder__string(p->b, p->by_cpu ? EVENT_CPU
 						       : *name	 ? name

@@ -134,7 +134,9 @@ static void write_weights(const struct firefox *f, const struct profile_thread *
 			    json_ns_as_ms(w, weight_ns(f->p, rows[i].weight)));
 	else
 		JSON_COLUMN(w, "weight", f->rows.count, json_uint(w, rows[i].weight));
-	if (f->p->event.v && thread->samples[SAMPLE_CPU].ticks && !f->p->uncounted)
+	/* without times there may be samples of no events */
+	if (f->p->event.v && !f->p->uncounted &&
+	    (thread->samples[SAMPLE_CPU].ticks || f->p->untimed))
 		JSON_COLUMN(w, "ticks", f->rows.count, json_uint(w, rows[i].ticks));
 }
 

@@ -214,7 +214,7 @@ static int add_entry(struct merge *m, const struct timeline_entry *entry)
 	if (!err && m->until && !entry->stack.v) {
 		row.stack = m->during.stack;
 		row.state = m->during.state;
-		row.weight = 0;
+		row.weight = row.ticks = 0;
 	}
 	return err ? err : push_row(m, row);
 }

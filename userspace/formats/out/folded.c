@@ -142,11 +142,16 @@ static void folded__fini(struct folded *f)
 
 DEFINE_ORDER(compare_stacks, struct comm_stack, ASCENDING(key));
 
-static int count_events(struct folded *f, uint64_t key, uint64_t events)
+static int count_events(struct folded *f, const struct profile_samples *samples, size_t row)
 {
-	struct comm_stack *known = comm_stacks__need(&f->stacks, &(struct comm_stack){.key = key},
-						     NULL);
+	const struct comm_stack wanted = {.key = (uint64_t)samples->comm[row].v << 32 |
+						 samples->stack[row].v};
+	uint64_t events = profile_samples__events(samples, row);
+	struct comm_stack *known;
 
+	if (!events)
+		return 0;
+	known = comm_stacks__need(&f->stacks, &wanted, NULL);
 	if (!known)
 		return -ENOMEM;
 	known->events += events;
@@ -162,9 +167,7 @@ static int collect_stacks(struct folded *f)
 		const struct profile_samples *samples = &f->p->threads[i].samples[SAMPLE_CPU];
 
 		for (size_t j = 0; j < samples->count && !err; j++)
-			err = count_events(f,
-					   (uint64_t)samples->comm[j].v << 32 | samples->stack[j].v,
-					   profile_samples__events(samples, j));
+			err = count_events(f, samples, j);
 	}
 	vec_sort(&f->stacks, compare_stacks);
 	return err;

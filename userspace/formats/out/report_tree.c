@@ -131,7 +131,7 @@ static int list_groups(struct builder *b)
 	if (!b->tree->groups)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < p->thread_count && !err; i++)
-		if (p->threads[i].samples[SAMPLE_CPU].tick_sum)
+		if (p->threads[i].samples[SAMPLE_CPU].event_sum)
 			err = vec_push(&b->threads, i);
 	vec_sort_r(&b->threads, compare_threads, b);
 	for (uint32_t i = 0; i < b->threads.count && !err; i++)
