@@ -255,7 +255,7 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 		"2={1=1 2=[1 900000001]} 2={1=2 1=1 2=[9 100000000]} 2={1=2 2=[2 3]}" CODE,
 		COUNTS "1={1='cycles' 2='count'} 2={1=1 2=[9 90000000]} 2={1=2 1=1 2=[1 17]}" CODE,
 		COUNTS
-		"1={1='cycles' 2='count'} 2={1=1 2=[9 900000000000]} 2={1=2 1=1 2=[0 17]} 2={1=2 2=[4 0]}" CODE,
+		"1={1='cycles' 2='count'} 2={1=1 2=[9 9000000000000]} 2={1=2 1=1 2=[0 17]} 2={1=2 2=[4 0]}" CODE,
 		COUNTS CPU
 		"1={1='wall' 2='milliseconds'} 14='wall' 2={1=1 2=[9 5 90]} 2={1=2 1=1 2=[1 6 70]}" CODE,
 		COUNTS CPU

@@ -11,7 +11,7 @@
 #include "formats/in/import.h"
 
 #define START_MAX  (1LL << 61) /* ns; of profiles of other tools since 1970 */
-#define WEIGHT_MAX (1LL << 40)
+#define WEIGHT_MAX (1LL << 40) /* in files of other tools: a count of samples */
 
 /* ---- meta ------------------------------------------------------------------------------------ */
 
@@ -262,7 +262,7 @@ static int take_weight(const struct firefox_file *r, const struct firefox_rows *
 	if (!rows->has_weight || number->is_null)
 		return 0;
 	if (json_scaled(number, rows->weights_are_ms ? FIREFOX_MS_SCALE : 0, &weight) ||
-	    weight < 0 || (!rows->weights_are_ms && weight > WEIGHT_MAX))
+	    weight < 0 || (!r->ours && !rows->weights_are_ms && weight > WEIGHT_MAX))
 		return json_fail(&r->text, number->at, -EBADMSG,
 				 "weight %zu is out of range; a comparison of two profiles has "
 				 "negative ones",
