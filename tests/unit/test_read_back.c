@@ -296,6 +296,52 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 	}
 }
 
+/* How many samples and events each line has, as "7: 3 30; ". */
+static void put_lines(FILE *out, const struct profile *p)
+{
+	const struct profile_samples *s = &p->threads[1].samples[SAMPLE_CPU];
+
+	for (uint32_t line = 0; line < 10; line++) {
+		uint64_t ticks = 0, events = 0;
+
+		for (size_t i = 0; i < s->count; i++) {
+			const struct profile_location *l =
+				&p->locations[p->stacks[s->stack[i].v].location.v];
+
+			if (p->lines[l->first_line].line != line)
+				continue;
+			ticks += profile_samples__ticks(s, i);
+			events += profile_samples__events(s, i);
+		}
+		if (ticks || events)
+			fprintf(out, "%u: %llu %llu; ", line, (unsigned long long)ticks,
+				(unsigned long long)events);
+	}
+}
+
+TEST(lines_of_events_are_read_back_from_cpuprofile_files)
+{
+	char text[] = COUNTS
+		"1={1='cycles' 2='count'} 2={1=1 2=[3 30]} 2={1=2 2=[1 9000000000]} 2={1=1 2=[4 5]} "
+		"2={1=3 2=[2 60]} 4={1=1 4={1=1 2=7}} 4={1=2 4={1=1 2=3}} 4={1=3 4={1=1}} "
+		"5={1=1 2='f' 4='/a.c' 5=1}";
+	size_t size;
+	_cleanup_free_ char *bytes = encode_pprof(text, &size);
+	struct imported once = import_bytes(bytes, size), twice;
+	char *lines = NULL;
+	FILE *out;
+
+	assert_int_equal(once.err, 0);
+	twice = read_back(once.p, &formats[2]);
+	out = open_memstream(&lines, &size);
+	put_lines(out, twice.p);
+	fclose(out);
+	assert_string_equal(lines, "0: 2 60; 3: 1 9000000000; 7: 7 35; ");
+	free(lines);
+	import_done(&once);
+	import_done(&twice);
+}
+
 TEST(a_trace_of_events_that_is_cut_has_their_samples)
 {
 	char text[] = COUNTS "1={1='cycles' 2='count'} 2={1=1 2=[3 30]} 2={1=2 1=1 2=[1 900]}" CODE;

@@ -385,7 +385,8 @@ int cdp_columns__own(const struct json_text *text, struct json_value object,
 		     struct cdp_columns *columns)
 {
 	return json_members(text, object, {"threadCPUDeltas", &columns->cpu},
-			    {"sampleTicks", &columns->ticks}, {"sampleEvents", &columns->events});
+			    {"sampleTicks", &columns->ticks}, {"sampleEvents", &columns->events},
+			    {"sampleLines", &columns->lines});
 }
 
 int cdp__samples(struct cdp *c, const struct cdp_columns *from, int64_t start)
@@ -402,6 +403,7 @@ int cdp__samples(struct cdp *c, const struct cdp_columns *from, int64_t start)
 			   ?: open_column(c, from->ticks, &columns.ticks)
 			   ?: open_column(c, from->events, &columns.events);
 
+	c->has_lines |= columns.lines.text != NULL;
 	if (!c->samples.count)
 		c->last_time = start;
 	/* some writers add a delta for the time after the last sample */
@@ -602,7 +604,7 @@ static uint32_t take_tick(const struct cdp *c, struct cdp_node *node)
 static int sample_stack(struct cdp *c, const struct cdp_sample *sample, struct stack_id *stack)
 {
 	struct cdp_node *node = &c->nodes.data[sample->node];
-	uint32_t line = sample->line ? sample->line : take_tick(c, node);
+	uint32_t line = c->has_lines ? sample->line : take_tick(c, node);
 	bool in_root = !is_frame(c, node);
 	int err = node->stack.v ? 0 : stack_of(c, sample->node);
 

@@ -96,6 +96,7 @@ struct cdp {
 	VEC(struct cdp_sample) samples;
 	VEC(uint32_t) path; /* scratch */
 	VEC(struct cdp_branch) branches;
+	bool has_lines; /* each sample has its own; else they are those of `ticks` in order */
 	int64_t last_time;
 	size_t counted;	     /* samples of nodes that the file has */
 	bool untimed;	     /* they are of cdp__hits() */

@@ -203,6 +203,7 @@ static int read_profile(const struct import_request *request, const struct json_
 	m->columns.cpu = id->columns.cpu;
 	m->columns.ticks = id->columns.ticks;
 	m->columns.events = id->columns.events;
+	m->columns.lines = id->columns.lines;
 	process.name = profile_builder__string(b, name);
 	process.start = (uint64_t)start;
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;

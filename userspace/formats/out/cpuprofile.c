@@ -44,7 +44,7 @@ struct tick {
 
 struct sample {
 	uint64_t time; /* ns */
-	uint32_t node;
+	uint32_t node, line;
 	uint64_t cpu, ticks, events;
 };
 
@@ -129,26 +129,26 @@ static uint64_t choose_idle_step(const struct cpuprofile *c)
 	return ticks / most + (ticks % most != 0);
 }
 
-static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node, uint64_t count)
+static int add_tick(struct cpuprofile *c, const struct sample *sample)
 {
-	uint32_t line = call_frames_leaf_line(c->p, stack);
-
-	return line ? vec_push(&c->ticks, (struct tick){node, line, count}) : 0;
+	if (!sample->line)
+		return 0;
+	return vec_push(&c->ticks, (struct tick){sample->node, sample->line, sample->events});
 }
 
 static int add_sample(struct cpuprofile *c, size_t i)
 {
 	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
 	struct sample sample = {.time = row_times__next(&c->times), .cpu = samples->weight[i]};
-	uint64_t events = profile_samples__events(samples, i);
 	int err = call_tree__stack(&c->tree, CALL_TREE_ROOT, samples->stack[i], &sample.node);
 
 	if (err)
 		return err;
 	sample.ticks = profile_samples__ticks(samples, i);
-	sample.events = events;
-	c->tree.nodes.data[sample.node].hits += events;
-	return add_tick(c, samples->stack[i], sample.node, events) ?: vec_push(&c->samples, sample);
+	sample.events = profile_samples__events(samples, i);
+	sample.line = call_frames_leaf_line(c->p, samples->stack[i]);
+	c->tree.nodes.data[sample.node].hits += sample.events;
+	return add_tick(c, &sample) ?: vec_push(&c->samples, sample);
 }
 
 static int collect_samples(struct cpuprofile *c)
@@ -275,6 +275,22 @@ static void write_columns(struct cpuprofile *c)
 	json_end_array(&c->w);
 }
 
+/* What samples stand for, and the lines of those that stand for different numbers. */
+static void write_own_columns(struct cpuprofile *c)
+{
+	const struct sample *samples = c->samples.data;
+	bool has_ticks = c->thread->samples[SAMPLE_CPU].ticks;
+	struct json_writer *w = &c->w;
+
+	JSON_COLUMN(w, "threadCPUDeltas", c->samples.count, json_uint(w, samples[i].cpu));
+	if (has_ticks)
+		JSON_COLUMN(w, "sampleTicks", c->samples.count, json_uint(w, samples[i].ticks));
+	if (c->p->event.v)
+		JSON_COLUMN(w, "sampleEvents", c->samples.count, json_uint(w, samples[i].events));
+	if (c->ticks.count && (has_ticks || c->p->event.v))
+		JSON_COLUMN(w, "sampleLines", c->samples.count, json_uint(w, samples[i].line));
+}
+
 static void write_identity(struct cpuprofile *c)
 {
 	const struct profile_process *process = &c->p->processes[c->thread->process.v];
@@ -295,13 +311,7 @@ static void write_identity(struct cpuprofile *c)
 	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(c->thread));
 	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
 		json_key_bool(w, "cpuDeltasAhead", true);
-	JSON_COLUMN(w, "threadCPUDeltas", c->samples.count, json_uint(w, c->samples.data[i].cpu));
-	if (c->thread->samples[SAMPLE_CPU].ticks)
-		JSON_COLUMN(w, "sampleTicks", c->samples.count,
-			    json_uint(w, c->samples.data[i].ticks));
-	if (c->p->event.v)
-		JSON_COLUMN(w, "sampleEvents", c->samples.count,
-			    json_uint(w, c->samples.data[i].events));
+	write_own_columns(c);
 }
 
 /* us. The last sample, at `last` ns, may be an idle one. */
