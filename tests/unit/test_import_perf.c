@@ -68,6 +68,22 @@ TEST(a_stack_that_is_too_deep_is_refused_with_its_place)
 	import_done(&i);
 }
 
+/* If each stack were looked for up to the end of the file, this would take minutes. */
+TEST(a_file_without_empty_lines_takes_time_in_proportion_to_its_size)
+{
+	static const char sample[] = " 1.000000: 1 cycles:\n\t4 (cookie) (a)\n";
+	size_t samples = 100000, size = samples * strlen(sample);
+	_cleanup_free_ char *text = malloc(size + 1);
+	_cleanup_imported_ struct imported i = {};
+
+	assert_non_null(text);
+	for (size_t n = 0; n < samples; n++)
+		memcpy(text + n * strlen(sample), sample, sizeof(sample));
+	i = import_bytes(text, size);
+	assert_int_equal(i.err, 0);
+	assert_int_equal(i.p->sample_count, samples);
+}
+
 /* Wherever it is cut, a stack is whole or left out. */
 TEST(a_cut_file_has_no_part_of_a_stack)
 {

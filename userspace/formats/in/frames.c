@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/file_url.h"
 #include "base/suffix.h"
+#include "formats/in/import.h"
 
 #define DELETED " (deleted)"
 
@@ -116,6 +117,18 @@ struct location_id frames__location(struct frames *f, const struct frame *frame,
 	if (frame->tier != CODE_TIER_NONE || frame->ambiguous)
 		profile_builder__code(f->b, known->location, frame->tier, frame->ambiguous);
 	return known->location;
+}
+
+/* Numbers of stacks rise: one that is new to the builder had no sample before. */
+int frames__check(struct frames *f, struct stack_id stack, struct import_failure *failure,
+		  uint64_t offset)
+{
+	size_t stacks = profile_builder__stack_count(f->b);
+
+	if (stack.v >= f->stacks)
+		f->stack_frames += profile_builder__get_stack(f->b, stack)->depth;
+	f->stacks = stacks;
+	return f->stack_frames <= IMPORT_FRAMES_MAX ? 0 : import_fail_frames(failure, offset);
 }
 
 struct location_id frames__nowhere(struct frames *f, struct process_id process)

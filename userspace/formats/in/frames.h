@@ -14,6 +14,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+struct import_failure;
+
 #define FRAME_LINES_MAX 1024 /* of an inline chain */
 
 struct frame {
@@ -69,6 +71,9 @@ struct frames {
 	struct known_frames known;
 	VEC(struct profile_line) lines;
 	VEC(char) text; /* of frames__text() */
+	/* of frames__check() */
+	size_t stacks;
+	uint64_t stack_frames;
 	uint32_t versions;
 };
 
@@ -78,6 +83,14 @@ void frames__fini(struct frames *f);
 /* The location of a frame with this inline chain, innermost first. 0: out of memory. */
 struct location_id frames__location(struct frames *f, const struct frame *frame,
 				    const struct profile_line *lines, uint32_t line_count);
+
+/*
+ * Bounds the frames of stacks while the profile is built; call it for the stack of each sample. 0, or -E2BIG and
+ * `failure` at `offset`. A stack that got its first sample after the next call is not counted: import_profile() counts
+ * all.
+ */
+int frames__check(struct frames *f, struct stack_id stack, struct import_failure *failure,
+		  uint64_t offset);
 
 /* Where code without a known address and function is, such as a sample without a stack. */
 struct location_id frames__nowhere(struct frames *f, struct process_id process);

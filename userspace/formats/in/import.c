@@ -12,6 +12,7 @@
 #include "base/gzip.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
+#include "base/wire.h"
 #include "formats/in/json.h"
 
 int import_fail(struct import_failure *failure, uint64_t offset, int error, const char *format, ...)
@@ -23,6 +24,12 @@ int import_fail(struct import_failure *failure, uint64_t offset, int error, cons
 	va_end(args);
 	failure->offset = offset;
 	return error;
+}
+
+int import_fail_frames(struct import_failure *failure, uint64_t offset)
+{
+	return import_fail(failure, offset, -E2BIG, "its stacks have more than %llu frames in all",
+			   IMPORT_FRAMES_MAX);
 }
 
 /* Text last: nearly anything can be folded stacks. */
@@ -104,16 +111,18 @@ static bool is_gperftools(const uint8_t *bytes, size_t size)
 	       (size >= 20 && !memcmp(bytes, short_header, sizeof(short_header)));
 }
 
-/* Its first field is a message of messages: pprof's has only numbers. */
+/* Its first field is a message of messages: pprof's has only numbers. Empty lines look alike, but for their sizes. */
 static bool is_otlp(const uint8_t *bytes, size_t size)
 {
-	size_t at = 1;
+	struct wire w = wire_of(bytes, size);
+	uint64_t outer, inner;
+	const uint8_t *begin;
 
-	if (size < 4 || bytes[0] != 0x0a)
+	if (size < 4 || *w.at++ != 0x0a || !wire_varint(&w, &outer) || w.at == w.end)
 		return false;
-	while (at < size && at < 10 && bytes[at] & 0x80)
-		at++;
-	return at + 1 < size && bytes[at] && (bytes[at + 1] == 0x0a || bytes[at + 1] == 0x12);
+	begin = w.at++;
+	return (*begin == 0x0a || *begin == 0x12) && wire_varint(&w, &inner) &&
+	       (uint64_t)(w.at - begin) <= outer && inner <= outer - (uint64_t)(w.at - begin);
 }
 
 /* Functions of Python and Java have names like <module>. */
@@ -348,11 +357,7 @@ static int check_frames(struct profile_builder *b, struct import_failure *failur
 			seen[stack.v] = 1;
 		}
 	}
-	return frames <= IMPORT_FRAMES_MAX
-		       ? 0
-		       : import_fail(failure, 0, -E2BIG,
-				     "its stacks have more than %llu frames in all",
-				     IMPORT_FRAMES_MAX);
+	return frames <= IMPORT_FRAMES_MAX ? 0 : import_fail_frames(failure, 0);
 }
 
 int import_profile(const struct import_request *request, struct import_failure *failure)

@@ -39,6 +39,9 @@ int import_profile(const struct import_request *request, struct import_failure *
 int import_fail(struct import_failure *failure, uint64_t offset, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* -E2BIG: more than IMPORT_FRAMES_MAX frames. */
+int import_fail_frames(struct import_failure *failure, uint64_t offset);
+
 /* The format of a JSON text, by the first of its keys that only one format has. */
 enum import_json {
 	IMPORT_JSON_OTHER,

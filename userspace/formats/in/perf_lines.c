@@ -14,6 +14,7 @@
 #define ADDRESS_INDENT	   3
 #define BARE_DIGITS	   8 /* of an address that is not indented, at least */
 #define SOURCE_INDENT	   2
+#define COLUMN_BLANKS	   2 /* before an address behind an event, at least */
 #define LINE_DIGITS_MAX	   9
 
 /* ---- numbers and words ----------------------------------------------------------------------- */
@@ -262,10 +263,9 @@ static bool read_untimed(struct span line, struct span next, struct perf_fields 
 	struct span before = {line.at, colon ? colon : line.end}, rest, token;
 	bool stack = is_frame((struct span){next.at, line_end(next.at, next.end)});
 
-	if (colon) {
+	f->rest = (struct span){colon ? colon + 1 : line.end, line.end};
+	if (colon)
 		f->event = last_token(&before);
-		f->rest = (struct span){colon + 1, line.end};
-	}
 	rest = before;
 	token = last_token(&rest);
 	if (is_period(line.at, token) && read_number(token, UINT64_MAX, &f->period)) {
@@ -276,6 +276,23 @@ static bool read_untimed(struct span line, struct span next, struct perf_fields 
 	if (!f->has_tid)
 		return stack && !colon;
 	return stack || (colon && f->event.at < f->event.end);
+}
+
+/*
+ * A task, an event and its colon, and perhaps an address in a column: "     dd 1234 cycles:   401000 f (/a)", which
+ * begins with an address, too. Names of functions have such colons, so what follows counts.
+ */
+static bool read_sure_untimed(struct span line, struct span next, struct perf_fields *f)
+{
+	struct span rest;
+
+	*f = (struct perf_fields){};
+	if (!find_colon(line) || !read_untimed(line, next, f) || !f->has_tid ||
+	    f->event.at == f->event.end)
+		return false;
+	rest = trim_left(f->rest);
+	return rest.at == rest.end || rest.end[-1] != ')' ||
+	       (rest.at - f->rest.at >= COLUMN_BLANKS && begins_with_address(rest));
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -328,7 +345,7 @@ static enum perf_line read_indented(struct span line, struct span next, struct p
 {
 	bool at_source = trim_left(line).at - line.at == SOURCE_INDENT;
 
-	if (*line.at == ' ' && read_timed(line, f))
+	if (*line.at == ' ' && (read_timed(line, f) || read_sure_untimed(line, next, f)))
 		return settle_record(f);
 	if (is_frame(line))
 		return PERF_LINE_FRAME;
@@ -349,6 +366,8 @@ enum perf_line perf_line__read(struct span line, struct span next, struct perf_f
 	if (*line.at == '#' && (line.at + 1 == line.end || line.at[1] == ' '))
 		return PERF_LINE_COMMENT;
 	if (read_timed(line, f))
+		return settle_record(f);
+	if (read_sure_untimed(line, next, f))
 		return settle_record(f);
 	*f = (struct perf_fields){};
 	if (perf_line__is_bare_frame(line))

@@ -28,14 +28,15 @@
 #define RECOGNIZED_LINES 64
 #define RECOGNIZED_BYTES 65536
 #define RULE		 "# ========"
-#define EVENTS_SHOWN	 4 /* of those that are left out */
+#define HEADER_BEGINS	 "# captured on" /* below a rule */
+#define EVENTS_SHOWN	 4		 /* of those that are left out */
 
 /* A sample before its stack is read. */
 struct block {
 	uint64_t time, period;
 	size_t order;	  /* in the file */
-	const char *body; /* its first frame */
-	const char *root; /* the last one; NULL: there is none */
+	struct span body; /* its frames, with the source lines below them */
+	const char *root; /* the last frame; NULL: there is none */
 	struct string_id comm;
 	uint32_t pid, tid, event;
 	bool has_pid, has_tid, has_time, has_period;
@@ -83,6 +84,7 @@ struct script {
 	bool is_open;		   /* the last block may get frames */
 	bool skips;		   /* until the next empty line or sample */
 	bool has_lines, has_stacks, is_timed;
+	bool has_tabs; /* before frames */
 };
 
 /* ---- the first pass: lines ------------------------------------------------------------------- */
@@ -112,7 +114,7 @@ static int find_event(struct script *s, struct span printed, bool has_period, ui
 	return 0;
 }
 
-static int add_block(struct script *s, const struct perf_fields *f, const char *body)
+static int add_block(struct script *s, const struct perf_fields *f, struct span body)
 {
 	struct block block = {
 		.time = f->time,
@@ -135,7 +137,22 @@ static int add_block(struct script *s, const struct perf_fields *f, const char *
 	return find_event(s, f->event, f->has_period, &block.event) ?: vec_push(&s->blocks, block);
 }
 
-static int take_frame(struct script *s, const char *line)
+/* The number of a field behind the stack, such as phys_addr, where frames begin with a tab. */
+static bool is_field(const struct script *s, struct span line)
+{
+	struct perf_frame frame;
+
+	return s->has_tabs && *line.at == ' ' && perf_line__frame(line, &frame) &&
+	       frame.dso.at == frame.dso.end && !frame.inlined;
+}
+
+static void end_block(struct script *s)
+{
+	s->is_open = false;
+	s->skips = true;
+}
+
+static int take_frame(struct script *s, struct span line)
 {
 	static const struct perf_fields nothing = {.comm = {"", ""}, .event = {"", ""}};
 	struct block *block;
@@ -143,6 +160,10 @@ static int take_frame(struct script *s, const char *line)
 
 	if (s->skips)
 		return 0;
+	if (s->is_open && is_field(s, line)) {
+		end_block(s);
+		return 0;
+	}
 	if (!s->is_open && s->has_lines) {
 		s->frames.left_out[LEFT_OUT_NO_FIELDS]++;
 		return 0;
@@ -152,11 +173,22 @@ static int take_frame(struct script *s, const char *line)
 	if (err)
 		return err;
 	s->has_stacks = true;
+	s->has_tabs |= *line.at == '\t';
 	block = &s->blocks.data[s->blocks.count - 1];
-	block->body = block->in_line ? line : block->body;
+	block->body = (struct span){block->in_line ? line.at : block->body.at, line.end};
 	block->in_line = false;
-	block->root = line;
+	block->root = line.at;
 	return 0;
+}
+
+/* A source line, or what belongs to a record. */
+static void take_indented(struct script *s, struct span line)
+{
+	struct block *block = s->is_open ? &s->blocks.data[s->blocks.count - 1] : NULL;
+
+	if (block && !block->in_line)
+		block->body.end = line.end;
+	s->frames.left_out[LEFT_OUT_NO_FIELDS] += !s->is_open && !s->skips;
 }
 
 static int take_record(struct script *s, const struct perf_fields *f)
@@ -164,8 +196,7 @@ static int take_record(struct script *s, const struct perf_fields *f)
 	uint64_t lost = perf_line__lost(f->rest);
 	struct task wanted = {}, *task;
 
-	s->is_open = false;
-	s->skips = true;
+	end_block(s);
 	s->frames.left_out[LEFT_OUT_NO_FIELDS] += perf_line__is_deferred(f->rest);
 	if (lost)
 		profile_builder__lost(s->b, LOST_SAMPLES, lost, 0, f->time);
@@ -215,9 +246,9 @@ static int take_line(struct script *s, struct span line, const char *next)
 	s->has_lines |= kind == PERF_LINE_SAMPLE || kind == PERF_LINE_OTHER;
 	switch (kind) {
 	case PERF_LINE_SAMPLE:
-		return add_block(s, &fields, fields.rest.at);
+		return add_block(s, &fields, fields.rest);
 	case PERF_LINE_FRAME:
-		return take_frame(s, line.at);
+		return take_frame(s, line);
 	case PERF_LINE_RECORD:
 		return take_record(s, &fields);
 	case PERF_LINE_COMMENT:
@@ -227,22 +258,27 @@ static int take_line(struct script *s, struct span line, const char *next)
 		s->is_open = s->skips = false;
 		return 0;
 	case PERF_LINE_INDENTED:
-		s->frames.left_out[LEFT_OUT_NO_FIELDS] += !s->is_open && !s->skips;
+		take_indented(s, line);
 		return 0;
 	case PERF_LINE_OTHER:
 		s->frames.left_out[LEFT_OUT_NO_FIELDS]++;
-		s->is_open = false;
-		s->skips = true;
+		end_block(s);
 		return 0;
 	}
 	return 0;
 }
 
+/* The rule alone may be the end of a header whose begin was cut off. */
+static bool is_header(struct span text)
+{
+	return span_begins(text, RULE "\n" HEADER_BEGINS) ||
+	       span_begins(text, RULE "\r\n" HEADER_BEGINS);
+}
+
 /* A header has facts between two rules, and perhaps a command in several lines. NULL: none. */
 static const char *header_end(const char *at, const char *end)
 {
-	const struct span text = {at, end};
-	const char *rule = span_begins(text, RULE "\n") || span_begins(text, RULE "\r")
+	const char *rule = is_header((struct span){at, end})
 				   ? memmem(at + strlen(RULE), (size_t)(end - at) - strlen(RULE),
 					    "\n" RULE, strlen(RULE) + 1)
 				   : NULL;
@@ -318,10 +354,12 @@ static int read_lines(struct script *s)
 
 		if (at > rule || at == s->start)
 			rule = header_end(at, s->end) ?: rule;
-		if (at < rule)
+		if (at < rule) {
+			s->is_open = false;
 			take_fact(s, line);
-		else
+		} else {
 			err = take_line(s, line, newline < s->end ? newline + 1 : s->end);
+		}
 		block = s->blocks.count > blocks ? at : block;
 	}
 	if (!err)
@@ -389,7 +427,7 @@ static enum import_left_out reason_of(const struct script *s, const struct block
 		return LEFT_OUT_NO_TIME;
 	if (is_idle(s, b))
 		return LEFT_OUT_IDLE;
-	if (s->event->has_periods && !b->period && !is_clock(s))
+	if (s->event->has_periods && !b->period)
 		return LEFT_OUT_NO_PERIOD;
 	return LEFT_OUT_COUNT;
 }
@@ -578,7 +616,6 @@ static int read_all(struct script *s)
 
 	if (err)
 		return err;
-	s->stacks.end = s->end;
 	choose_event(s);
 	if (!s->event)
 		return import_fail(s->failure, (uint64_t)(s->end - s->start), -EBADMSG,
@@ -635,7 +672,7 @@ static bool recognizes_perf_script(const uint8_t *bytes, size_t size)
 
 	if (memchr(bytes, 0, size)) /* as all pprof files have, whose names may look like lines */
 		return false;
-	if (span_begins((struct span){at, end}, RULE "\n# captured on"))
+	if (is_header((struct span){at, end}))
 		return true;
 	for (unsigned int lines = 0; at < end && lines < RECOGNIZED_LINES; lines++) {
 		struct span line = {at, line_end(at, end)};

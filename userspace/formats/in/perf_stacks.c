@@ -11,7 +11,8 @@
 #define FILE_ADDRESS_MAX (1ULL << 36) /* above it is memory, no place in a file */
 #define UPPER_HALF	 (1ULL << 63)
 #define KERNEL_ADDRESSES (0xffffULL << 48)
-#define SYMBOL_DIGITS	 8 /* more hexadecimal digits are an address, no name */
+#define SYMBOL_DIGITS	 8	/* so many hexadecimal digits are an address, no name */
+#define MEMORY_ACCESS	 "|OP " /* begins the description of one */
 
 static uint64_t hash_location(const struct perf_location *l)
 {
@@ -205,35 +206,40 @@ static int add_frame_line(struct perf_stacks *s, struct run *run, struct span li
 	return 0;
 }
 
-/* Up to an empty line or one that is neither indented nor a frame. */
-static int read_frames(struct perf_stacks *s, const char *at, struct process_id process)
+static int read_frames(struct perf_stacks *s, struct span text, struct process_id process)
 {
 	struct run run = {};
 	int err = 0;
 
-	for (const char *newline; at < s->end && !err; at = newline + 1) {
-		struct span line = trim_right((struct span){at, newline = line_end(at, s->end)});
-
-		if (line.at == line.end || (!is_space(*at) && !perf_line__is_bare_frame(line)))
-			break;
-		err = add_frame_line(s, &run, line, process);
+	for (const char *at = text.at, *newline; at < text.end && !err; at = newline + 1) {
+		newline = line_end(at, text.end);
+		err = add_frame_line(s, &run, trim_right((struct span){at, newline}), process);
 	}
 	return err ?: end_run(s, &run, process);
 }
 
-/* The frame at the end of a first line, unless that has other fields, such as those of memory. */
-static int read_one_frame(struct perf_stacks *s, const char *at, struct process_id process)
+/* "401000 main": what came before it was another field, such as a weight. */
+static bool begins_with_address(struct span symbol)
 {
-	struct span line = trim_right((struct span){at, line_end(at, s->end)}), rest;
-	struct perf_frame frame;
-	size_t digits = 0;
+	struct span rest = symbol;
 
-	if (!perf_line__frame(line, &frame) || memchr(line.at, '|', span_size(line)))
+	while (rest.at < rest.end && hex_digit(*rest.at) >= 0)
+		rest.at++;
+	if (rest.at == symbol.at || rest.at - symbol.at >= SYMBOL_DIGITS)
+		return rest.at > symbol.at;
+	return rest.at == rest.end ? is_digit(*symbol.at) : is_space(*rest.at);
+}
+
+/* The frame at the end of a first line, unless that has other fields, such as those of memory. */
+static int read_one_frame(struct perf_stacks *s, struct span text, struct process_id process)
+{
+	struct span line = trim_right(text);
+	struct perf_frame frame;
+
+	if (!perf_line__frame(line, &frame) || begins_with_address(frame.symbol) ||
+	    memmem(line.at, span_size(line), MEMORY_ACCESS, strlen(MEMORY_ACCESS)))
 		return 0;
-	rest = frame.symbol;
-	while (rest.at + digits < rest.end && hex_digit(rest.at[digits]) >= 0)
-		digits++;
-	return digits < SYMBOL_DIGITS ? push_location(s, line, process) : 0;
+	return push_location(s, line, process);
 }
 
 void perf_stacks__fini(struct perf_stacks *s)
@@ -244,19 +250,19 @@ void perf_stacks__fini(struct perf_stacks *s)
 	vec_free(&s->lines);
 }
 
-int perf_stacks__read(struct perf_stacks *s, const char *at, bool in_line,
+int perf_stacks__read(struct perf_stacks *s, struct span text, bool in_line,
 		      struct process_id process, struct stack_id *stack)
 {
 	int err;
 
 	s->path.count = 0;
 	*stack = (struct stack_id){0};
-	err = in_line ? read_one_frame(s, at, process) : read_frames(s, at, process);
+	err = in_line ? read_one_frame(s, text, process) : read_frames(s, text, process);
 	if (!err && !s->path.count)
 		err = vec_push(&s->path, frames__nowhere(s->frames, process));
 	for (size_t i = s->path.count; i-- > 0 && !err;) {
 		*stack = profile_builder__stack(s->b, *stack, s->path.data[i]);
 		err = stack->v ? 0 : -ENOMEM;
 	}
-	return err;
+	return err ?: frames__check(s->frames, *stack, s->failure, (uint64_t)(text.at - s->start));
 }

@@ -28,12 +28,12 @@ struct perf_frame_line {
 	uint32_t line;
 };
 
-/* Begins with the first three, the bounds of the text, and zeros. */
+/* Begins with the first three, the start of the file, and zeros. */
 struct perf_stacks {
 	struct profile_builder *b;
 	struct frames *frames;
 	struct import_failure *failure;
-	const char *start, *end;
+	const char *start;
 	struct perf_locations locations;
 	/* scratch, innermost first: of a sample; of a location */
 	VEC(struct location_id) path;
@@ -44,10 +44,10 @@ struct perf_stacks {
 void perf_stacks__fini(struct perf_stacks *s);
 
 /*
- * The stack whose first frame is at `at`, up to an empty line; `in_line`: a single frame, if there is one, in the rest
+ * The stack of lines with frames, and source lines below them; `in_line`: a single frame, if there is one, in the rest
  * of a line. A sample without frames has one that is nowhere. 0; -E2BIG, -ENOMEM.
  */
-int perf_stacks__read(struct perf_stacks *s, const char *at, bool in_line,
+int perf_stacks__read(struct perf_stacks *s, struct span text, bool in_line,
 		      struct process_id process, struct stack_id *stack);
 
 #endif
