@@ -39,6 +39,7 @@ struct firefox_common {
 	VEC(struct firefox_category) categories;
 	VEC(struct firefox_subcategory) subcategories;
 	VEC(struct firefox_lib) libs;
+	uint64_t inlined; /* functions of inline chains without the outermost of each */
 };
 
 typedef VEC(int32_t) firefox_column;
@@ -46,7 +47,9 @@ typedef VEC(int64_t) firefox_addresses;
 
 struct firefox_string {
 	struct json_value value;
-	struct string_id id; /* 0 until it is needed */
+	/* once they are needed: the text, and the path of a file with this URL */
+	struct string_id id, file;
+	bool is_read, has_file;
 };
 
 /* Frames below one another at one address: another inline level than that of its parent. */

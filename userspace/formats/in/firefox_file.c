@@ -239,14 +239,12 @@ static int take_cpu(const struct firefox_file *r, struct firefox_rows *rows,
 	if (!rows->has_cpu)
 		return 0;
 	if (number->is_null) /* unknown: viewers assume that it ran all the time */
-		delta = r->unit == CPU_NS ? elapsed : elapsed / 1000;
-	else if (json_scaled(number, 0, &delta) || delta < 0)
+		delta = r->unit == CPU_CYCLES ? elapsed / 1000 : elapsed;
+	else if (json_scaled(number, r->unit == CPU_US ? FIREFOX_US_SCALE : 0, &delta) || delta < 0)
 		return json_fail(&r->text, number->at, -EBADMSG, "CPU time %zu is out of range",
 				 rows->count);
 	if (!rows->count && !r->ours)
 		delta = 0;
-	if (r->unit == CPU_US)
-		delta = delta > FIREFOX_TIME_LIMIT / 1000 ? FIREFOX_TIME_LIMIT : delta * 1000;
 	rows->acc = min_u64(rows->acc + (uint64_t)delta, (uint64_t)FIREFOX_TIME_LIMIT);
 	return 0;
 }

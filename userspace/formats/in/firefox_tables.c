@@ -12,6 +12,7 @@
 
 #define NO_CHAIN    UINT32_MAX
 #define ADDRESSES   (1LL << 53)
+#define LINES_MAX   (1u << 24) /* of all inline chains: each repeats what it is inlined into */
 #define COLUMNS_MAX 9
 #define AMBIGUOUS   " (or another function)" /* our own */
 
@@ -243,10 +244,11 @@ static int string_of(struct firefox_in *in, int32_t number, struct string_id *id
 	if (number < 0)
 		return 0;
 	s = &in->strings.data[number];
-	if (!s->id.v) {
+	if (!s->is_read) {
 		err = json_string_copy(in->common->text, s->value, &copy);
 		if (!err)
 			s->id = profile_builder__string(in->common->b, copy);
+		s->is_read = !err;
 	}
 	*id = s->id;
 	return err;
@@ -515,11 +517,17 @@ static int file_of(struct firefox_in *in, uint32_t func, struct string_id *file)
 	int32_t text = source >= 0 ? at(&in->source_file, (uint32_t)source)
 				   : at(&in->func_file, func);
 	int err = string_of(in, text, file);
+	struct firefox_string *s;
 
-	if (!err && file->v)
-		*file = frames__file(&in->common->frames,
-				     profile_builder__get_string(in->common->b, *file));
-	return err;
+	if (err || !file->v)
+		return err;
+	s = &in->strings.data[text];
+	if (!s->has_file)
+		s->file = frames__file(&in->common->frames,
+				       profile_builder__get_string(in->common->b, s->id));
+	s->has_file = true;
+	*file = s->file;
+	return 0;
 }
 
 static uint32_t position(int32_t number)
@@ -625,6 +633,10 @@ static int location_of(struct firefox_in *in, uint32_t number, struct process_id
 	*location = in->chains.data[number].location;
 	if (location->v)
 		return 0;
+	in->common->inlined += in->chains.data[number].length - 1;
+	if (in->common->inlined > LINES_MAX)
+		return json_fail(in->common->text, in->common->text->start, -E2BIG,
+				 "its inline chains have more than %u functions in all", LINES_MAX);
 	make_frame(in, in->chains.data[number].frame, process, &frame);
 	in->lines.count = 0;
 	for (uint32_t at_chain = number; at_chain != NO_CHAIN && !err;) {

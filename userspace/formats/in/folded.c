@@ -17,6 +17,8 @@
  * have many small numbers, because most stacks are rare. Weights are a known number of samples if
  * one period divides all of them, else how many samples there were is unknown (profile.uncounted).
  * Our own files of such profiles begin with a comment that says what the numbers are.
+ *
+ * Comparisons (difffolded.pl, inferno-diff-folded) have two counts on each line, and are refused.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -42,6 +44,9 @@
 #define WEIGHT_MIN_FEW 100000
 /* A period of events. Multiples of 1000 are also times in ms, those of 1024 sizes. */
 #define PERIOD_MIN 1000
+
+/* Of 10 stacks of a comparison of two profiles, as many end in a number. */
+#define COMPARED_STACKS 9
 
 /* A line, split. */
 struct folded_line {
@@ -299,6 +304,17 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
+/* "main;f 10": the first of two counts, or "f 10" is a function. */
+static bool ends_in_count(struct span stack)
+{
+	const char *semicolon = memrchr(stack.at, ';', span_size(stack));
+	const char *space = memrchr(stack.at, ' ', span_size(stack));
+	struct folded_line ignored;
+
+	return semicolon && space && space > semicolon + 1 &&
+	       parse_count((struct span){space + 1, stack.end}, &ignored);
+}
+
 /* A period that divides all weights; several of them, or each number is one of itself. */
 static uint64_t common_period(const uint64_t *weights, size_t count)
 {
@@ -307,6 +323,28 @@ static uint64_t common_period(const uint64_t *weights, size_t count)
 	for (size_t i = 0; i < count; i++)
 		divisor = common_divisor(weights[i], divisor);
 	return count > 1 && divisor >= PERIOD_MIN && divisor % 1000 && divisor % 1024 ? divisor : 0;
+}
+
+/* Stacks of one field count for neither: they may be names of threads, such as "worker 1". */
+static int refuse_comparison(const struct folded *f)
+{
+	uint64_t stacks = 0, compared = 0;
+
+	for (const char *at = f->start, *newline; at < f->end; at = newline + 1) {
+		struct folded_line line;
+
+		newline = line_end(at, f->end);
+		if (split_line((struct span){at, newline}, &line) ||
+		    !memchr(line.stack.at, ';', span_size(line.stack)))
+			continue;
+		stacks++;
+		compared += ends_in_count(line.stack);
+	}
+	return compared && compared * 10 >= stacks * COMPARED_STACKS
+		       ? import_fail(f->failure, 0, -EPROTONOSUPPORT,
+				     "its stacks have two counts: it is a comparison of two "
+				     "profiles; give one of these")
+		       : 0;
 }
 
 static int find_weights(struct folded *f)
@@ -523,7 +561,10 @@ static int add_line(struct folded *f, const struct folded_line *line)
 		rest = line->stack;
 		first = f->file_name;
 	}
-	err = stack_of(f, rest, &row.stack) ?: thread_of(f, first, &thread);
+	err = stack_of(f, rest, &row.stack)
+		      ?: frames__check(&f->frames, row.stack, f->failure,
+				       (uint64_t)(line->stack.at - f->start))
+		      ?: thread_of(f, first, &thread);
 	if (err)
 		return err;
 	row.comm = thread->name;
@@ -584,7 +625,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 	if (f.root == IMPORT_ROOT_AUTO)
 		f.root = find_threads(&f) ? IMPORT_ROOT_THREAD : IMPORT_ROOT_FRAME;
 	read_own_unit(&f);
-	err = find_weights(&f);
+	err = refuse_comparison(&f) ?: find_weights(&f);
 	set_weights(&f);
 	err = err ?: read_lines(&f);
 	frames__fini(&f.frames);

@@ -249,7 +249,8 @@ static const struct gecko_mapping *mapping_at(const struct gecko *g, uint64_t ad
 
 static int add_text(struct gecko *g, struct firefox_in *in, const char *text, int32_t *number)
 {
-	struct firefox_string string = {.id = profile_builder__string(g->file.b, text)};
+	struct firefox_string string = {.id = profile_builder__string(g->file.b, text),
+					.is_read = true};
 
 	*number = FIREFOX_NONE;
 	if (!string.id.v)
@@ -329,13 +330,14 @@ static void take_site(char *text, int32_t *site)
 static int place_name(struct gecko *g, struct firefox_in *in, char *text, struct gecko_place *place)
 {
 	int32_t site[2] = {FIREFOX_NONE, FIREFOX_NONE};
-	char *in_lib = strstr(text, " (in "), *end = in_lib ? strchr(in_lib, ')') : NULL;
+	char *in_lib = strstr(text, " (in "), *end;
 	char *file = "", *last = text + strlen(text);
 	_cleanup_free_ char *bare = NULL;
 	int err = 0;
 
 	for (char *next; in_lib && (next = strstr(in_lib + 1, " (in "));)
-		end = strchr(in_lib = next, ')');
+		in_lib = next;
+	end = in_lib ? strchr(in_lib, ')') : NULL;
 	if (end) {
 		*in_lib = *end = '\0';
 		err = lib_of_name(g, in_lib + strlen(" (in "), &place->lib);

@@ -261,10 +261,15 @@ int json_each(const struct json_text *text, struct json_value array,
 	      int (*take)(void *context, struct json_value value), void *context)
 {
 	struct json_walk walk;
+	size_t count = 0;
 	int more = json_walk__init(&walk, text, array.at, JSON_ARRAY);
 
-	while (!more && (more = json_walk__next(&walk)) > 0)
+	while (!more && (more = json_walk__next(&walk)) > 0) {
+		if (count++ == JSON_ELEMENTS_MAX)
+			return json_fail(text, walk.value.at, -E2BIG,
+					 "an array of more than %u elements", JSON_ELEMENTS_MAX);
 		more = take(context, walk.value);
+	}
 	return more;
 }
 
@@ -410,7 +415,7 @@ int json_scaled(const struct json_number *n, int scale, int64_t *value)
 		up = result % 10 >= 5;
 		result /= 10;
 	}
-	result += up;
+	result += up && !exponent; /* what is left over is less than a half */
 	for (; exponent > 0 && result; exponent--) {
 		if (result > (uint64_t)SCALED_MAX / 10)
 			return -ERANGE;

@@ -20,9 +20,10 @@
 
 #include "base/hashmap.h"
 
-#define JSON_DEPTH_MAX	 1024 /* twice for each call where calls are nested; V8 has up to 255 */
-#define JSON_TREE_MAX	 (1u << 20)	   /* bytes of a value that becomes a tree */
-#define JSON_INTEGER_MAX ((1LL << 53) - 1) /* above it a JavaScript number is not exact */
+#define JSON_DEPTH_MAX	  1024 /* twice for each call where calls are nested; V8 has up to 255 */
+#define JSON_ELEMENTS_MAX (1u << 26) /* of a table: an element of 2 bytes takes 56 in memory */
+#define JSON_TREE_MAX	  (1u << 20) /* bytes of a value that becomes a tree */
+#define JSON_INTEGER_MAX  ((1LL << 53) - 1) /* above it a JavaScript number is not exact */
 
 struct json_text {
 	const char *start, *end;
@@ -85,7 +86,7 @@ struct json_walk {
 int json_walk__init(struct json_walk *walk, const struct json_text *text, const char *at,
 		    enum json_type type);
 int json_walk__next(struct json_walk *walk); /* 1: an element; 0: no more; -EBADMSG, -E2BIG */
-/* `take` gets each element of an array. 0, or the first error. */
+/* `take` gets each element of an array, of which there are JSON_ELEMENTS_MAX at most. 0, or the first error. */
 int json_each(const struct json_text *text, struct json_value array,
 	      int (*take)(void *context, struct json_value value), void *context);
 bool json_walk__key_is(const struct json_walk *walk, const char *name);

@@ -437,6 +437,8 @@ bool name_pattern__matches(struct name_pattern *p, const char *name, size_t size
 	for (size_t i = 0; i < size && p->now.count; i++) {
 		uint8_t c = (uint8_t)name[i];
 
+		if (*steps >= NAME_PATTERN_STEPS_MAX)
+			return false;
 		begin_turn(p);
 		for (size_t k = 0; k < p->now.count; k++) {
 			const struct state *state = &p->states.data[p->now.data[k]];

@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAME_PATTERN_MAX 4096 /* bytes */
+#define NAME_PATTERN_MAX       4096 /* bytes */
+#define NAME_PATTERN_STEPS_MAX (1ULL << 30)
 
 struct name_pattern;
 
@@ -21,7 +22,7 @@ struct name_pattern;
 int name_pattern__new(const char *text, size_t size, struct name_pattern **pattern);
 void name_pattern__free(struct name_pattern *pattern);
 
-/* Is all of the name matched? Adds to *steps what it took. */
+/* Is all of the name matched? Adds to *steps what it took. At NAME_PATTERN_STEPS_MAX it ends, false. */
 bool name_pattern__matches(struct name_pattern *pattern, const char *name, size_t size,
 			   uint64_t *steps);
 

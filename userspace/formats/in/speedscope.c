@@ -191,6 +191,12 @@ static int fail_deep(const struct speedscope *s, const char *at)
 	return json_fail(&s->text, at, -E2BIG, "a stack of more than %u frames", IMPORT_DEPTH_MAX);
 }
 
+/* Later than the profile has room for. */
+static bool is_late(const struct speedscope *s, int64_t time)
+{
+	return time > s->base && (uint64_t)time - (uint64_t)s->base > TIME_LIMIT;
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* A stack and its weight, in the unit of the event; `time`: ns, if there are times. */
@@ -212,7 +218,7 @@ static int add_row(struct speedscope *s, struct scope_thread *t, struct stack_id
 		row.events = (uint64_t)weight;
 	t->is_idle = false;
 	profile_builder__sample(s->b, t->id, &row);
-	return profile_builder__error(s->b);
+	return profile_builder__error(s->b) ?: frames__check(&s->frames, stack, s->text.failure, 0);
 }
 
 /* From here on the thread is idle. */
@@ -383,7 +389,7 @@ static int take_event(struct speedscope *s, struct scope_thread *t, struct json_
 		return 0;
 	}
 	/* a function that opens at a wrong time opens all the same: later events close it */
-	if (!read_value(s, at, t->scale, &time) || time < t->now || time - s->base > TIME_LIMIT)
+	if (!read_value(s, at, t->scale, &time) || time < t->now || is_late(s, time))
 		s->frames.left_out[LEFT_OUT_BACKWARDS]++;
 	else
 		err = add_interval(s, t, time);
@@ -403,12 +409,12 @@ static int read_events(struct speedscope *s, const struct scope_profile *p, stru
 	int64_t end;
 	int more = json_walk__init(&walk, &s->text, p->events.at, JSON_ARRAY);
 
-	if (!read_value(s, p->start, t->scale, &t->now) || t->now < s->base)
+	if (!read_value(s, p->start, t->scale, &t->now) || t->now < s->base || is_late(s, t->now))
 		t->now = s->base;
 	while (!more && (more = json_walk__next(&walk)) > 0)
 		more = take_event(s, t, walk.value);
 	/* what is open lasts until the end */
-	if (!more && read_value(s, p->end, t->scale, &end) && end - s->base <= TIME_LIMIT)
+	if (!more && read_value(s, p->end, t->scale, &end) && !is_late(s, end))
 		more = add_interval(s, t, end);
 	if (!more && !s->untimed)
 		more = add_idle(s, t, t->now);
@@ -623,7 +629,7 @@ static void find_base(struct speedscope *s)
 		if (!first_time(s, p, scale, &first))
 			continue;
 		if (!read_value(s, p->start, scale, &start) || start > first ||
-		    first - start > TIME_LIMIT / 2)
+		    (uint64_t)first - (uint64_t)start > TIME_LIMIT / 2)
 			start = first;
 		s->base = !found || start < s->base ? start : s->base;
 		found = true;
