@@ -256,6 +256,15 @@ export async function readProfile(text) {
   return decode(await inflate(text));
 }
 
+// What the numbers of a .folded file are, if they are no counts of samples: as formats/out/folded.c writes it.
+function foldedComment({ uncounted, foldedCount, words }) {
+  const { event, event_unit: unit = 'count', events, samples, tick_cpu_ns: tick } = words.summary, each = Math.floor(events / samples);
+  if (!uncounted && (foldedCount || !event)) return '';
+  if (tick || (!uncounted && isTime(event, unit))) return `# weights: ${tick || 1} ns of CPU time\n`;
+  const isEqual = !uncounted && each && events % samples === 0 && Math.abs(words.events_per_sample - each) < 1e-5;
+  return `${isEqual ? `# samples: each ${each} ` : '# weights: '}${unit}${event && event !== 'weight' ? ` of ${event}` : ''}\n`;
+}
+
 // The lines of a .folded file: comm;frame;frame… count, root first, merged by text, in byte order.
 export function folded(profile, filter) {
   const counts = new Map(); // comm << nodes, as the number comm * nodes + node
@@ -287,7 +296,5 @@ export function folded(profile, filter) {
     for (let i = 0; i < size; i++) if (a[i] !== b[i]) return a[i] - b[i];
     return a.length - b.length;
   });
-  const { event_unit: unit = 'count', tick_cpu_ns: tick } = profile.words.summary;
-  const comment = profile.uncounted ? `# weights: ${tick ? `${tick} ns of CPU time` : unit}\n` : '';
-  return comment + bytes.map(([, line]) => line).join('');
+  return foldedComment(profile) + bytes.map(([, line]) => line).join('');
 }

@@ -475,11 +475,15 @@ struct profile_meta {
 };
 
 /*
- * Folded stacks of a profile of weights (profile.uncounted) begin with this comment and the unit of
- * the numbers; of CPU time the unit is that, for printf and scanf.
+ * Folded stacks whose numbers are no counts of samples begin with a comment. Of weights, and of
+ * events that differ from sample to sample, it has the unit of the numbers and the event: "bytes",
+ * "bytes of memory", "5 ns of CPU time". Of equal samples it has the events of one, too. These are
+ * for printf and scanf. No line may end with a number: readers would take it for a stack.
  */
 #define FOLDED_WEIGHTS	"# weights: "
 #define FOLDED_CPU_UNIT "%" PRIu64 " ns of CPU time"
+#define FOLDED_SAMPLES	"# samples: each "
+#define FOLDED_OF	" of "
 
 /* Firefox files must name a product: this one if the profile has none. */
 #define FIREFOX_NO_PRODUCT "sysprof"

@@ -511,6 +511,8 @@ def test_events_have_their_unit():
     strip = text_of(page, "#strip")
     assert "2 samples · 4,000 bytes of memory · " in strip and "25.0 % of memory in code without a name" in strip, strip
     assert text_of(page, "table.functions .self .number") == "3,000 bytes"
+    assert page.evaluate("page.folded()").startswith("# weights: bytes of memory\n")
+    check_folded(page)
     page.evaluate("document.querySelector('.facts').click()")
     details = text_of(page, "#details")
     assert "memory whose innermost frame has no name1,000 bytes (25.0 %)" in details, details

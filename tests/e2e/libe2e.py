@@ -408,6 +408,8 @@ def folded(path, cancellation=False):
     rows = []
     with open(path, encoding="utf-8") as f:
         for line in f:
+            if not rows and line.startswith(("# weights: ", "# samples: ")):
+                continue
             match = re.fullmatch(r"(.*) (\d+)\n", line)
             assert match, f"not a folded line: {line!r}"
             frames = match[1].split(";")

@@ -171,6 +171,8 @@ lib='"libs":[{"name":"a.so","path":"/a.so","codeId":"abcd","start":16,"end":99}]
 own='"name":"GeckoMain","pid":1,"tid":2,"registerTime":0'
 printf '%s' "{$raw,$lib,\"threads\":[{$own,$gecko}],\"processes\":[{$raw,$lib,\"threads\":[{$own,$gecko}],\"processes\":[]}]}" >"$dir/gecko"
 printf 'comm;main;f_[k] 3\ncomm;main;g:12 4.5\n[w tid=7];h_[j];i_[?] 1\n' >"$dir/folded"
+printf '# samples: each 37 count of x\nc;a 37\nc;b 112\n' >"$dir/events.folded"
+printf '# weights: bytes of x\nc;a 37\n' >"$dir/weights.folded"
 # perf script: a header; callchains with what is inlined, of two events; a record; frames in lines
 printf '# ========\n# captured on : x\n# hostname : h\n# cmdline : perf\na\n# ========\n#\na b 3/4 [001] K 5.000001:  9 cpu-clock:u: \n' >"$dir/perf-script"
 printf '\t  12 f+0x3 (inlined)\n  a.c:7\n\t  12 g+0x4 (/b (deleted))\n\tffffffff81000000 [unknown] ([kernel.kallsyms])\n\n' >>"$dir/perf-script"

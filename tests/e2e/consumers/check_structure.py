@@ -592,6 +592,8 @@ class CpuProfile(Checker):
 
 class Folded(Checker):
     def run(self, data):
+        if data.startswith((b"# weights: ", b"# samples: ")):
+            data = data.partition(b"\n")[2]
         text = data.decode("utf-8")
         self.check(not text or text.endswith("\n"), "the last line is cut off")
         lines = text.split("\n")[:-1]

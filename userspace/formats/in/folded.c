@@ -16,7 +16,7 @@
  * have seconds or bytes. The format does not say so, so all lines decide (find_weights()). Counts
  * have many small numbers, because most stacks are rare. Weights are a known number of samples if
  * one period divides all of them, else how many samples there were is unknown (profile.uncounted).
- * Our own files of such profiles begin with a comment that says what the numbers are.
+ * Our own files of such profiles, and of events, begin with a comment that says what they are.
  *
  * Comparisons (difffolded.pl, inferno-diff-folded) have two counts on each line, and are refused.
  */
@@ -364,35 +364,83 @@ static int find_weights(struct folded *f)
 	}
 	vec_sort(&weights, compare_weights);
 	f->uncounted |= f->digits > 0;
-	if (!f->uncounted && weights.count &&
+	if (!f->uncounted && !f->period && weights.count &&
 	    weights.data[weights.count / 4] >=
 		    (weights.count < FEW_LINES ? WEIGHT_MIN_FEW : WEIGHT_MIN)) {
 		f->period = common_period(weights.data, weights.count);
 		f->uncounted = !f->period;
 	}
+	if (f->uncounted)
+		f->period = 0;
 	vec_free(&weights);
 	return err;
 }
 
-/* "# weights: 12 ns of CPU time", or another unit: the first line of our own files of weights. */
-static void read_own_unit(struct folded *f)
+/* What follows `prefix` in the first line; false: it begins otherwise. */
+static bool find_own(const struct folded *f, const char *prefix, struct span *rest)
 {
-	struct span line = {f->start, line_end(f->start, f->end)};
+	size_t size = strlen(prefix);
+
+	*rest = (struct span){f->start, line_end(f->start, f->end)};
+	while (rest->end > rest->at && rest->end[-1] == '\r')
+		rest->end--;
+	if (span_size(*rest) <= size || memcmp(rest->at, prefix, size) != 0)
+		return false;
+	rest->at += size;
+	return true;
+}
+
+static struct string_id own_string(struct folded *f, struct span text)
+{
+	const char *copy = frames__text(&f->frames, text.at, span_size(text));
+
+	return profile_builder__string(f->b, copy ? copy : "");
+}
+
+/* "bytes", "bytes of memory" */
+static void set_own_event(struct folded *f, struct span text)
+{
 	struct profile *session = profile_builder__session(f->b);
-	size_t size = strlen(FOLDED_WEIGHTS);
-	const char *text;
+	const size_t size = strlen(FOLDED_OF);
+	const char *of = memmem(text.at, span_size(text), FOLDED_OF, size);
+
+	if (!of || of == text.at || of + size == text.end) {
+		session->event_unit = own_string(f, text);
+		return;
+	}
+	session->event_unit = own_string(f, (struct span){text.at, of});
+	session->event = own_string(f, (struct span){of + size, text.end});
+}
+
+/* "12 ns of CPU time" */
+static bool read_own_cpu(struct folded *f, struct span text)
+{
+	const char *copy = frames__text(&f->frames, text.at, span_size(text));
 	int taken = 0;
 
-	if ((size_t)(line.end - line.at) <= size || memcmp(line.at, FOLDED_WEIGHTS, size))
-		return;
-	text = frames__text(&f->frames, line.at + size, span_size(line) - size);
-	if (!text)
-		return;
-	f->uncounted = true;
-	if (sscanf(text, FOLDED_CPU_UNIT "%n", &f->tick_cpu, &taken) == 1 && taken)
-		return;
+	if (copy && sscanf(copy, FOLDED_CPU_UNIT "%n", &f->tick_cpu, &taken) == 1 && taken)
+		return true;
 	f->tick_cpu = 0;
-	session->event_unit = profile_builder__string(f->b, text);
+	return false;
+}
+
+/* The first line of our own files of weights, or of events. */
+static void read_own_unit(struct folded *f)
+{
+	struct span text;
+
+	if (find_own(f, FOLDED_WEIGHTS, &text)) {
+		f->uncounted = true;
+		if (!read_own_cpu(f, text))
+			set_own_event(f, text);
+	} else if (find_own(f, FOLDED_SAMPLES, &text)) {
+		while (text.at < text.end && is_digit(*text.at) && f->period < COUNT_MAX)
+			f->period = f->period * 10 + (uint64_t)(*text.at++ - '0');
+		if (f->period && text.end - text.at > 1 && *text.at++ == ' ')
+			set_own_event(f, text);
+		else
+			f->period = 0;
+	}
 }
 
 static void set_weights(const struct folded *f)
@@ -407,7 +455,8 @@ static void set_weights(const struct folded *f)
 		return;
 	if (f->digits)
 		snprintf(unit, sizeof(unit), "0.%0*d", (int)f->digits, 1);
-	session->event = profile_builder__string(f->b, f->period ? "events" : "weight");
+	if (!session->event.v)
+		session->event = profile_builder__string(f->b, f->period ? "events" : "weight");
 	if (!session->event_unit.v)
 		session->event_unit = profile_builder__string(f->b, unit);
 }

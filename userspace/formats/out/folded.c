@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,13 +26,15 @@
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "base/wire.h"
 #include "formats/out/call_tree.h"
 #include "formats/out/text_limit.h"
 #include "formats/out/waits.h"
 
 #define SUFFIX_SIZE   32 /* ":line_[k]" */
 #define UNIT_SIZE     256
-#define LINE_END_SIZE 24 /* " 18446744073709551615\n" */
+#define EQUAL	      1e-5 /* a mean that differs less is of equal numbers */
+#define LINE_END_SIZE 24   /* " 18446744073709551615\n" */
 
 /* The samples with one stack of threads with one name. */
 struct comm_stack {
@@ -405,18 +408,42 @@ static int write_item(struct folded *f, const struct folded_item *item, FILE *ou
 	return err;
 }
 
-/* Readers skip comments; without it, weights would be taken for numbers of samples. */
+/* How many events each sample stands for; 0: they differ, or are weights. */
+static uint64_t events_each(const struct profile *p)
+{
+	uint64_t each = p->sample_count ? p->event_count / p->sample_count : 0;
+
+	if (p->uncounted || !each || p->event_count % p->sample_count)
+		return 0;
+	return fabs(p->event_squares / (double)p->event_count - (double)each) < EQUAL ? each : 0;
+}
+
+/* "bytes of memory" */
+static void write_event(const struct profile *p, FILE *out)
+{
+	char text[UNIT_SIZE];
+
+	fputs(utf8_sanitize(text, sizeof(text), profile__event_unit(p)), out);
+	if (p->event.v && strcmp(profile__event(p), PPROF_WEIGHT) != 0)
+		fprintf(out, FOLDED_OF "%s", utf8_sanitize(text, sizeof(text), profile__event(p)));
+}
+
+/* Readers skip comments; without it, other numbers would be taken for numbers of samples. */
 static void write_unit(const struct profile *p, FILE *out)
 {
-	char unit[UNIT_SIZE];
+	bool time = p->tick_cpu || (profile__events_are_cpu(p) && !p->uncounted);
+	uint64_t each = events_each(p);
 
-	if (!p->uncounted)
+	if (!p->uncounted && !p->event.v)
 		return;
-	fputs(FOLDED_WEIGHTS, out);
-	if (p->tick_cpu)
-		fprintf(out, FOLDED_CPU_UNIT, p->tick_cpu);
+	if (time)
+		fprintf(out, FOLDED_WEIGHTS FOLDED_CPU_UNIT, max_u64(p->tick_cpu, 1));
+	else if (each)
+		fprintf(out, FOLDED_SAMPLES "%" PRIu64 " ", each);
 	else
-		fputs(utf8_sanitize(unit, sizeof(unit), profile__event_unit(p)), out);
+		fputs(FOLDED_WEIGHTS, out);
+	if (!time)
+		write_event(p, out);
 	fputc('\n', out);
 }
 
