@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "formats/in/pprof_values.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+
+#define PERIOD_MIN 10000ULL	  /* ns: profilers have 100 kHz at most, … */
+#define PERIOD_MAX 10000000000ULL /* … and wait 10 s at most */
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+/* Nanoseconds of a unit of time; 0: it is none. */
+static uint64_t unit_ns(const uint8_t *bytes, size_t size)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {
+		{"nanoseconds", 1}, {"nanosecond", 1},
+		{"ns", 1},	    {"microseconds", 1000},
+		{"us", 1000},	    {"milliseconds", 1000000},
+		{"ms", 1000000},    {"seconds", 1000000000},
+		{"s", 1000000000},
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (pprof_is_word(bytes, size, units[i].name))
+			return units[i].ns;
+	return 0;
+}
+
+/* Nanoseconds of a unit of time; 0: none. */
+static uint64_t unit_of(const struct pprof *p, int64_t unit)
+{
+	const struct text *text = unit > 0 && (uint64_t)unit < p->strings.count
+					  ? &p->strings.data[unit]
+					  : NULL;
+
+	return text ? unit_ns(text->bytes, text->size) : 0;
+}
+
+static int refuse_types(const struct pprof *p)
+{
+	char names[160] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < p->types.count && used < sizeof(names); i++) {
+		_cleanup_free_ char *type = NULL, *unit = NULL;
+		int err = pprof__copy_string(p, p->types.data[i].type, &type)
+				  ?: pprof__copy_string(p, p->types.data[i].unit, &unit);
+
+		if (err)
+			return err;
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s/%s",
+					 i ? ", " : "", type, unit);
+	}
+	return import_fail(p->failure, 0, -EPROTONOSUPPORT,
+			   "it has no CPU samples (cpu/nanoseconds, samples/count), but %s",
+			   *names ? names : "nothing");
+}
+
+static bool type_is_any(const struct pprof *p, int64_t type, const char *const *names)
+{
+	while (*names && !pprof__string_is(p, type, *names))
+		names++;
+	return *names;
+}
+
+/* Of perf_data_converter: "cycles_sample" beside "cycles_event", which is the event cycles. */
+#define COUNT_SUFFIX "_sample"
+#define EVENT_SUFFIX "_event"
+
+/* The size of a string without the suffix; 0: it does not end in it. */
+static size_t size_before(const struct pprof *p, int64_t index, const char *suffix)
+{
+	size_t size = strlen(suffix);
+	const struct text *text = index > 0 && (uint64_t)index < p->strings.count
+					  ? &p->strings.data[index]
+					  : NULL;
+
+	if (!text || text->size <= size || memcmp(text->bytes + text->size - size, suffix, size))
+		return 0;
+	return text->size - size;
+}
+
+/* The types of values that are looked for, in order of preference. */
+struct value_types {
+	const char *const *counts, *const *cpu_times, *const *walls, *const *events;
+};
+
+static const struct value_types value_types = {
+	/* "sample" and "wall" are pprof-nodejs's, whose samples of an idle loop are (idle); names
+	 * with a hyphen are Datadog's */
+	.counts = (const char *const[]){"samples", "sample", "cpu-samples", NULL},
+	.cpu_times = (const char *const[]){"cpu", "cpu-time", NULL},
+	.walls = (const char *const[]){"wall", "wall-time", NULL},
+	/* what a CPU does, as perf calls it: samples beside them are of these */
+	.events = (const char *const[]){"cycles", "cpu-cycles", "ref-cycles", "bus-cycles",
+					"instructions", "branches", "branch-instructions",
+					"branch-misses", "cache-references", "cache-misses",
+					"stalled-cycles-frontend", "stalled-cycles-backend", NULL},
+};
+
+static bool is_count(const struct pprof *p, const struct pprof_value_type *t)
+{
+	return pprof__string_is(p, t->unit, "count");
+}
+
+static bool is_sample_count(const struct pprof *p, const struct pprof_value_type *t)
+{
+	return is_count(p, t) && (type_is_any(p, t->type, value_types.counts) ||
+				  size_before(p, t->type, COUNT_SUFFIX));
+}
+
+static bool is_cpu_time(const struct pprof *p, const struct pprof_value_type *t)
+{
+	return unit_of(p, t->unit) && type_is_any(p, t->type, value_types.cpu_times);
+}
+
+/* "cycles_event" beside "cycles_sample". */
+static bool is_pair(const struct pprof *p, uint32_t count, uint32_t event)
+{
+	size_t size = size_before(p, p->types.data[event].type, EVENT_SUFFIX);
+
+	return size && size == size_before(p, p->types.data[count].type, COUNT_SUFFIX) &&
+	       !memcmp(p->strings.data[p->types.data[event].type].bytes,
+		       p->strings.data[p->types.data[count].type].bytes, size);
+}
+
+/* The samples were taken by it; other counts beside them are of allocations, locks, … */
+static bool is_event(const struct pprof *p, uint32_t i)
+{
+	const struct pprof_value_type *t = &p->types.data[i];
+
+	return i != p->count_index && is_count(p, t) &&
+	       (is_pair(p, p->count_index, i) || (t->type && t->type == p->period_type.type) ||
+		type_is_any(p, t->type, value_types.events));
+}
+
+static void find_values(struct pprof *p)
+{
+	uint32_t wall = NONE;
+
+	p->count_index = p->cpu_index = p->event_index = NONE;
+	for (uint32_t i = 0; i < p->types.count; i++) {
+		const struct pprof_value_type *t = &p->types.data[i];
+		bool is_time = unit_of(p, t->unit);
+
+		if (p->count_index == NONE && is_sample_count(p, t))
+			p->count_index = i;
+		if (p->cpu_index == NONE && is_cpu_time(p, t))
+			p->cpu_index = i;
+		if (is_time && type_is_any(p, t->type, value_types.walls))
+			wall = i;
+	}
+	if (p->count_index == NONE)
+		return;
+	if (p->cpu_index == NONE)
+		p->cpu_index = wall;
+	for (uint32_t i = 0; i < p->types.count && p->event_index == NONE; i++)
+		if (is_event(p, i))
+			p->event_index = i;
+}
+
+/* The count that belongs to an event of perf_data_converter. */
+static void choose_pair(struct pprof *p)
+{
+	for (uint32_t i = 0; i < p->types.count; i++)
+		if (is_count(p, &p->types.data[i]) && is_pair(p, i, p->event_index))
+			p->count_index = i;
+}
+
+/* The type that the file's own tool shows first. */
+static void apply_default(struct pprof *p)
+{
+	const struct pprof_value_type *t;
+	uint32_t i = 0;
+
+	while (i < p->types.count && p->types.data[i].type != p->default_type)
+		i++;
+	if (p->default_type <= 0 || i == p->types.count || p->count_index == NONE)
+		return;
+	t = &p->types.data[i];
+	p->event_index = NONE;
+	p->by_counts = is_sample_count(p, t);
+	if (p->by_counts) {
+		p->count_index = i;
+	} else if (is_cpu_time(p, t)) {
+		p->cpu_index = i;
+	} else if (i != p->cpu_index) {
+		p->event_index = i;
+		choose_pair(p);
+	}
+}
+
+/* A file of one type that is neither: counts of Julia and async-profiler, and our own weights. */
+static void choose_only(struct pprof *p)
+{
+	const struct pprof_value_type *t = p->types.data;
+
+	if (p->types.count != 1 || p->count_index != NONE || p->cpu_index != NONE)
+		return;
+	if (is_count(p, t) && (pprof__string_is(p, t->type, "events") ||
+			       type_is_any(p, t->type, value_types.cpu_times)))
+		p->count_index = 0;
+	if (!pprof__string_is(p, t->type, PPROF_WEIGHT))
+		return;
+	p->count_index = 0;
+	p->ticks = TICKS_ARE_WEIGHTS;
+}
+
+static uint64_t plausible_period(const struct pprof *p)
+{
+	uint64_t ns = saturating_multiply_u64(p->period > 0 ? (uint64_t)p->period : 0,
+					      unit_of(p, p->period_type.unit));
+
+	return ns >= PERIOD_MIN && ns <= PERIOD_MAX ? ns : 0;
+}
+
+static int choose_values(struct pprof *p)
+{
+	find_values(p);
+	apply_default(p);
+	choose_only(p);
+	if (p->count_index == NONE || p->event_index == p->count_index)
+		p->event_index = NONE;
+	if (p->count_index == NONE && p->cpu_index == NONE)
+		return refuse_types(p);
+	p->period_ns = plausible_period(p);
+	if (p->cpu_index != NONE)
+		p->unit = unit_of(p, p->types.data[p->cpu_index].unit);
+	return 0;
+}
+
+/* ---- what is a tick -------------------------------------------------------------------------- */
+
+/* Our own files: by the product, or by a text for profiles of other tools. */
+static int read_comments(struct pprof *p)
+{
+	numbers comments = {};
+	int err = wire_repeated(wire_of(p->request->bytes, p->request->size), PPROF_COMMENT,
+				&comments);
+
+	for (size_t i = 0; i < comments.count && !err; i++) {
+		const struct text *text = comments.data[i] < p->strings.count
+						  ? &p->strings.data[comments.data[i]]
+						  : NULL;
+
+		p->ours |= text &&
+			   ((text->size > 8 && !memcmp(text->bytes, "sysprof ", 8)) ||
+			    pprof_is_word(text->bytes, text->size, PPROF_COMMENT_OF_SAMPLES));
+	}
+	vec_free(&comments);
+	return err == -EBADMSG ? 0 : err; /* then it has none */
+}
+
+/* Those of a sample. */
+struct values {
+	uint64_t count;
+	uint64_t cpu; /* ns */
+	uint64_t event;
+};
+
+static int64_t value_at(const struct pprof *p, uint32_t index)
+{
+	return index != NONE ? (int64_t)p->values.data[index] : 0;
+}
+
+static int read_values(struct pprof *p, const struct wire *w, struct values *values)
+{
+	int64_t count, cpu, event;
+	int err = pprof__read_sample(p, w);
+
+	if (err)
+		return err;
+	if (p->values.count != p->types.count)
+		return pprof__fail_at(p, w->bytes, -EBADMSG,
+				      "a sample has %llu values, expected one of each type",
+				      p->values.count);
+	count = value_at(p, p->count_index);
+	cpu = value_at(p, p->cpu_index);
+	event = value_at(p, p->event_index);
+	if (count < 0 || cpu < 0 || event < 0)
+		return pprof__fail_at(p, w->bytes, -EBADMSG,
+				      "a value is negative: it is the difference of two profiles",
+				      0);
+	*values = (struct values){
+		.count = (uint64_t)count,
+		.cpu = min_u64(saturating_multiply_u64((uint64_t)cpu, p->unit), TAIL_MAX),
+		.event = (uint64_t)event,
+	};
+	return 0;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static int measure_sample(struct pprof *p, const struct wire *w, const void *message)
+{
+	struct values v;
+	int err = read_values(p, w, &v);
+
+	(void)message;
+	if (err || (!v.count && !v.cpu))
+		return err;
+	p->seen.counts |= v.count > 0;
+	p->seen.divisor = common_divisor(v.cpu, p->seen.divisor);
+	p->seen.all_cpu &= v.cpu > 0;
+	if (!p->seen.count && v.count && v.cpu) {
+		p->seen.count = v.count;
+		p->seen.cpu = v.cpu;
+	}
+	p->seen.in_proportion &= v.count && v.cpu &&
+				 (unsigned __int128)v.count * p->seen.cpu ==
+					 (unsigned __int128)v.cpu * p->seen.count;
+	return 0;
+}
+
+/* The counts are ticks; a period that is not plausible is what a tick has of CPU time. */
+static void believe_counts(struct pprof *p)
+{
+	uint64_t each = p->seen.count ? p->seen.cpu / p->seen.count : 0;
+
+	if (!p->period_ns && p->event_index == NONE && p->seen.in_proportion &&
+	    each >= PERIOD_MIN && each <= PERIOD_MAX)
+		p->period_ns = each;
+}
+
+static int measure(struct pprof *p)
+{
+	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, measure_sample},
+						      {}};
+	bool counted;
+	int err;
+
+	p->seen.in_proportion = p->seen.all_cpu = true;
+	if (p->cpu_index == NONE || p->ticks == TICKS_ARE_WEIGHTS)
+		return 0;
+	err = pprof__each_field(p, samples);
+	if (err)
+		return err;
+	counted = p->count_index != NONE && (p->seen.counts || !p->seen.divisor || p->ours ||
+					     p->by_counts || p->event_index != NONE);
+	if (counted && (p->ours || p->by_counts || p->event_index != NONE || !p->seen.divisor ||
+			p->seen.in_proportion)) {
+		believe_counts(p);
+	} else if (p->period_ns && p->seen.divisor && !(p->seen.divisor % p->period_ns) &&
+		   (!counted || p->seen.all_cpu)) {
+		p->ticks = TICKS_ARE_PERIODS;
+	} else if (p->ours &&
+		   p->period_ns) { /* what Parca gets: the last period is a part of one */
+		p->ticks = TICKS_ARE_PERIODS;
+	} else if (counted) {
+		p->by_cpu = true;
+	} else {
+		p->ticks = TICKS_ARE_CPU_TIME;
+		p->tick_cpu = max_u64(p->seen.divisor, 1);
+	}
+	return 0;
+}
+
+static int set_event(struct pprof *p)
+{
+	struct profile *session = profile_builder__session(p->b);
+	const struct pprof_value_type *type;
+	_cleanup_free_ char *name = NULL;
+	uint32_t index = p->by_cpu			 ? p->cpu_index
+			 : p->ticks == TICKS_ARE_WEIGHTS ? p->count_index
+							 : p->event_index;
+	int err;
+
+	if (index == NONE)
+		return 0;
+	type = &p->types.data[index];
+	err = pprof__copy_string(p, type->type, &name)
+		      ?: pprof__intern(p, type->unit, &session->event_unit);
+	if (err)
+		return err;
+	if (size_before(p, type->type, EVENT_SUFFIX))
+		name[strlen(name) - strlen(EVENT_SUFFIX)] = '\0';
+	session->event = profile_builder__string(p->b, p->by_cpu ? EVENT_CPU
+						       : *name	 ? name
+								 : "events");
+	if (p->by_cpu || !session->event_unit.v)
+		session->event_unit = profile_builder__string(p->b,
+							      p->by_cpu ? EVENT_CPU_UNIT : "count");
+	if (!p->by_cpu && p->period > 0 && p->period_type.type == type->type)
+		session->event_period = (uint64_t)p->period;
+	return 0;
+}
+
+int pprof_values__choose(struct pprof *p)
+{
+	return choose_values(p) ?: read_comments(p) ?: measure(p) ?: set_event(p);
+}
+
+int pprof_values__take(struct pprof *p, const struct wire *w, struct profile_sample *row)
+{
+	struct values v;
+	int err = read_values(p, w, &v);
+
+	if (err)
+		return err;
+	row->weight = v.cpu;
+	if (p->cpu_index == NONE && p->ticks == TICKS_ARE_COUNTS)
+		row->weight = min_u64(saturating_multiply_u64(v.count, p->period_ns), TAIL_MAX);
+	row->ticks = p->ticks == TICKS_ARE_PERIODS
+			     ? max_u64((v.cpu + p->period_ns / 2) / p->period_ns, v.cpu > 0)
+		     : p->ticks == TICKS_ARE_CPU_TIME ? v.cpu / p->tick_cpu
+						      : v.count;
+	row->exact = p->by_cpu || p->event_index != NONE;
+	if (row->exact)
+		row->events = p->by_cpu ? v.cpu : v.event;
+	return 0;
+}
