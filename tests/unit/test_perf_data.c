@@ -38,6 +38,7 @@ static struct {
 	bytes records;
 	bytes features[32];
 	bool pipe, without_ids;
+	size_t shared_ids; /* not 0: all events name these, of which there are so many, at the end */
 	bool copies; /* of stacks are passed on */
 } made;
 
@@ -87,7 +88,7 @@ static void begin_file(void)
 	vec_free(&made.records);
 	for (size_t i = 0; i < 32; i++)
 		vec_free(&made.features[i]);
-	made.attr_count = 0;
+	made.attr_count = made.shared_ids = 0;
 	made.pipe = made.without_ids = made.copies = false;
 }
 
@@ -286,12 +287,14 @@ static bytes finished_file(void)
 	put_header(&file, data_at);
 	for (size_t i = 0; i < made.attr_count; i++) {
 		put(&file, &made.attrs[i], sizeof(*made.attrs));
-		put_u64(&file, ids_at + 8 * i);
-		put_u64(&file, 8);
+		put_u64(&file, made.shared_ids ? data_at + made.records.count : ids_at + 8 * i);
+		put_u64(&file, made.shared_ids ? 8 * made.shared_ids : 8);
 	}
 	for (size_t i = 0; i < made.attr_count; i++)
 		put_u64(&file, i + 1);
 	put(&file, made.records.data, made.records.count);
+	for (size_t i = 0; i < made.shared_ids; i++)
+		put_u64(&file, 1);
 	put_features(&file);
 	return file;
 }
@@ -588,6 +591,17 @@ TEST(samples_of_an_event_that_the_file_does_not_describe_are_counted)
 	assert_read(
 		"100 sample 7/8 weight 250000 events 0 user | 401000 end 0\n"
 		"100 not_read: samples of events that the file does not describe: 1\n100 end\n");
+}
+
+TEST(events_that_share_their_ids_are_read_up_to_a_limit_that_is_said)
+{
+	begin_clock();
+	for (int i = 0; i < 3; i++)
+		add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	add_sample(100, USER(0x401000));
+	made.shared_ids = (1u << 20) - 1;
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 401000 end 0\n"
+		    "100 not_read: ids of events over the limit of 1,048,576: 3145724\n100 end\n");
 }
 
 TEST(the_profile_is_of_a_clock_or_the_event_with_more_samples)

@@ -372,6 +372,7 @@ static int read_records(struct perf_reader *r)
 	if (err)
 		return err;
 	r->records.left_out[PERF_LEFT_OUT_BEHIND] += reading.left;
+	r->records.left_out[PERF_LEFT_OUT_IDS] += r->file.left_ids;
 	r->records.left_out[reading.lacks_library ? PERF_LEFT_OUT_NO_LIBRARY
 						  : PERF_LEFT_OUT_COMPRESSED] += reading.compressed;
 	r->summary->records = reading.records;

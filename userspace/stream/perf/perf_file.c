@@ -113,8 +113,10 @@ struct perf_kind *perf_file__kind(const struct perf_file *file, uint64_t id)
 
 static int add_id(struct perf_file *f, uint64_t id, uint32_t kind)
 {
-	if (f->ids.count >= PERF_IDS_MAX)
+	if (f->ids.count >= PERF_IDS_MAX) {
+		f->left_ids++;
 		return 0;
+	}
 	return perf_ids__need(&f->ids, &(struct perf_id){id, kind}, NULL) ? 0 : -ENOMEM;
 }
 
@@ -140,6 +142,7 @@ static int add_kind(struct perf_file *f, const struct perf_event_attr *attr, str
 	if (number && (f->kinds.data[0].attr.sample_type != attr->sample_type ||
 		       f->kinds.data[0].attr.sample_id_all != attr->sample_id_all))
 		f->sizes_differ = true;
+	f->records_build_ids |= attr->build_id;
 	err = vec_push(&f->kinds, kind);
 	while (!err && ids.end - ids.at >= 8)
 		err = add_id(f, cursor__u64(&ids), number);
@@ -321,10 +324,12 @@ static int read_features(struct perf_file *f, const struct file_header *header)
 
 /* ---- a file ---------------------------------------------------------------------------------- */
 
+/* Events can name the same place as that of their ids: the limit is on the bytes of all. */
 static int read_ids(struct perf_file *f, const struct perf_event_attr *attr,
 		    const struct section *at)
 {
-	uint64_t size = min_u64(at->size, 8ull * PERF_IDS_MAX);
+	uint64_t there = at->offset < f->size ? min_u64(at->size, f->size - at->offset) : 0;
+	uint64_t size = min_u64(there, 8ull * PERF_IDS_MAX - f->id_bytes);
 	_cleanup_free_ uint8_t *bytes = malloc(size + 1);
 	ssize_t got;
 
@@ -333,6 +338,8 @@ static int read_ids(struct perf_file *f, const struct perf_event_attr *attr,
 	got = pread_full(f->fd, bytes, size, at->offset);
 	if (got < 0)
 		return (int)got;
+	f->id_bytes += (uint64_t)got;
+	f->left_ids += (there - size) / 8;
 	return add_kind(f, attr, (struct cursor){.at = bytes, .end = bytes + got});
 }
 

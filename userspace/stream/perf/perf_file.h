@@ -83,8 +83,10 @@ struct perf_file {
 	struct perf_ids ids;
 	struct perf_build_ids build_ids;
 	struct perf_facts facts;
-	bool is_known;	   /* it was read once: its kinds stay as they are */
-	bool sizes_differ; /* sample types do, so a record without an id is in doubt */
+	uint64_t id_bytes, left_ids; /* of ids that were read; ids over a limit */
+	bool is_known;		     /* it was read once: its kinds stay as they are */
+	bool records_build_ids;	     /* an event was recorded with --buildid-mmap */
+	bool sizes_differ;	     /* sample types do, so a record without an id is in doubt */
 };
 
 /* Is it perf.data, of either byte order? Does not move the descriptor's position. */

@@ -341,9 +341,8 @@ static bool has_build_id(const struct perf_records *r, const struct perf_event_h
 
 	if (record->type != PERF_RECORD_MMAP2 || !(record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
 		return false;
-	for (size_t i = 0; i < r->file->kinds.count; i++)
-		if (r->file->kinds.data[i].attr.build_id)
-			return true;
+	if (r->file->records_build_ids)
+		return true;
 	cursor__skip(&body, sizeof(struct mmap_record));
 	size = cursor__u8(&body);
 	return size >= BUILD_ID_LEAST && size <= BUILD_ID_SIZE; /* perf inject puts it in */

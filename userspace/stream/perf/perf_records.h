@@ -13,6 +13,7 @@
 	X(BEHIND, "bytes behind the last whole record")                                            \
 	X(COMPRESSED, "damaged compressed records")                                                \
 	X(NO_LIBRARY, "compressed records, for which libzstd.so.1 is missing")                     \
+	X(IDS, "ids of events over the limit of 1,048,576")                                        \
 	X(UNKNOWN, "samples of events that the file does not describe")                            \
 	X(IDLE, "samples of idle CPUs")                                                            \
 	X(NO_TIME, "samples without a time, which follow the order of the file")                   \
