@@ -39,7 +39,7 @@ static struct {
 	bytes features[32];
 	bool pipe, without_ids;
 	size_t shared_ids; /* not 0: all events name these, of which there are so many, at the end */
-	bool copies; /* of stacks are passed on */
+	bool copies;	   /* of stacks are passed on */
 } made;
 
 static void put(bytes *to, const void *from, size_t size)
@@ -650,6 +650,105 @@ TEST(records_of_two_rounds_are_put_in_order)
 		    "120 sample 7/8 weight 250000 events 0 user | 2 end 0\n"
 		    "125 sample 7/8 weight 250000 events 0 user | 5 end 0\n"
 		    "130 sample 7/8 weight 250000 events 0 user | 4 end 0\n130 end\n");
+}
+
+/* Samples at `time`, `time` + 1, …, in several pieces of the file's order, and rounds. */
+static void add_many(uint64_t time, unsigned int count)
+{
+	uint64_t chain[100] = {(uint64_t)PERF_CONTEXT_USER};
+
+	for (size_t i = 1; i < 100; i++)
+		chain[i] = 0x400000 + i;
+	for (unsigned int i = 0; i < count; i++) {
+		add_sample(time + i, 100, chain);
+		if (i % 50 == 49)
+			add_round();
+	}
+}
+
+/* All samples at their own times, in order. */
+static void assert_in_order(uint64_t time, unsigned int count)
+{
+	bytes file = finished_file();
+	char *text, *at, sample[64];
+
+	assert_int_equal(read_bytes(&file, false, &text), 0);
+	at = text;
+	for (unsigned int i = 0; i < count; i++) {
+		snprintf(sample, sizeof(sample), "%" PRIu64 " sample ", time + i);
+		at = strstr(at, sample);
+		if (!at)
+			fail_msg("no '%s'", sample);
+	}
+	assert_null(strstr(text, " lost "));
+	free(text);
+	vec_free(&file);
+}
+
+TEST(mappings_far_ahead_of_their_place_do_not_move_later_samples)
+{
+	begin_clock();
+	for (uint64_t i = 0; i < 1000; i++) /* as perf inject --jit puts them */
+		add_mapping(1000 + 2 * i, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x400000,
+			    "/tmp/jitted-7-1.so");
+	add_many(1000, 2000);
+	assert_in_order(1000, 2000);
+}
+
+TEST(a_sample_whose_time_is_damaged_does_not_move_others)
+{
+	begin_clock();
+	add_many(1000, 200);
+	add_sample(1ull << 62, USER(1));
+	add_many(1200, 400);
+	assert_in_order(1000, 600);
+}
+
+TEST(rounds_of_any_size_are_put_in_order)
+{
+	begin_clock();
+	add_many(1300, 300);
+	add_many(1000, 300);
+	add_round();
+	assert_in_order(1000, 600);
+}
+
+/* Ends with nothing, as each record does without times. */
+static void add_untimed(uint32_t type, uint16_t misc, bytes *body)
+{
+	put_u32(body, 7);
+	put_u32(body, 7);
+	put_u64(body, 1);
+	add_record(type, misc, body);
+	vec_free(body);
+}
+
+TEST(without_times_processes_and_mappings_keep_their_place_among_the_samples)
+{
+	bytes body = {};
+
+	begin_clock();
+	made.attrs[0].sample_type &= ~(uint64_t)PERF_SAMPLE_TIME;
+	made.attrs[0].sample_type &= ~(uint64_t)PERF_SAMPLE_CALLCHAIN;
+	for (int i = 0; i < 2; i++) {
+		put_u32(&body, 7);
+		put_u32(&body, 7);
+		put_name(&body, i ? "gzip" : "shell");
+		add_untimed(PERF_RECORD_COMM, i ? PERF_RECORD_MISC_COMM_EXEC : 0, &body);
+		body = (bytes){};
+		put_u64(&body, 1);
+		put_u64(&body, 0x1234);
+		put_u32(&body, 7);
+		put_u32(&body, 7);
+		put_u64(&body, 250000);
+		add_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, &body);
+		vec_free(&body);
+	}
+	assert_read("0 comm 7/7 shell\n0 comm 7/7 shell\n"
+		    "1 sample 7/7 weight 250000 events 0 user | 1234 end 2\n2 exec 7/7 gzip\n"
+		    "3 sample 7/7 weight 250000 events 0 user | 1234 end 2\n"
+		    "3 not_read: samples without a time, which follow the order of the file: 2\n"
+		    "3 end\n");
 }
 
 TEST(samples_without_a_time_follow_the_order_of_the_file)

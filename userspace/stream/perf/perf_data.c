@@ -18,8 +18,8 @@
 #include "stream/perf/perf_records.h"
 #include "stream/perf/perf_sample.h"
 
-#define QUEUE_MEMORY (96u << 20)
-#define ROUND_BYTES  (32u << 20) /* a file without rounds has one after so much */
+#define QUEUE_MEMORY (256u << 20)
+#define QUEUE_FULL   (160u << 20) /* the rest is for its heap, which grows by as much again */
 #define OTHERS_SHOWN 8u
 
 struct perf_reader {
@@ -44,10 +44,12 @@ bool perf_data_probe(int fd)
 static int survey_record(void *reader, const struct perf_event_header *record, struct cursor body)
 {
 	struct perf_reader *r = reader;
+	struct perf_order *order = &r->records.order;
 	struct perf_kind *kind;
+	int err = perf_order__note(order, record, perf_order__time(order, &r->file, record, body));
 
-	if (record->type != PERF_RECORD_SAMPLE)
-		return perf_kernel__map(&r->kernel, record, body);
+	if (err || record->type != PERF_RECORD_SAMPLE)
+		return err ?: perf_kernel__map(&r->kernel, record, body);
 	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
 		r->kernel.is_sampled = true;
 	kind = perf_sample__kind(&r->file, body);
@@ -100,6 +102,7 @@ static int survey(struct perf_reader *r)
 	if (err)
 		return err;
 	perf_kernel__settle(&r->kernel, &r->file);
+	perf_order__settle(&r->records.order);
 	choose_kind(r);
 	return 0;
 }
@@ -279,10 +282,26 @@ static int emit_kernel_names(struct perf_reader *r)
 
 /* ---- the second reading ---------------------------------------------------------------------- */
 
-static int release(struct perf_reader *r, uint64_t until)
+/*
+ * A record whose time is damaged can be older than all others, and nothing would be passed on before it.
+ * So a full queue passes on its older half; what comes too late then is counted (LOST_LATE).
+ */
+static int make_room(struct perf_reader *r)
 {
-	r->records.queued = 0;
-	return event_queue__release(r->records.queue, until, take_ordered, r);
+	struct event_queue *queue = r->records.queue;
+	struct event_queue_stats stats;
+	size_t half;
+	int err = 0;
+
+	event_queue__stats(queue, &stats);
+	if (stats.memory < QUEUE_FULL)
+		return 0;
+	half = stats.held / 2;
+	while (!err && stats.held > half) {
+		err = event_queue__release(queue, event_queue__oldest(queue) + 1, take_ordered, r);
+		event_queue__stats(queue, &stats);
+	}
+	return err;
 }
 
 /* A perf_take_fn. */
@@ -291,13 +310,11 @@ static int take_record(void *reader, const struct perf_event_header *record, str
 	struct perf_reader *r = reader;
 	struct perf_records *records = &r->records;
 	int err = perf_records__take(records, record, body);
-	bool is_round = record->type == PERF_FINISHED_ROUND;
+	uint64_t until = perf_order__bound(&records->order, record);
 
-	if (err || (!is_round && records->queued < ROUND_BYTES))
+	if (err)
 		return err;
-	err = release(r, records->previous + !is_round);
-	records->previous = records->newest;
-	return err;
+	return until ? event_queue__release(records->queue, until, take_ordered, r) : make_room(r);
 }
 
 static size_t add_others(const struct perf_reader *r, char *report, size_t size, size_t used)
@@ -417,6 +434,7 @@ int perf_data_read(int fd, bool copies, event_sink_fn sink, void *context,
 		err = read_all(r, fd, failure);
 	event_queue__free(r->records.queue);
 	perf_kernel__fini(&r->kernel);
+	perf_order__fini(&r->records.order);
 	perf_file__fini(&r->file);
 	free(r);
 	return err;

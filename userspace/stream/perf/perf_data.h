@@ -4,7 +4,7 @@
  * mappings, names, limits and books are those of a replay.
  *
  * The file is read twice: first for what stands at its end, or anywhere (names of events, build ids,
- * which events have samples), then record by record. A profile is of one event, as of perf script's
+ * which events have samples, the earliest time of what follows), then record by record. A profile is of one event, as of perf script's
  * text: a clock, else cycles, else one of hardware; samples of others are counted. docs/FORMATS.md has what is read of each record.
  */
 #ifndef STREAM_PERF_PERF_DATA_H

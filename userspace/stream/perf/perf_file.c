@@ -143,6 +143,7 @@ static int add_kind(struct perf_file *f, const struct perf_event_attr *attr, str
 		       f->kinds.data[0].attr.sample_id_all != attr->sample_id_all))
 		f->sizes_differ = true;
 	f->records_build_ids |= attr->build_id;
+	f->has_times |= !!(attr->sample_type & PERF_SAMPLE_TIME);
 	err = vec_push(&f->kinds, kind);
 	while (!err && ids.end - ids.at >= 8)
 		err = add_id(f, cursor__u64(&ids), number);

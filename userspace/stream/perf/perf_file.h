@@ -85,6 +85,7 @@ struct perf_file {
 	struct perf_facts facts;
 	uint64_t id_bytes, left_ids; /* of ids that were read; ids over a limit */
 	bool is_known;		     /* it was read once: its kinds stay as they are */
+	bool has_times;		     /* an event was recorded with them */
 	bool records_build_ids;	     /* an event was recorded with --buildid-mmap */
 	bool sizes_differ;	     /* sample types do, so a record without an id is in doubt */
 };

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * perf reads the rings of all CPUs in rounds, and writes each ring's part as it is. What a round
- * brings is not older than the newest record of the last round but one: up to there everything is in
- * order. Records about what was there when recording began have no time: they come first.
- */
+/* Records about what was there when recording began have no time: they come first. */
 #include "stream/perf/perf_records.h"
 
 #include <errno.h>
@@ -39,27 +35,17 @@ bool perf_kind__is_same(const struct perf_kind *a, const struct perf_kind *b)
 
 /* ---- events, into the queue ------------------------------------------------------------------ */
 
-static bool has_time(uint64_t time)
-{
-	return time && time != UINT64_MAX;
-}
-
 /* An event_push_fn. */
 static int push(void *records, struct event_header *event)
 {
 	struct perf_records *r = records;
-	bool waits = has_time(event->time);
 
-	if (!waits)
-		event->time = 0;
 	if (event_check(event, event->size)) {
 		r->bad++;
 		return 0;
 	}
-	if (!waits)
+	if (!event->time)
 		return r->push_now(r->context, event);
-	r->newest = max_u64(r->newest, event->time);
-	r->queued += event->size;
 	return event_queue__push(r->queue, event);
 }
 
@@ -271,17 +257,8 @@ static size_t make_stack(struct perf_records *r, struct stack *s, const struct p
 	return behind;
 }
 
-/* Samples without a time follow each other. */
-static uint64_t time_of(struct perf_records *r, const struct perf_sample *sample)
-{
-	if (has_time(sample->time))
-		return sample->time;
-	r->left_out[PERF_LEFT_OUT_NO_TIME]++;
-	return r->last_time + 1;
-}
-
 static int take_sample(struct perf_records *r, const struct perf_event_header *record,
-		       struct cursor body)
+		       struct cursor body, uint64_t time)
 {
 	const struct perf_kind *kind = perf_sample__kind(r->file, body);
 	struct sample_event *e = (struct sample_event *)r->sample;
@@ -304,7 +281,7 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 		return 0;
 	}
 	*e = (struct sample_event){
-		.header = {.type = EVENT_SAMPLE, .flags = EVENT_OWN_WEIGHT},
+		.header = {.type = EVENT_SAMPLE, .flags = EVENT_OWN_WEIGHT, .time = time},
 		.cpu_time = r->is_clock ? sample.period : 0,
 		.tgid = sample.pid,
 		.tid = sample.tid,
@@ -314,7 +291,7 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 	behind = make_stack(r, &stack, kind, &sample, record->misc);
 	e->header.size = (uint32_t)(sizeof(*e) + behind +
 				    (e->kernel_frames + e->user_frames) * sizeof(e->frames[0]));
-	e->header.time = r->last_time = time_of(r, &sample);
+	r->left_out[PERF_LEFT_OUT_NO_TIME] += !perf_time__is_one(sample.time);
 	r->samples++;
 	return push(r, &e->header);
 }
@@ -396,41 +373,18 @@ static int name_process(struct perf_records *r, const struct perf_event_header *
 /* Of a fork that perf found in /proc its name and mappings follow: it inherits nothing here. */
 static bool is_state(const struct perf_event_header *record, uint64_t time)
 {
-	return record->type == PERF_RECORD_FORK &&
-	       (record->misc & FORK_OF_STATE || !has_time(time));
-}
-
-/*
- * The kernel hands one PERF_RECORD_KSYMBOL to all listeners of a CPU, and lengthens it by a sample_id
- * for each: what is behind the first one is not part of it (up to Linux 6.18).
- */
-static struct cursor sound_end(const struct perf_records *r, const struct perf_event_header *record,
-			       struct cursor *body)
-{
-	size_t fixed = sideband_fixed_size(PERF_RECORD_KSYMBOL) - sizeof(*record), text, end;
-	struct perf_sample unused;
-
-	if (record->type != PERF_RECORD_KSYMBOL || (size_t)(body->end - body->at) < fixed)
-		return *body;
-	text = (size_t)(body->end - body->at) - fixed;
-	end = perf_sample__parse_end(r->file, *body, &unused);
-	text = min_u64(text,
-		       event_aligned(strnlen((const char *)body->at + fixed, text) + 1) + end);
-	body->end = body->at + fixed + text;
-	return *body;
+	return record->type == PERF_RECORD_FORK && (record->misc & FORK_OF_STATE || !time);
 }
 
 static int take_sideband(struct perf_records *r, const struct perf_event_header *record,
-			 struct cursor body)
+			 struct cursor body, uint64_t time)
 {
 	const struct perf_event_header *copy;
 	struct perf_sample end;
 	size_t fixed, text;
-	uint64_t time;
 	int err;
 
-	body.end -= perf_sample__parse_end(r->file, sound_end(r, record, &body), &end);
-	time = end.time;
+	perf_sample__cut_end(r->file, record, &body, &end);
 	copy = copy_record(r, record, body);
 	if (!copy)
 		return 0;
@@ -443,32 +397,28 @@ static int take_sideband(struct perf_records *r, const struct perf_event_header 
 	((struct perf_event_header *)r->record)->size = (uint16_t)(sizeof(*copy) + text);
 	if (is_state(record, time))
 		return 0;
-	if (has_time(time))
-		r->last_time = time;
 	err = sideband_event(copy, text - fixed, time, &r->space, push_mapping, r);
 	if (err == -EBADMSG) {
 		r->left_out[PERF_LEFT_OUT_DAMAGED]++;
 		err = 0;
 	}
-	return err || has_time(time) ? err : name_process(r, copy);
+	return err || time ? err : name_process(r, copy);
 }
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-static int take_lost(struct perf_records *r, struct cursor body)
+static int take_lost(struct perf_records *r, struct cursor body, uint64_t time)
 {
 	struct lost_event event = {.header = {.size = sizeof(event), .type = EVENT_LOST},
 				   .source = LOST_SAMPLES,
 				   .cpu = ~0u};
-	struct perf_sample end;
 
-	perf_sample__parse_end(r->file, body, &end);
 	cursor__skip(&body, 8); /* the event's id */
 	event.count = cursor__u64(&body);
 	if (body.bad || !event.count)
 		return 0;
 	r->lost += min_u64(event.count, UINT32_MAX);
-	event.header.time = end.time;
+	event.header.time = time;
 	return push(r, &event.header);
 }
 
@@ -487,18 +437,20 @@ static void count_lost_samples(struct perf_records *r, const struct perf_event_h
 int perf_records__take(struct perf_records *r, const struct perf_event_header *record,
 		       struct cursor body)
 {
+	uint64_t time = perf_order__time(&r->order, r->file, record, body);
+
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
-		return take_sample(r, record, body);
+		return take_sample(r, record, body, time);
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_KSYMBOL:
-		return take_sideband(r, record, body);
+		return take_sideband(r, record, body, time);
 	case PERF_RECORD_LOST:
-		return take_lost(r, body);
+		return take_lost(r, body, time);
 	case PERF_RECORD_LOST_SAMPLES:
 		count_lost_samples(r, record, body);
 		return 0;

@@ -5,6 +5,7 @@
 
 #include "stream/event_queue.h"
 #include "stream/perf/perf_file.h"
+#include "stream/perf/perf_order.h"
 #include "stream/perf/sideband.h"
 
 /* What a file has that is no part of its profile. X(ENUM, text) */
@@ -39,11 +40,9 @@ struct perf_records {
 	void *context;
 	const struct perf_kind *kind; /* of the profile; NULL: no event has samples */
 	bool is_clock;
-	bool is_x86_64;		   /* the architecture: each has registers of its own */
-	bool passes_copies;	   /* of user stacks, to be walked */
-	uint64_t last_time;	   /* of a record, in the order of the file */
-	uint64_t newest, previous; /* latest time; as it was at the end of the round before */
-	uint64_t queued;	   /* bytes since something was released */
+	bool is_x86_64;	    /* the architecture: each has registers of its own */
+	bool passes_copies; /* of user stacks, to be walked */
+	struct perf_order order;
 	uint64_t samples, lost, lost_samples, bad;
 	uint64_t left_out[PERF_LEFT_OUT_COUNT];
 	union sideband_space space;

@@ -2,6 +2,11 @@
 /* The order of the fields is that of PERF_RECORD_SAMPLE in linux/perf_event.h. */
 #include "stream/perf/perf_sample.h"
 
+#include <string.h>
+
+#include "base/minmax.h"
+#include "stream/perf/sideband.h"
+
 #define BRANCH_ENTRY	24u /* struct perf_branch_entry */
 #define BRANCH_HW_INDEX (1ull << 17)
 #define BRANCH_COUNTERS (1ull << 19)
@@ -157,6 +162,19 @@ bool perf_sample__parse(const struct perf_kind *kind, struct cursor c, struct pe
 	return !c.bad;
 }
 
+uint64_t perf_sample__time(const struct perf_kind *kind, struct cursor c)
+{
+	uint64_t type = kind->attr.sample_type, time;
+
+	if (!(type & PERF_SAMPLE_TIME))
+		return 0;
+	cursor__skip(&c, 8ull * (unsigned int)__builtin_popcountll(type & (PERF_SAMPLE_IDENTIFIER |
+									   PERF_SAMPLE_IP |
+									   PERF_SAMPLE_TID)));
+	time = cursor__u64(&c);
+	return c.bad ? 0 : time;
+}
+
 bool perf_sample__register(const struct perf_kind *kind, const struct perf_sample *sample,
 			   unsigned int number, uint64_t *value)
 {
@@ -191,8 +209,8 @@ static const struct perf_kind *kind_of_end(const struct perf_file *file, struct 
 	return kind ? kind : first;
 }
 
-size_t perf_sample__parse_end(const struct perf_file *file, struct cursor body,
-			      struct perf_sample *s)
+/* Its bytes; 0: nothing. */
+static size_t parse_end(const struct perf_file *file, struct cursor body, struct perf_sample *s)
 {
 	const struct perf_kind *kind = kind_of_end(file, body);
 	uint64_t type = kind ? kind->attr.sample_type & END_FIELDS : 0, size;
@@ -215,4 +233,29 @@ size_t perf_sample__parse_end(const struct perf_file *file, struct cursor body,
 	if (type & PERF_SAMPLE_CPU)
 		s->cpu = (uint32_t)cursor__u64(&body);
 	return size;
+}
+
+/*
+ * The kernel hands one PERF_RECORD_KSYMBOL to all listeners of a CPU, and lengthens it by a sample_id
+ * for each: what is behind the first one is not part of it (up to Linux 6.18).
+ */
+static void cut_others(const struct perf_file *file, struct cursor *body)
+{
+	size_t fixed = sideband_fixed_size(PERF_RECORD_KSYMBOL) - sizeof(struct perf_event_header);
+	size_t there = (size_t)(body->end - body->at), text;
+	struct perf_sample unused;
+
+	if (there < fixed)
+		return;
+	text = event_aligned(strnlen((const char *)body->at + fixed, there - fixed) + 1);
+	body->end = body->at + fixed +
+		    min_u64(there - fixed, text + parse_end(file, *body, &unused));
+}
+
+void perf_sample__cut_end(const struct perf_file *file, const struct perf_event_header *record,
+			  struct cursor *body, struct perf_sample *s)
+{
+	if (record->type == PERF_RECORD_KSYMBOL)
+		cut_others(file, body);
+	body->end -= parse_end(file, *body, s);
 }

@@ -26,9 +26,12 @@ struct perf_kind *perf_sample__kind(const struct perf_file *file, struct cursor 
 bool perf_sample__parse(const struct perf_kind *kind, struct cursor body,
 			struct perf_sample *sample);
 
-/* What a record that is no sample ends with, and its bytes; 0: nothing. */
-size_t perf_sample__parse_end(const struct perf_file *file, struct cursor body,
-			      struct perf_sample *sample);
+/* The time alone; 0: none. */
+uint64_t perf_sample__time(const struct perf_kind *kind, struct cursor body);
+
+/* Takes what a record that is no sample ends with off its body. */
+void perf_sample__cut_end(const struct perf_file *file, const struct perf_event_header *record,
+			  struct cursor *body, struct perf_sample *sample);
 
 /* The number of a register in the event's mask. False: it was not recorded. */
 bool perf_sample__register(const struct perf_kind *kind, const struct perf_sample *sample,
