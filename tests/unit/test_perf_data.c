@@ -14,6 +14,7 @@
 #include <sysprof/meta_keys.h>
 
 #include "base/io.h"
+#include "base/kernel_build_id.h"
 #include "base/vec.h"
 #include "stream/event_decode.h"
 
@@ -175,10 +176,11 @@ static void add_task(uint32_t type, uint16_t misc, uint64_t time, uint32_t pid, 
 static void add_mapping(uint64_t time, uint32_t type, uint16_t misc, uint64_t start,
 			const char *path)
 {
+	const bool is_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 	bytes body = {};
 
-	put_u32(&body, 7);
-	put_u32(&body, 7);
+	put_u32(&body, is_kernel ? ~0u : 7);
+	put_u32(&body, is_kernel ? 0 : 7);
 	put_u64(&body, start);
 	put_u64(&body, 0x1000);
 	put_u64(&body, 0x3000);
@@ -204,21 +206,34 @@ static void add_numbers(uint32_t type, uint16_t misc, uint64_t time, uint64_t fi
 	add_timed(type, misc, &body, time);
 }
 
-/* Of a path: bytes 1, 2, …, 20. */
-static void add_build_id(const char *path)
+static void add_id(uint16_t misc, const uint8_t id[20], const char *path)
 {
 	bytes body = {}, *to = &made.features[FEATURE_BUILD_ID];
-	struct perf_event_header header = {.type = 67, .misc = PERF_RECORD_MISC_USER};
+	struct perf_event_header header = {.type = 67, .misc = misc};
 
 	put_u32(&body, ~0u);
-	for (uint8_t i = 1; i <= 20; i++)
-		put(&body, &i, 1);
+	put(&body, id, 20);
 	put_u32(&body, 0);
 	put_name(&body, path);
 	header.size = (uint16_t)(sizeof(header) + body.count);
 	put(to, &header, sizeof(header));
 	put(to, body.data, body.count);
 	vec_free(&body);
+}
+
+/* Of a path: bytes `first`, `first` + 1, … */
+static void add_build_id_from(uint8_t first, const char *path)
+{
+	uint8_t id[20];
+
+	for (uint8_t i = 0; i < 20; i++)
+		id[i] = first + i;
+	add_id(PERF_RECORD_MISC_USER, id, path);
+}
+
+static void add_build_id(const char *path)
+{
+	add_build_id_from(1, path);
 }
 
 static void put_header(bytes *file, uint64_t data_at)
@@ -394,6 +409,9 @@ struct reading {
 	bool all; /* facts of the event too */
 };
 
+/* Of the last file. */
+static struct perf_data_summary summary;
+
 static int take_event(void *context, const struct event_header *event)
 {
 	struct reading *r = context;
@@ -413,7 +431,6 @@ static int take_event(void *context, const struct event_header *event)
 static int read_bytes(const bytes *file, bool all, char **text)
 {
 	int fd = memfd_create("perf.data", MFD_CLOEXEC), err;
-	struct perf_data_summary summary;
 	struct failure failure = {};
 	struct reading r = {.all = all};
 	size_t size;
@@ -812,6 +829,47 @@ TEST(a_list_of_build_ids_ends_at_an_entry_that_is_longer_than_it)
 	add_mapping(101, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x500000, "/bin/known");
 	assert_read("100 map 7 400000+1000@3000 /bin/gzip inode 77\n"
 		    "101 map 7 500000+1000@3000 /bin/known id of 20 bytes: 01…\n101 end\n");
+}
+
+static void add_kernel_mapping(const char *path)
+{
+	add_mapping(0, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, KERNEL, path);
+}
+
+/* With the build-id of the kernel that runs. False: it does not show it. */
+static bool begin_same_kernel(void)
+{
+	char text[64];
+	uint8_t id[20];
+
+	if (kernel_build_id__read(text, sizeof(text)) || strlen(text) != 2 * sizeof(id))
+		return false;
+	for (size_t i = 0; i < sizeof(id); i++) {
+		unsigned int byte;
+
+		assert_int_equal(sscanf(text + 2 * i, "%2x", &byte), 1);
+		id[i] = (uint8_t)byte;
+	}
+	begin_clock();
+	add_id(PERF_RECORD_MISC_KERNEL, id, "[kernel.kallsyms]");
+	add_sample_of(1, PERF_RECORD_MISC_KERNEL, 100, 1,
+		      CHAIN((uint64_t)PERF_CONTEXT_KERNEL, KERNEL + 1));
+	return true;
+}
+
+TEST(the_same_kernel_has_no_names_where_its_address_was_not_recorded)
+{
+	static const char read[] =
+		"100 sample 7/8 weight 1 events 0 kernel ffffffff81000001 end 1\n100 end\n";
+
+	if (!begin_same_kernel())
+		skip();
+	add_kernel_mapping("[kernel.kallsyms]");
+	assert_read(read);
+	assert_int_equal(summary.kernel_names, PERF_KERNEL_UNKNOWN);
+	assert_true(begin_same_kernel());
+	assert_read(read); /* no mapping at all */
+	assert_int_equal(summary.kernel_names, PERF_KERNEL_UNKNOWN);
 }
 
 TEST(programs_of_the_kernel_come_and_go)

@@ -239,7 +239,8 @@ static void print_perf_notes(const char *path, const struct perf_data_summary *s
 			"and address: the file has no build-id of its kernel",
 		[PERF_KERNEL_OTHER] = "kernel functions have no names: another kernel runs here",
 		[PERF_KERNEL_UNKNOWN] =
-			"kernel functions have no names: the file has no build-id of its kernel",
+			"kernel functions have no names: the file lacks the build-id or the address of "
+			"its kernel",
 		[PERF_KERNEL_HIDDEN] =
 			"kernel functions have no names: the kernel shows them to root alone",
 	};

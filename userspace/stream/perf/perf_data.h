@@ -18,10 +18,10 @@
 
 /* Whether the running kernel's names are those of the recording, and why not. */
 enum perf_kernel_names {
-	PERF_KERNEL_SAME,    /* by the build-id */
+	PERF_KERNEL_SAME,    /* by the build-id, at a recorded address */
 	PERF_KERNEL_ALIKE,   /* without one: the same host, release and address of the image */
 	PERF_KERNEL_OTHER,   /* another kernel */
-	PERF_KERNEL_UNKNOWN, /* without a build-id, and not alike */
+	PERF_KERNEL_UNKNOWN, /* without a build-id, and not alike; or without an address */
 	PERF_KERNEL_HIDDEN,  /* it does not show its symbols */
 };
 

@@ -217,7 +217,11 @@ static enum perf_kernel_names judge(const struct names *n, const struct perf_fac
 	enum perf_kernel_names names = n->kernel->build_id_size ? judge_build_id(n->kernel)
 								: judge_likeness(n, facts);
 
-	if (names <= PERF_KERNEL_ALIKE && n->kernel->address && !n->running)
+	if (names > PERF_KERNEL_ALIKE)
+		return names;
+	if (!n->kernel->address) /* it may have been started again, and lie elsewhere */
+		return PERF_KERNEL_UNKNOWN;
+	if (!n->running)
 		return PERF_KERNEL_HIDDEN;
 	return names;
 }
