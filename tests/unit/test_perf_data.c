@@ -173,8 +173,8 @@ static void add_task(uint32_t type, uint16_t misc, uint64_t time, uint32_t pid, 
 	add_timed(type, misc, &body, time);
 }
 
-static void add_mapping(uint64_t time, uint32_t type, uint16_t misc, uint64_t start,
-			const char *path)
+static void add_mapping_of(uint64_t inode, uint64_t time, uint32_t type, uint16_t misc,
+			   uint64_t start, const char *path)
 {
 	const bool is_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 	bytes body = {};
@@ -187,13 +187,19 @@ static void add_mapping(uint64_t time, uint32_t type, uint16_t misc, uint64_t st
 	if (type == PERF_RECORD_MMAP2) {
 		put_u32(&body, 8); /* device; or the size of the build-id */
 		put_u32(&body, 1);
-		put_u64(&body, 77);
+		put_u64(&body, inode);
 		put_u64(&body, 0);
 		put_u32(&body, PROT_EXEC);
 		put_u32(&body, 2);
 	}
 	put_name(&body, path);
 	add_timed(type, misc, &body, time);
+}
+
+static void add_mapping(uint64_t time, uint32_t type, uint16_t misc, uint64_t start,
+			const char *path)
+{
+	add_mapping_of(77, time, type, misc, start, path);
 }
 
 static void add_numbers(uint32_t type, uint16_t misc, uint64_t time, uint64_t first,
@@ -809,6 +815,36 @@ TEST(mappings_are_files_by_inode_or_build_id)
 		    "101 map 7 500000+1000@3000 /bin/known id of 20 bytes: 01…\n"
 		    "102 map 7 600000+1000@3000 /bin/known id of 20 bytes: 01…\n"
 		    "103 map 7 700000+1000@3000 /lib/a.so id of 8 bytes: 01…\n103 end\n");
+}
+
+TEST(a_path_with_two_build_ids_in_the_list_has_none)
+{
+	begin_clock();
+	add_build_id("/bin/known");
+	add_build_id_from(2, "/bin/known");
+	add_build_id("/bin/twice");
+	add_build_id("/bin/twice");
+	add_mapping(100, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x400000, "/bin/known");
+	add_mapping(101, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x500000, "/bin/twice");
+	assert_read("100 map 7 400000+1000@3000 /bin/known inode 77\n"
+		    "101 map 7 500000+1000@3000 /bin/twice id of 20 bytes: 01…\n101 end\n");
+}
+
+/* The list has its build-id as it was when recording ended. */
+TEST(a_path_that_was_mapped_of_two_files_has_no_build_id_of_the_list)
+{
+	static const char read[] = "100 map 7 400000+1000@3000 /bin/known inode 77\n"
+				   "101 map 7 500000+1000@3000 /bin/known inode 78\n101 end\n";
+	bytes *list = &made.features[FEATURE_BUILD_ID];
+
+	begin_clock();
+	add_build_id("/bin/known");
+	add_mapping_of(77, 100, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x400000, "/bin/known");
+	add_mapping_of(78, 101, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 0x500000, "/bin/known");
+	assert_read(read);
+	made.pipe = true; /* the list is behind its records */
+	put(&made.records, list->data, list->count);
+	assert_read(read);
 }
 
 TEST(a_mapping_of_an_event_without_build_ids_has_an_inode_whatever_its_flags)

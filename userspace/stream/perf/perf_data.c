@@ -49,7 +49,8 @@ static int survey_record(void *reader, const struct perf_event_header *record, s
 	int err = perf_order__note(order, record, perf_order__time(order, &r->file, record, body));
 
 	if (err || record->type != PERF_RECORD_SAMPLE)
-		return err ?: perf_kernel__map(&r->kernel, record, body);
+		return err ?: perf_file__note_mapping(&r->file, record, body)
+			   ?: perf_kernel__map(&r->kernel, record, body);
 	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
 		r->kernel.is_sampled = true;
 	kind = perf_sample__kind(&r->file, body);
@@ -390,6 +391,7 @@ static int read_records(struct perf_reader *r)
 		return err;
 	r->records.left_out[PERF_LEFT_OUT_BEHIND] += reading.left;
 	r->records.left_out[PERF_LEFT_OUT_IDS] += r->file.left_ids;
+	r->records.left_out[PERF_LEFT_OUT_BUILD_IDS] += r->file.left_build_ids;
 	r->records.left_out[reading.lacks_library ? PERF_LEFT_OUT_NO_LIBRARY
 						  : PERF_LEFT_OUT_COMPRESSED] += reading.compressed;
 	r->summary->records = reading.records;

@@ -178,7 +178,9 @@ static void take_names(struct perf_file *f, struct cursor *c)
 
 const struct perf_build_id *perf_file__build_id(const struct perf_file *file, const char *path)
 {
-	return perf_build_ids__find(&file->build_ids, path);
+	const struct perf_build_id *id = perf_build_ids__find(&file->build_ids, path);
+
+	return id && id->size && !id->is_doubtful ? id : NULL;
 }
 
 /* Older files do not say how long it is: zeros at the end are none of it. */
@@ -194,26 +196,58 @@ static uint8_t size_of_id(const uint8_t *bytes, bool has_size)
 	return size;
 }
 
-/* A record's worth: pid, 24 bytes, a path. */
+/* *entry: of the path; NULL: it is longer than those of mappings, or over a limit. 0 or -ENOMEM. */
+static int need_path(struct perf_file *f, const char *path, struct perf_build_id **entry)
+{
+	size_t size = strlen(path) + 1;
+	struct perf_build_id fresh = {};
+
+	*entry = perf_build_ids__find(&f->build_ids, path);
+	if (*entry || size > EVENT_PATH_MAX || f->build_ids.count >= PERF_BUILD_IDS_MAX ||
+	    size > PERF_PATHS_MAX - f->path_bytes)
+		return 0;
+	fresh.path = strdup(path);
+	*entry = fresh.path ? perf_build_ids__need(&f->build_ids, &fresh, NULL) : NULL;
+	if (!*entry)
+		free(fresh.path);
+	f->path_bytes += size;
+	return *entry ? 0 : -ENOMEM;
+}
+
+static void set_build_id(struct perf_build_id *entry, const uint8_t *bytes, uint8_t size,
+			 bool is_kernel)
+{
+	entry->is_doubtful |= entry->size &&
+			      (entry->size != size || memcmp(entry->bytes, bytes, size));
+	entry->is_kernel |= is_kernel;
+	entry->size = size;
+	memcpy(entry->bytes, bytes, size);
+}
+
+/* A record's worth: pid, 24 bytes, a path, which may fill its room. */
 static int add_build_id(struct perf_file *f, const struct perf_event_header *header,
 			struct cursor body)
 {
-	struct perf_build_id known = {}, *added;
+	char path[EVENT_PATH_MAX + 1] = "";
+	struct perf_build_id *entry;
 	struct cursor bytes;
-	bool is_new;
+	uint8_t size;
+	int err;
 
 	cursor__skip(&body, 4);
 	bytes = cursor__take(&body, 24);
-	if (body.bad || f->build_ids.count >= PERF_BUILD_IDS_MAX)
+	size = body.bad ? 0 : size_of_id(bytes.at, header->misc & HAS_ID_SIZE);
+	if (!size)
 		return 0;
-	known.size = size_of_id(bytes.at, header->misc & HAS_ID_SIZE);
-	known.is_kernel = (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
-	memcpy(known.bytes, bytes.at, known.size);
-	known.path = strndup((const char *)body.at, (size_t)(body.end - body.at));
-	added = known.path ? perf_build_ids__need(&f->build_ids, &known, &is_new) : NULL;
-	if (!added || !is_new)
-		free(known.path);
-	return added ? 0 : -ENOMEM;
+	take_text(path, sizeof(path), body.at, (size_t)(body.end - body.at));
+	err = need_path(f, path, &entry);
+	if (entry)
+		set_build_id(entry, bytes.at, size,
+			     (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
+				     PERF_RECORD_MISC_KERNEL);
+	else
+		f->left_build_ids++;
+	return err;
 }
 
 static int take_build_ids(struct perf_file *f, struct cursor *c)
@@ -232,6 +266,70 @@ static int take_build_ids(struct perf_file *f, struct cursor *c)
 		if (!body.bad)
 			err = add_build_id(f, &header, body);
 	}
+	return err;
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+#define MMAP_HEAD      32u /* pid, tid, start, length, page offset */
+#define BUILD_ID_LEAST 16u /* bytes of what linkers write */
+
+bool perf_file__has_build_id(const struct perf_file *file, const struct perf_event_header *record,
+			     struct cursor body)
+{
+	uint8_t size;
+
+	if (record->type != PERF_RECORD_MMAP2 || !(record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
+		return false;
+	if (file->records_build_ids)
+		return true;
+	cursor__skip(&body, MMAP_HEAD);
+	size = cursor__u8(&body);
+	return size >= BUILD_ID_LEAST && size <= BUILD_ID_SIZE; /* perf inject puts it in */
+}
+
+/* In /proc no file has a generation, and on overlayfs another device: then the inode decides alone. */
+static bool are_of_two_files(const struct perf_numbers *a, const struct perf_numbers *b)
+{
+	bool same_device = a->major == b->major && a->minor == b->minor;
+
+	if (!a->generation != !b->generation)
+		return same_device && a->inode != b->inode;
+	return !same_device || a->inode != b->inode || a->generation != b->generation;
+}
+
+static void compare_numbers(struct perf_build_id *entry, const struct perf_numbers *numbers)
+{
+	entry->is_doubtful |= entry->numbers.inode && are_of_two_files(&entry->numbers, numbers);
+	if (!entry->numbers.generation)
+		entry->numbers = *numbers;
+}
+
+/* A stream has its list behind the mappings. */
+int perf_file__note_mapping(struct perf_file *f, const struct perf_event_header *record,
+			    struct cursor c)
+{
+	struct perf_numbers numbers;
+	struct perf_build_id *entry;
+	const char *path;
+	int err = 0;
+
+	if (record->type != PERF_RECORD_MMAP2 || perf_file__has_build_id(f, record, c))
+		return 0;
+	cursor__skip(&c, MMAP_HEAD);
+	numbers.major = cursor__u32(&c);
+	numbers.minor = cursor__u32(&c);
+	numbers.inode = cursor__u64(&c);
+	numbers.generation = cursor__u64(&c);
+	cursor__skip(&c, 8); /* protection, flags */
+	path = cursor__string(&c);
+	if (!path || !numbers.inode)
+		return 0;
+	entry = perf_build_ids__find(&f->build_ids, path);
+	if (!entry && f->is_pipe)
+		err = need_path(f, path, &entry);
+	if (entry)
+		compare_numbers(entry, &numbers);
 	return err;
 }
 

@@ -24,6 +24,7 @@
 #define PERF_EVENTS_MAX	   65536u /* attributes of a file */
 #define PERF_IDS_MAX	   (1u << 20)
 #define PERF_BUILD_IDS_MAX (1u << 18)
+#define PERF_PATHS_MAX	   (64u << 20) /* bytes of their paths */
 #define PERF_FEATURE_MAX   (64u << 20) /* bytes of one */
 #define PERF_NAME_SIZE	   128
 /* Compressed records unpack to so many times the size of the file, and so many bytes, at most. */
@@ -56,9 +57,18 @@ struct perf_id {
 };
 MAP_TYPE(perf_ids, struct perf_id);
 
+/* As PERF_RECORD_MMAP2 has them. What perf found in /proc has generation 0. */
+struct perf_numbers {
+	uint32_t major, minor;
+	uint64_t inode, generation;
+};
+
+/* Of a path, which may have been several files. */
 struct perf_build_id {
 	char *path;
-	uint8_t size;
+	struct perf_numbers numbers; /* of the first mapping; inode 0: none yet */
+	bool is_doubtful;	     /* two build ids, or mappings of two files */
+	uint8_t size;		     /* 0: only mappings have the path */
 	bool is_kernel; /* the kernel's, or that of a module */
 	uint8_t bytes[BUILD_ID_SIZE];
 };
@@ -84,6 +94,8 @@ struct perf_file {
 	struct perf_build_ids build_ids;
 	struct perf_facts facts;
 	uint64_t id_bytes, left_ids; /* of ids that were read; ids over a limit */
+	uint64_t path_bytes;	     /* of paths with build ids */
+	uint64_t left_build_ids;     /* over a limit */
 	bool is_known;		     /* it was read once: its kinds stay as they are */
 	bool has_times;		     /* an event was recorded with them */
 	bool records_build_ids;	     /* an event was recorded with --buildid-mmap */
@@ -122,7 +134,20 @@ int perf_file__each(struct perf_file *file, perf_take_fn take, void *context,
 
 /* The kind of an id. NULL: none. */
 struct perf_kind *perf_file__kind(const struct perf_file *file, uint64_t id);
-/* What the file says of the build-id of a mapped path. NULL: nothing. */
+/*
+ * Has the PERF_RECORD_MMAP2 a build-id, instead of device and inode? The kernel hands one record to all
+ * listeners of a CPU. If one of them wants build ids, as sysprof does, those of others have the flag and
+ * still device and inode (up to Linux 6.18).
+ */
+bool perf_file__has_build_id(const struct perf_file *file, const struct perf_event_header *record,
+			     struct cursor body);
+/* First reading: whose file a mapped path is. 0 or -ENOMEM. */
+int perf_file__note_mapping(struct perf_file *file, const struct perf_event_header *record,
+			    struct cursor body);
+/*
+ * The build-id in the file's list, which perf read from the path when recording ended. NULL: none, or it
+ * is not sure whose it is, because the list has two, or the path was mapped of several files.
+ */
 const struct perf_build_id *perf_file__build_id(const struct perf_file *file, const char *path);
 
 #endif

@@ -86,7 +86,7 @@ void perf_kernel__settle(struct perf_kernel *k, const struct perf_file *file)
 	for (size_t i = 0; i < file->build_ids.count && !k->build_id_size; i++) {
 		const struct perf_build_id *id = &file->build_ids.data[i];
 
-		if (!id->is_kernel || !is_image_path(id->path))
+		if (!id->is_kernel || id->is_doubtful || !is_image_path(id->path))
 			continue;
 		k->build_id_size = id->size;
 		memcpy(k->build_id, id->bytes, id->size);

@@ -59,7 +59,7 @@ static int push_mapping(void *records, struct event_header *event)
 	if (event->type != EVENT_MMAP || event->flags & EVENT_BUILD_ID)
 		return push(r, event);
 	known = perf_file__build_id(r->file, mapping->path);
-	if (known && known->size) {
+	if (known) {
 		event->flags |= EVENT_BUILD_ID;
 		mapping->build_id_size = known->size;
 		memcpy(mapping->build_id, known->bytes, known->size);
@@ -303,27 +303,7 @@ struct mmap_record {
 	uint32_t pid, tid;
 	uint64_t start, length, page_offset;
 };
-#define MMAP2_MORE     32u /* device, inode, generation; protection, flags */
-
-#define BUILD_ID_LEAST 16u /* bytes of what linkers write */
-
-/*
- * The kernel hands one PERF_RECORD_MMAP2 to all listeners of a CPU. If one of them wants build ids,
- * as sysprof does, those of others have the flag and still device and inode (up to Linux 6.18).
- */
-static bool has_build_id(const struct perf_records *r, const struct perf_event_header *record,
-			 struct cursor body)
-{
-	uint8_t size;
-
-	if (record->type != PERF_RECORD_MMAP2 || !(record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
-		return false;
-	if (r->file->records_build_ids)
-		return true;
-	cursor__skip(&body, sizeof(struct mmap_record));
-	size = cursor__u8(&body);
-	return size >= BUILD_ID_LEAST && size <= BUILD_ID_SIZE; /* perf inject puts it in */
-}
+#define MMAP2_MORE 32u /* device, inode, generation; protection, flags */
 
 /* The record, aligned; an old mapping as the newer record. *size: without what ends it. */
 static const struct perf_event_header *
@@ -334,7 +314,7 @@ copy_record(struct perf_records *r, const struct perf_event_header *record, stru
 	size_t size = (size_t)(body.end - body.at), head = sizeof(struct mmap_record);
 
 	*copy = *record;
-	if (record->type == PERF_RECORD_MMAP2 && !has_build_id(r, record, body))
+	if (record->type == PERF_RECORD_MMAP2 && !perf_file__has_build_id(r->file, record, body))
 		copy->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
 	if (record->type != PERF_RECORD_MMAP) {
 		memcpy(at, body.at, size);

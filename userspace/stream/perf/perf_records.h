@@ -15,6 +15,7 @@
 	X(COMPRESSED, "damaged compressed records")                                                \
 	X(NO_LIBRARY, "compressed records, for which libzstd.so.1 is missing")                     \
 	X(IDS, "ids of events over the limit of 1,048,576")                                        \
+	X(BUILD_IDS, "build ids of paths over a limit")                                            \
 	X(UNKNOWN, "samples of events that the file does not describe")                            \
 	X(IDLE, "samples of idle CPUs")                                                            \
 	X(NO_TIME, "samples without a time, which follow the order of the file")                   \
