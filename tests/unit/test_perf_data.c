@@ -656,6 +656,64 @@ TEST(the_event_of_two_kinds_of_cpus_is_one)
 		    "101 sample 7/8 weight 0 events 6 user | 401000 end 0\n101 end\n");
 }
 
+TEST(an_event_that_was_recorded_twice_counts_once)
+{
+	begin_file();
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES)->exclude_kernel = 1;
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	add_sample_of(1, PERF_RECORD_MISC_USER, 100, 5, USER(0x401000));
+	add_sample_of(1, PERF_RECORD_MISC_USER, 101, 5, USER(0x401000));
+	add_sample_of(2, PERF_RECORD_MISC_USER, 102, 6, USER(0x401000));
+	add_sample_of(3, PERF_RECORD_MISC_USER, 103, 7, USER(0x401000));
+	assert_read("100 sample 7/8 weight 0 events 5 user | 401000 end 0\n"
+		    "101 sample 7/8 weight 0 events 5 user | 401000 end 0\n"
+		    "101 not_read: samples of cycles: 1; samples of cycles: 1\n101 end\n");
+}
+
+TEST(the_same_event_of_other_cpus_is_not_added_to_one_that_excludes_more)
+{
+	begin_file();
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES | 8ull << 32);
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES | 10ull << 32)->exclude_user = 1;
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES | 10ull << 32);
+	add_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES | 10ull << 32);
+	for (uint64_t id = 1; id <= 4; id++)
+		add_sample_of(id, PERF_RECORD_MISC_USER, 99 + id, id, USER(0x401000));
+	assert_read("100 sample 7/8 weight 0 events 1 user | 401000 end 0\n"
+		    "102 sample 7/8 weight 0 events 3 user | 401000 end 0\n"
+		    "102 not_read: samples of cycles: 1; samples of cycles: 1\n102 end\n");
+}
+
+/* As --no-period -F 4000. */
+static void add_sample_at_frequency(uint32_t type, uint64_t config)
+{
+	bytes body = {};
+	struct perf_event_attr *attr;
+
+	begin_file();
+	attr = add_event(type, config);
+	attr->freq = 1;
+	attr->sample_freq = 4000;
+	attr->sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	put_u64(&body, 0x1234);
+	put_u32(&body, 7);
+	put_u32(&body, 8);
+	put_u64(&body, 100);
+	add_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, &body);
+	vec_free(&body);
+}
+
+TEST(without_periods_a_clock_s_samples_have_that_of_its_frequency)
+{
+	add_sample_at_frequency(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1234 end 2\n100 end\n");
+	add_sample_at_frequency(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+	assert_read("100 sample 7/8 weight 0 events 1 user | 1234 end 2\n"
+		    "100 not_read: samples without a period (--no-period, at a frequency), which "
+		    "count as one event: 1\n100 end\n");
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 TEST(records_of_two_rounds_are_put_in_order)

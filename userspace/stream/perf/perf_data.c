@@ -21,6 +21,7 @@
 #define QUEUE_MEMORY (256u << 20)
 #define QUEUE_FULL   (160u << 20) /* the rest is for its heap, which grows by as much again */
 #define OTHERS_SHOWN 8u
+#define PMUS_MAX     16u
 
 struct perf_reader {
 	struct perf_file file;
@@ -83,16 +84,38 @@ static bool is_rather(const struct perf_kind *a, const struct perf_kind *b)
 	return rank_a != rank_b ? rank_a > rank_b : a->samples > b->samples;
 }
 
+/* The same event of other kinds of CPUs, one of each: more would count the same code again. */
+static void add_pmus(struct perf_file *f, struct perf_kind *best)
+{
+	uint32_t pmus[PMUS_MAX] = {perf_kind__pmu(best)};
+	size_t count = 1;
+
+	best->is_profiled = true;
+	for (size_t i = 0; i < f->kinds.count && count < PMUS_MAX; i++) {
+		struct perf_kind *kind = &f->kinds.data[i];
+		bool is_new = kind->samples && perf_kind__is_same(kind, best);
+
+		for (size_t j = 0; j < count; j++)
+			is_new &= pmus[j] != perf_kind__pmu(kind);
+		if (!is_new)
+			continue;
+		kind->is_profiled = true;
+		pmus[count++] = perf_kind__pmu(kind);
+	}
+}
+
 static void choose_kind(struct perf_reader *r)
 {
-	const struct perf_file *f = &r->file;
-	const struct perf_kind *best = NULL;
+	struct perf_file *f = &r->file;
+	struct perf_kind *best = NULL;
 
 	for (size_t i = 0; i < f->kinds.count; i++)
 		if (f->kinds.data[i].samples && (!best || is_rather(&f->kinds.data[i], best)))
 			best = &f->kinds.data[i];
 	r->records.kind = best;
 	r->records.is_clock = best && perf_kind__is_clock(best);
+	if (best)
+		add_pmus(f, best);
 }
 
 static int survey(struct perf_reader *r)
@@ -203,7 +226,7 @@ static const char *name_of(const struct perf_reader *r, const struct perf_kind *
 	bool is_shared = false;
 
 	for (size_t i = 0; i < r->file.kinds.count; i++)
-		is_shared |= &r->file.kinds.data[i] != kind && r->file.kinds.data[i].samples &&
+		is_shared |= r->file.kinds.data[i].samples &&
 			     perf_kind__is_same(kind, &r->file.kinds.data[i]);
 	if (*kind->name && !(is_shared && usual))
 		return kind->name;
@@ -326,7 +349,7 @@ static size_t add_others(const struct perf_reader *r, char *report, size_t size,
 	for (size_t i = 0; i < r->file.kinds.count && used < size; i++) {
 		const struct perf_kind *kind = &r->file.kinds.data[i];
 
-		if (!kind->samples || perf_kind__is_same(kind, r->records.kind))
+		if (!kind->samples || kind->is_profiled)
 			continue;
 		if (shown++ == OTHERS_SHOWN)
 			return used + (size_t)snprintf(report + used, size - used,

@@ -48,7 +48,8 @@ enum perf_own_record {
 struct perf_kind {
 	struct perf_event_attr attr;
 	char name[PERF_NAME_SIZE]; /* empty: the file has none */
-	uint64_t samples;	   /* as perf_file__survey() counted them */
+	uint64_t samples;	   /* in the file */
+	bool is_profiled;	   /* they make the profile */
 };
 
 struct perf_id {

@@ -23,14 +23,26 @@ bool perf_kind__is_clock(const struct perf_kind *kind)
 		kind->attr.config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
-/* The upper half of such a number is the PMU's, of which a machine may have several. */
+uint32_t perf_kind__pmu(const struct perf_kind *kind)
+{
+	return kind->attr.config >> 32;
+}
+
+/* Do both count the same code? */
+static bool excludes_same(const struct perf_event_attr *a, const struct perf_event_attr *b)
+{
+	return a->exclude_user == b->exclude_user && a->exclude_kernel == b->exclude_kernel &&
+	       a->exclude_hv == b->exclude_hv && a->exclude_host == b->exclude_host &&
+	       a->exclude_guest == b->exclude_guest && a->exclude_idle == b->exclude_idle;
+}
+
+/* An event that was recorded twice on a CPU counts the same twice: these are two. */
 bool perf_kind__is_same(const struct perf_kind *a, const struct perf_kind *b)
 {
-	if (a == b)
-		return true;
 	return a->attr.type == b->attr.type &&
 	       (a->attr.type == PERF_TYPE_HARDWARE || a->attr.type == PERF_TYPE_HW_CACHE) &&
-	       (uint32_t)a->attr.config == (uint32_t)b->attr.config;
+	       (uint32_t)a->attr.config == (uint32_t)b->attr.config &&
+	       perf_kind__pmu(a) != perf_kind__pmu(b) && excludes_same(&a->attr, &b->attr);
 }
 
 /* ---- events, into the queue ------------------------------------------------------------------ */
@@ -270,7 +282,7 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 		r->left_out[PERF_LEFT_OUT_UNKNOWN]++;
 		return 0;
 	}
-	if (!r->kind || !perf_kind__is_same(kind, r->kind))
+	if (!kind->is_profiled)
 		return 0;
 	if (!perf_sample__parse(kind, body, &sample)) {
 		r->left_out[PERF_LEFT_OUT_DAMAGED]++;
@@ -291,6 +303,8 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 	behind = make_stack(r, &stack, kind, &sample, record->misc);
 	e->header.size = (uint32_t)(sizeof(*e) + behind +
 				    (e->kernel_frames + e->user_frames) * sizeof(e->frames[0]));
+	r->left_out[PERF_LEFT_OUT_WEIGHTS] += !r->is_clock && kind->attr.freq &&
+					      !(kind->attr.sample_type & PERF_SAMPLE_PERIOD);
 	r->left_out[PERF_LEFT_OUT_NO_TIME] += !perf_time__is_one(sample.time);
 	r->samples++;
 	return push(r, &e->header);

@@ -19,6 +19,7 @@
 	X(UNKNOWN, "samples of events that the file does not describe")                            \
 	X(IDLE, "samples of idle CPUs")                                                            \
 	X(NO_TIME, "samples without a time, which follow the order of the file")                   \
+	X(WEIGHTS, "samples without a period (--no-period, at a frequency), which count as one event") \
 	X(COPIES, "copied user stacks (--call-graph dwarf), of which the innermost frame is read") \
 	X(DEFERRED, "user stacks that were recorded after their samples")                          \
 	X(BRANCHES, "samples with branches, of which the call chain is read")                      \
@@ -54,8 +55,10 @@ struct perf_records {
 
 /* Do the samples count nanoseconds? */
 bool perf_kind__is_clock(const struct perf_kind *kind);
-/* Are samples of both those of one event, on another kind of CPU? */
+/* Are both one event, on two kinds of CPUs? */
 bool perf_kind__is_same(const struct perf_kind *a, const struct perf_kind *b);
+/* Which kind of CPU: the upper half of such an event's number is the PMU's. */
+uint32_t perf_kind__pmu(const struct perf_kind *kind);
 
 /* The record's event, if it is one. 0; -ENOMEM; or an error of push_now. */
 int perf_records__take(struct perf_records *r, const struct perf_event_header *record,

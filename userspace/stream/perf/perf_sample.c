@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "base/clocks.h"
 #include "base/minmax.h"
+#include "stream/perf/perf_records.h"
 #include "stream/perf/sideband.h"
 
 #define BRANCH_ENTRY	24u /* struct perf_branch_entry */
@@ -121,10 +123,18 @@ static void take_rest(const struct perf_event_attr *attr, struct cursor *c, stru
 		take_stack(c, s);
 }
 
-/* With PERF_SAMPLE_PERIOD missing a sample stands for the period that was requested. */
-static uint64_t usual_period(const struct perf_event_attr *attr)
+/*
+ * With PERF_SAMPLE_PERIOD missing a sample stands for the period that was requested. At a frequency that
+ * is the kernel's to choose, but for a clock. 0: unknown.
+ */
+static uint64_t usual_period(const struct perf_kind *kind)
 {
-	return attr->freq ? 0 : attr->sample_period;
+	const struct perf_event_attr *attr = &kind->attr;
+
+	if (!attr->freq)
+		return attr->sample_period;
+	return perf_kind__is_clock(kind) && attr->sample_freq ? NS_PER_SECOND / attr->sample_freq
+							      : 0;
 }
 
 bool perf_sample__parse(const struct perf_kind *kind, struct cursor c, struct perf_sample *s)
@@ -132,7 +142,7 @@ bool perf_sample__parse(const struct perf_kind *kind, struct cursor c, struct pe
 	const struct perf_event_attr *attr = &kind->attr;
 	uint64_t type = attr->sample_type;
 
-	*s = (struct perf_sample){.period = usual_period(attr)};
+	*s = (struct perf_sample){.period = usual_period(kind)};
 	if (type & PERF_SAMPLE_IDENTIFIER)
 		s->id = cursor__u64(&c);
 	if (type & PERF_SAMPLE_IP)
