@@ -386,7 +386,8 @@ static void put_event(FILE *out, const struct event_header *event)
 			task->ppid);
 		break;
 	case EVENT_LOST:
-		fprintf(out, "lost %" PRIu64, (uint64_t)lost->count);
+		fprintf(out, "lost %" PRIu64 "%s", (uint64_t)lost->count,
+			lost->source == LOST_SIDEBAND ? " of processes" : "");
 		break;
 	case EVENT_META:
 		put_meta(out, e);
@@ -991,12 +992,52 @@ TEST(losses_and_throttling_are_counted_once)
 	begin_clock();
 	add_sample(100, USER(1));
 	add_numbers(PERF_RECORD_LOST, 0, 101, 1, 5);
-	add_numbers(PERF_RECORD_LOST_SAMPLES, 0, 102, 8, 0);
-	add_numbers(PERF_RECORD_LOST_SAMPLES, 1u << 15, 103, 100, 0); /* dropped by a filter */
+	add_numbers(PERF_RECORD_LOST_SAMPLES, 0, 0, 8, 0);
+	add_numbers(PERF_RECORD_LOST_SAMPLES, 1u << 15, 0, 100, 0); /* dropped by a filter */
 	add_numbers(PERF_RECORD_THROTTLE, 0, 104, 104, 1);
 	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n101 lost 5\n101 lost 3\n"
 		    "101 not_read: times that the kernel stopped the event for a while "
 		    "(throttling): 1\n101 end\n");
+}
+
+/* Of `id`, without a time, as perf writes it at the end. */
+static void add_counter(uint64_t id, uint64_t lost)
+{
+	bytes body = {};
+
+	put_u64(&body, lost);
+	put_u64(&body, 0);
+	put_u64(&body, 0); /* time */
+	put_u64(&body, id);
+	add_record(PERF_RECORD_LOST_SAMPLES, 0, &body);
+	vec_free(&body);
+}
+
+TEST(losses_are_those_of_the_profile_s_event)
+{
+	begin_clock();
+	add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	add_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	add_sample(100, USER(1));
+	add_numbers(PERF_RECORD_LOST, 0, 101, 2, 6); /* of all events of a ring */
+	add_counter(1, 1);
+	add_counter(2, 2);
+	add_counter(3, 3);
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n101 lost 1\n"
+		    "101 lost 3 of processes\n101 not_read: lost samples of other events: 2\n"
+		    "101 end\n");
+}
+
+TEST(samples_that_the_kernel_never_wrote_are_lost_beside_those_of_rings)
+{
+	begin_clock();
+	add_sample(100, USER(1));
+	add_numbers(PERF_RECORD_LOST_SAMPLES, 0, 101, 8, 0);
+	add_numbers(PERF_RECORD_LOST, 0, 102, 1, 5);
+	assert_read(
+		"100 sample 7/8 weight 250000 events 0 user | 1 end 0\n101 lost 8\n102 lost 5\n"
+		"102 not_read: lost records that may be of processes and mappings (names may be "
+		"wrong), or other events: 5\n102 end\n");
 }
 
 TEST(the_wall_clock_is_the_file_s)

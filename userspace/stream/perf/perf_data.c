@@ -49,6 +49,8 @@ static int survey_record(void *reader, const struct perf_event_header *record, s
 	struct perf_kind *kind;
 	int err = perf_order__note(order, record, perf_order__time(order, &r->file, record, body));
 
+	if (record->type == PERF_RECORD_LOST_SAMPLES)
+		perf_records__note_losses(&r->records, record, body);
 	if (err || record->type != PERF_RECORD_SAMPLE)
 		return err ?: perf_file__note_mapping(&r->file, record, body)
 			   ?: perf_kernel__map(&r->kernel, record, body);
@@ -116,6 +118,8 @@ static void choose_kind(struct perf_reader *r)
 	r->records.is_clock = best && perf_kind__is_clock(best);
 	if (best)
 		add_pmus(f, best);
+	for (size_t i = 0; i < f->kinds.count; i++)
+		r->records.lost += f->kinds.data[i].is_profiled ? f->kinds.data[i].lost : 0;
 }
 
 static int survey(struct perf_reader *r)
@@ -379,19 +383,39 @@ static int emit_left_out(struct perf_reader *r)
 	return emit_fact(r, META_NOT_READ, report);
 }
 
-/* Samples that the kernel's counts of events have lost beyond those that the rings reported. */
-static int emit_lost(struct perf_reader *r)
+static int emit_lost_count(struct perf_reader *r, enum lost_source source, uint64_t count)
 {
 	struct lost_event event = {
 		.header = {.size = sizeof(event), .type = EVENT_LOST},
-		.source = LOST_SAMPLES,
+		.source = source,
 		.cpu = ~0u,
+		.count = count,
 	};
 
-	if (r->records.lost_samples <= r->records.lost)
-		return 0;
-	event.count = r->records.lost_samples - r->records.lost;
-	return hand_on_now(r, &event.header);
+	return count ? hand_on_now(r, &event.header) : 0;
+}
+
+/* perf records processes and mappings by an event of its own, where the others do not begin at once. */
+static bool is_dummy(const struct perf_kind *kind)
+{
+	return kind->attr.type == PERF_TYPE_SOFTWARE && kind->attr.config == PERF_COUNT_SW_DUMMY;
+}
+
+/* What the counters of events have lost, and no record of a ring says. */
+static int emit_lost(struct perf_reader *r)
+{
+	uint64_t sideband = 0;
+
+	for (size_t i = 0; i < r->file.kinds.count; i++) {
+		const struct perf_kind *kind = &r->file.kinds.data[i];
+
+		if (is_dummy(kind))
+			sideband += kind->lost;
+		else if (!kind->is_profiled)
+			r->records.left_out[PERF_LEFT_OUT_LOST_OTHERS] += kind->lost;
+	}
+	return emit_lost_count(r, LOST_SAMPLES, r->records.lost)
+		       ?: emit_lost_count(r, LOST_SIDEBAND, sideband);
 }
 
 static int end(struct perf_reader *r)

@@ -49,6 +49,7 @@ struct perf_kind {
 	struct perf_event_attr attr;
 	char name[PERF_NAME_SIZE]; /* empty: the file has none */
 	uint64_t samples;	   /* in the file */
+	uint64_t lost;		   /* records that its counters say were lost in rings */
 	bool is_profiled;	   /* they make the profile */
 };
 

@@ -61,6 +61,7 @@ uint64_t perf_order__time(struct perf_order *o, const struct perf_file *file,
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_KSYMBOL:
 	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
 		time = end_time(o, file, record, body);
 		break;
 	}

@@ -401,29 +401,84 @@ static int take_sideband(struct perf_records *r, const struct perf_event_header 
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-static int take_lost(struct perf_records *r, struct cursor body, uint64_t time)
-{
-	struct lost_event event = {.header = {.size = sizeof(event), .type = EVENT_LOST},
-				   .source = LOST_SAMPLES,
-				   .cpu = ~0u};
+/*
+ * PERF_RECORD_LOST counts all records that a ring has lost: samples of its events, and processes and
+ * mappings. Its id is that of the event whose record came next. PERF_RECORD_LOST_SAMPLES is one of two:
+ * of the kernel, with a time, samples that it never wrote (PEBS); of perf, at the end and without a time,
+ * what rings lost of one event (PERF_FORMAT_LOST).
+ */
 
-	cursor__skip(&body, 8); /* the event's id */
-	event.count = cursor__u64(&body);
-	if (body.bad || !event.count)
-		return 0;
-	r->lost += min_u64(event.count, UINT32_MAX);
-	event.header.time = time;
-	return push(r, &event.header);
+static int push_lost(struct perf_records *r, uint64_t count, uint64_t time)
+{
+	struct lost_event event = {
+		.header = {.size = sizeof(event), .type = EVENT_LOST, .time = time},
+		.source = LOST_SAMPLES,
+		.cpu = ~0u,
+		.count = count};
+
+	return count ? push(r, &event.header) : 0;
 }
 
-/* The kernel's own count of the event, which has those of the rings again. */
-static void count_lost_samples(struct perf_records *r, const struct perf_event_header *record,
-			       struct cursor body)
+static int take_lost(struct perf_records *r, struct cursor body, uint64_t time)
+{
+	uint64_t count;
+
+	cursor__skip(&body, 8); /* the id */
+	count = min_u64(cursor__u64(&body), UINT32_MAX);
+	if (!r->counts_losses) {
+		r->left_out[PERF_LEFT_OUT_LOST_ANY] += count;
+		return push_lost(r, count, time);
+	}
+	count = min_u64(count, r->lost);
+	r->lost -= count;
+	return push_lost(r, count, time);
+}
+
+/* *kind: whose they are; NULL: not in the file. 0: none, or dropped by a filter of the user's. */
+static uint64_t parse_lost_samples(const struct perf_file *file,
+				   const struct perf_event_header *record, struct cursor body,
+				   struct perf_kind **kind, bool *is_counter)
 {
 	uint64_t count = cursor__u64(&body);
+	struct perf_sample end;
 
-	if (!body.bad && !(record->misc & LOST_BY_FILTER))
-		r->lost_samples += min_u64(count, UINT32_MAX);
+	if (body.bad || record->misc & LOST_BY_FILTER)
+		return 0;
+	perf_sample__cut_end(file, record, &body, &end);
+	*is_counter = !perf_time__is_one(end.time);
+	*kind = perf_file__kind(file, end.id);
+	if (!*kind && file->kinds.count && !end.id)
+		*kind = file->kinds.data;
+	return min_u64(count, UINT32_MAX);
+}
+
+void perf_records__note_losses(struct perf_records *r, const struct perf_event_header *record,
+			       struct cursor body)
+{
+	struct perf_kind *kind;
+	bool is_counter;
+	uint64_t count = parse_lost_samples(r->file, record, body, &kind, &is_counter);
+
+	if (!count || !is_counter)
+		return;
+	r->counts_losses = true;
+	if (kind)
+		kind->lost += count;
+}
+
+static int take_lost_samples(struct perf_records *r, const struct perf_event_header *record,
+			     struct cursor body, uint64_t time)
+{
+	struct perf_kind *kind;
+	bool is_counter;
+	uint64_t count = parse_lost_samples(r->file, record, body, &kind, &is_counter);
+
+	if (!count || is_counter)
+		return 0;
+	if (!kind || kind->is_profiled)
+		return push_lost(r, count, time);
+	r->left_out[PERF_LEFT_OUT_LOST_OTHERS] += count;
+	return 0;
 }
 
 /* ---- all records ----------------------------------------------------------------------------- */
@@ -446,8 +501,7 @@ int perf_records__take(struct perf_records *r, const struct perf_event_header *r
 	case PERF_RECORD_LOST:
 		return take_lost(r, body, time);
 	case PERF_RECORD_LOST_SAMPLES:
-		count_lost_samples(r, record, body);
-		return 0;
+		return take_lost_samples(r, record, body, time);
 	case PERF_RECORD_THROTTLE:
 		r->left_out[PERF_LEFT_OUT_THROTTLED]++;
 		return 0;

@@ -25,6 +25,10 @@
 	X(BRANCHES, "samples with branches, of which the call chain is read")                      \
 	X(GUESTS, "stacks of guests of KVM")                                                       \
 	X(TRACES, "pieces of hardware traces")                                                     \
+	X(LOST_OTHERS, "lost samples of other events")                                             \
+	X(LOST_ANY,                                                                                \
+	  "lost records that may be of processes and mappings (names may be wrong), or other "    \
+	  "events")                                                                               \
 	X(THROTTLED, "times that the kernel stopped the event for a while (throttling)")
 
 enum perf_left_out {
@@ -45,7 +49,9 @@ struct perf_records {
 	bool is_x86_64;	    /* the architecture: each has registers of its own */
 	bool passes_copies; /* of user stacks, to be walked */
 	struct perf_order order;
-	uint64_t samples, lost, lost_samples, bad;
+	uint64_t samples, bad;
+	bool counts_losses; /* the file has them by event (perf 6.1) … */
+	uint64_t lost;	    /* … and so many samples of the profile, not yet in an event */
 	uint64_t left_out[PERF_LEFT_OUT_COUNT];
 	union sideband_space space;
 	/* one record, aligned, and one sample */
@@ -59,6 +65,10 @@ bool perf_kind__is_clock(const struct perf_kind *kind);
 bool perf_kind__is_same(const struct perf_kind *a, const struct perf_kind *b);
 /* Which kind of CPU: the upper half of such an event's number is the PMU's. */
 uint32_t perf_kind__pmu(const struct perf_kind *kind);
+
+/* First reading: what the counters of events have lost. */
+void perf_records__note_losses(struct perf_records *r, const struct perf_event_header *record,
+			       struct cursor body);
 
 /* The record's event, if it is one. 0; -ENOMEM; or an error of push_now. */
 int perf_records__take(struct perf_records *r, const struct perf_event_header *record,

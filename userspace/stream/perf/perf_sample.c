@@ -242,6 +242,8 @@ static size_t parse_end(const struct perf_file *file, struct cursor body, struct
 		cursor__skip(&body, 8);
 	if (type & PERF_SAMPLE_CPU)
 		s->cpu = (uint32_t)cursor__u64(&body);
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		s->id = cursor__u64(&body);
 	return size;
 }
 
