@@ -2,6 +2,7 @@
 /* Names of kernel code that comes and goes, by the time of the sample: testdata/kernel_history.txt. */
 #include <sysprof/symbolizer.h>
 
+#include "symbolize/kernel_history.h"
 #include "symbolize/symbolize.h"
 #include "text_cases.h"
 
@@ -115,3 +116,26 @@ static const struct text_verb verbs[] = {{"at", look_up},
 					 {}};
 
 TEXT_TABLE("kernel_history", verbs, begin, end);
+
+/* Each one overlaps all that came before. */
+TEST(reports_over_the_limit_of_searches_give_no_names)
+{
+	static const struct kernel_code all = {
+		.start = 0x1000, .end = 0x4000000, .name = "all", .name_size = 3};
+	struct kernel_history h = {};
+	struct kernel_code code = all;
+
+	for (uint64_t i = 1; i <= 8000; i++) {
+		code.start = 0x1000000 - 0x100 * i;
+		assert_int_equal(kernel_history__add(&h, &code, i), 0);
+	}
+	assert_true(h.left);
+	assert_non_null(kernel_history__at(&h, 0x1000000 - 0x100, 1));
+	assert_null(kernel_history__at(&h, 0x1000000 - 0x100, 8000));
+	kernel_history__forget(&h, 8000);
+	assert_false(h.left);
+	assert_null(kernel_history__at(&h, 0x1000000 - 0x100, 8001));
+	assert_int_equal(kernel_history__add(&h, &all, 8002), 0);
+	assert_non_null(kernel_history__at(&h, 0x2000, 8002));
+	kernel_history__fini(&h);
+}

@@ -967,12 +967,11 @@ TEST(the_same_kernel_has_no_names_where_its_address_was_not_recorded)
 	assert_int_equal(summary.kernel_names, PERF_KERNEL_UNKNOWN);
 }
 
-TEST(programs_of_the_kernel_come_and_go)
+static void add_ksymbol(uint64_t address)
 {
 	bytes body = {};
 
-	begin_clock();
-	put_u64(&body, KERNEL);
+	put_u64(&body, address);
 	put_u32(&body, 64);
 	put_u32(&body, PERF_RECORD_KSYMBOL_TYPE_BPF);
 	put_name(&body, "bpf_prog_1");
@@ -982,6 +981,28 @@ TEST(programs_of_the_kernel_come_and_go)
 	put_u64(&body, ~0ull); /* room for the sample_id of another listener, which is none here */
 	add_record(PERF_RECORD_KSYMBOL, 0, &body);
 	vec_free(&body);
+}
+
+TEST(reports_of_kernel_code_over_a_limit_are_counted)
+{
+	bytes file;
+	char *text;
+
+	begin_clock();
+	for (unsigned int i = 0; i < 32768 + 3; i++)
+		add_ksymbol(KERNEL + 64ull * (100000 - i));
+	file = finished_file();
+	assert_int_equal(read_bytes(&file, false, &text), 0);
+	assert_non_null(
+		strstr(text, "not_read: reports of kernel code over the limit of 32,768: 3\n"));
+	free(text);
+	vec_free(&file);
+}
+
+TEST(programs_of_the_kernel_come_and_go)
+{
+	begin_clock();
+	add_ksymbol(KERNEL);
 	assert_read("100 kernel code ffffffff81000000 t bpf_prog_1\n100 end\n");
 }
 

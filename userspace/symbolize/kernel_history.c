@@ -22,6 +22,7 @@
 #include "symbolize/kallsyms.h"
 
 #define SPANS_MAX (128u << 10)
+#define STEPS_MAX (16u << 20) /* under a second */
 #define BUILTIN	  "[__builtin__"
 
 void kernel_history__fini(struct kernel_history *h)
@@ -127,6 +128,7 @@ static bool end_all(struct kernel_history *h, const struct kernel_code *code, ui
 
 		if (start < code->start && code->start - start >= h->longest)
 			break;
+		h->steps++;
 		newest = &h->spans.data[at - 1];
 		at = count_before(h, start);
 		if (newest->until != KERNEL_STAYS || newest->end <= code->start)
@@ -137,8 +139,21 @@ static bool end_all(struct kernel_history *h, const struct kernel_code *code, ui
 	return same;
 }
 
+/* Each report may overlap all spans before it: there is a limit on the searches. */
+static bool is_blind(struct kernel_history *h, uint64_t time)
+{
+	if (h->steps < STEPS_MAX)
+		return false;
+	h->left = true;
+	if (!h->blind_from)
+		h->blind_from = max_u64(time, 1);
+	return true;
+}
+
 int kernel_history__add(struct kernel_history *h, const struct kernel_code *code, uint64_t time)
 {
+	if (is_blind(h, time))
+		return 0;
 	end_all(h, code, time);
 	return insert_code(
 		h, code,
@@ -147,7 +162,7 @@ int kernel_history__add(struct kernel_history *h, const struct kernel_code *code
 
 int kernel_history__remove(struct kernel_history *h, const struct kernel_code *code, uint64_t time)
 {
-	if (end_all(h, code, time))
+	if (is_blind(h, time) || end_all(h, code, time))
 		return 0;
 	return insert_code(h, code, (struct kernel_span){.until = time});
 }
@@ -203,6 +218,8 @@ const struct kernel_span *kernel_history__at(const struct kernel_history *h, uin
 {
 	const struct kernel_span *found = NULL;
 
+	if (h->blind_from && time >= h->blind_from)
+		return NULL;
 	each_overlapping (h, span, address, address + 1) {
 		if (time < span->from || time >= span->until)
 			continue;
@@ -228,14 +245,18 @@ bool kernel_history__changed(const struct kernel_history *h, uint64_t address, u
 
 void kernel_history__forget(struct kernel_history *h, uint64_t time)
 {
+	const bool blind = h->blind_from;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < h->spans.count; i++) {
-		if (h->spans.data[i].until <= time)
+		const uint64_t until = h->spans.data[i].until;
+
+		if (until <= time || (blind && until == KERNEL_STAYS))
 			free(h->spans.data[i].name);
 		else
 			h->spans.data[kept++] = h->spans.data[i];
 	}
 	h->spans.count = kept;
+	h->steps = h->blind_from = 0;
 	h->left = false;
 }

@@ -25,7 +25,9 @@ struct kernel_span {
 struct kernel_history {
 	VEC(struct kernel_span) spans; /* in the order of `start` */
 	uint64_t longest;	       /* of any span so far, bytes */
-	bool left;		       /* since kernel_history__forget(): more than are kept */
+	uint64_t steps;		       /* of searches for what overlaps, since … */
+	uint64_t blind_from;	       /* what came later was not compared; 0: all was */
+	bool left;		       /* … kernel_history__forget(): more than are kept */
 };
 
 void kernel_history__fini(struct kernel_history *h);
@@ -44,7 +46,7 @@ int kernel_history__keep(struct kernel_history *h, const struct kernel_function 
  */
 int kernel_history__meet(struct kernel_history *h, struct kallsyms *reading, uint64_t time);
 
-/* NULL: nothing is known, or two functions are possible. */
+/* NULL: nothing is known, or two functions are possible, or a limit was met before. */
 const struct kernel_span *kernel_history__at(const struct kernel_history *h, uint64_t address,
 					     uint64_t time);
 /* Has code come to the address, or left it, after `from` and up to `until`? */

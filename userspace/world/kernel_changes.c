@@ -6,6 +6,10 @@
 
 #include "base/order.h"
 
+/* More than kernel_history.h names: there the limit is met first, and reported. */
+#define RANGES_MAX (256u << 10)
+#define TIMES_MAX  (4u << 20)
+
 void kernel_changes__fini(struct kernel_changes *c)
 {
 	vec_free(&c->ranges);
@@ -43,6 +47,10 @@ int kernel_changes__add(struct kernel_changes *c, uint64_t start, uint64_t end, 
 {
 	size_t at;
 
+	if (c->ranges.count + 2 > RANGES_MAX || c->times.count >= TIMES_MAX) {
+		c->left++;
+		return 0;
+	}
 	/* room for this range and for what it splits */
 	if (vec_reserve(&c->ranges, c->ranges.count + 3) || vec_push(&c->times, time))
 		return -ENOMEM;

@@ -19,6 +19,7 @@ struct kernel_range {
 struct kernel_changes {
 	VEC(struct kernel_range) ranges; /* ascending, without overlaps */
 	VEC(uint64_t) times;		 /* of each change, in order */
+	uint64_t left;			 /* changes over a limit: their code is as it was before */
 };
 
 void kernel_changes__fini(struct kernel_changes *c);

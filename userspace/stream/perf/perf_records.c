@@ -10,11 +10,12 @@
 #include "stream/event_decode.h"
 #include "stream/perf/perf_sample.h"
 
-#define DEPTH_USUAL    127u		/* kernel.perf_event_max_stack */
-#define USER_DEFERRED  ((uint64_t)-640) /* PERF_CONTEXT_USER_DEFERRED: a number follows */
-#define CHAIN_DEFERRED 22u		/* PERF_RECORD_CALLCHAIN_DEFERRED */
-#define FORK_OF_STATE  (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: perf found the task in /proc */
-#define LOST_BY_FILTER (1u << 15) /* PERF_RECORD_MISC_LOST_SAMPLES_BPF */
+#define DEPTH_USUAL	127u		 /* kernel.perf_event_max_stack */
+#define USER_DEFERRED	((uint64_t)-640) /* PERF_CONTEXT_USER_DEFERRED: a number follows */
+#define CHAIN_DEFERRED	22u		 /* PERF_RECORD_CALLCHAIN_DEFERRED */
+#define FORK_OF_STATE	(1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: perf found the task in /proc */
+#define KERNEL_CODE_MAX 32768u	   /* each costs what those before it are */
+#define LOST_BY_FILTER	(1u << 15) /* PERF_RECORD_MISC_LOST_SAMPLES_BPF */
 
 bool perf_kind__is_clock(const struct perf_kind *kind)
 {
@@ -391,6 +392,10 @@ static int take_sideband(struct perf_records *r, const struct perf_event_header 
 	((struct perf_event_header *)r->record)->size = (uint16_t)(sizeof(*copy) + text);
 	if (is_state(record, time))
 		return 0;
+	if (record->type == PERF_RECORD_KSYMBOL && r->kernel_code++ >= KERNEL_CODE_MAX) {
+		r->left_out[PERF_LEFT_OUT_KERNEL_CODE]++;
+		return 0;
+	}
 	err = sideband_event(copy, text - fixed, time, &r->space, push_mapping, r);
 	if (err == -EBADMSG) {
 		r->left_out[PERF_LEFT_OUT_DAMAGED]++;

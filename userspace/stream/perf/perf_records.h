@@ -29,6 +29,7 @@
 	X(LOST_ANY,                                                                                \
 	  "lost records that may be of processes and mappings (names may be wrong), or other "    \
 	  "events")                                                                               \
+	X(KERNEL_CODE, "reports of kernel code over the limit of 32,768")                          \
 	X(THROTTLED, "times that the kernel stopped the event for a while (throttling)")
 
 enum perf_left_out {
@@ -49,7 +50,7 @@ struct perf_records {
 	bool is_x86_64;	    /* the architecture: each has registers of its own */
 	bool passes_copies; /* of user stacks, to be walked */
 	struct perf_order order;
-	uint64_t samples, bad;
+	uint64_t samples, bad, kernel_code;
 	bool counts_losses; /* the file has them by event (perf 6.1) … */
 	uint64_t lost;	    /* … and so many samples of the profile, not yet in an event */
 	uint64_t left_out[PERF_LEFT_OUT_COUNT];
