@@ -17,6 +17,7 @@
 #include "base/kernel_build_id.h"
 #include "base/vec.h"
 #include "stream/event_decode.h"
+#include "stream/perf/perf_tasks.h"
 
 #define KERNEL 0xffffffff81000000ull
 #define SAMPLE_TYPE                                                                                \
@@ -856,6 +857,28 @@ TEST(processes_are_named_forked_executed_and_end)
 	add_task(PERF_RECORD_EXIT, 0, 102, 9, 7);
 	assert_read("0 comm 7/7 shell\n0 comm 7/7 shell\n100 fork 9 of 7\n101 exec 9/9 gzip\n"
 		    "102 exit 9 of 7\n102 end\n");
+}
+
+TEST(a_file_has_no_more_lives_of_tasks_than_its_size_allows)
+{
+	struct perf_tasks *tasks = calloc(1, sizeof(*tasks));
+	uint32_t admitted = 0;
+
+	while (perf_tasks__admit(tasks, 400, 7, 7, true) == PERF_TASK_ADMITTED)
+		admitted++;
+	assert_int_equal(admitted, 4096 + 100);
+	assert_int_equal(perf_tasks__admit(tasks, 400, 7, 7, false), PERF_TASK_ADMITTED);
+	assert_int_equal(perf_tasks__admit(tasks, 400, 7, 8, false), PERF_TASK_OVER_LIMIT);
+	assert_int_equal(perf_tasks__admit(tasks, 800, 7, 8, false), PERF_TASK_ADMITTED);
+	free(tasks);
+}
+
+TEST(a_task_s_number_is_one_that_the_kernel_gives)
+{
+	begin_clock();
+	add_comm(100, 0, 4u << 20, 4u << 20, "none");
+	add_comm(101, 0, (4u << 20) - 1, (4u << 20) - 1, "last");
+	assert_read("101 comm 4194303/4194303 last\n101 not_read: damaged records: 1\n101 end\n");
 }
 
 TEST(mappings_are_files_by_inode_or_build_id)

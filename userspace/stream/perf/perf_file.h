@@ -28,8 +28,8 @@
 #define PERF_FEATURE_MAX   (64u << 20) /* bytes of one */
 #define PERF_NAME_SIZE	   128
 /* Compressed records unpack to so many times the size of the file, and so many bytes, at most. */
-#define PERF_UNPACK_RATIO 250
-#define PERF_UNPACK_FREE  (64ull << 20)
+#define PERF_UNPACK_RATIO 100 /* perf's own are packed 3 to 20 times */
+#define PERF_UNPACK_FREE  (8ull << 20)
 
 /* Records that perf itself writes have numbers from 64 on. */
 enum perf_own_record {
@@ -71,7 +71,7 @@ struct perf_build_id {
 	struct perf_numbers numbers; /* of the first mapping; inode 0: none yet */
 	bool is_doubtful;	     /* two build ids, or mappings of two files */
 	uint8_t size;		     /* 0: only mappings have the path */
-	bool is_kernel; /* the kernel's, or that of a module */
+	bool is_kernel;		     /* the kernel's, or that of a module */
 	uint8_t bytes[BUILD_ID_SIZE];
 };
 MAP_TYPE(perf_build_ids, struct perf_build_id);

@@ -80,6 +80,17 @@ static int push_mapping(void *records, struct event_header *event)
 	return push(r, event);
 }
 
+/* False: the record is left out, and counted. */
+static bool admit_task(struct perf_records *r, uint32_t pid, uint32_t tid, bool is_new)
+{
+	enum perf_admission admission = perf_tasks__admit(&r->tasks, r->file->size, pid, tid,
+							  is_new);
+
+	r->left_out[PERF_LEFT_OUT_TASKS] += admission == PERF_TASK_OVER_LIMIT;
+	r->left_out[PERF_LEFT_OUT_DAMAGED] += admission == PERF_TASK_IMPOSSIBLE;
+	return admission == PERF_TASK_ADMITTED;
+}
+
 /* ---- samples --------------------------------------------------------------------------------- */
 
 struct stack {
@@ -293,6 +304,8 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 		r->left_out[PERF_LEFT_OUT_IDLE]++; /* no CPU time */
 		return 0;
 	}
+	if (!admit_task(r, sample.pid, sample.tid, false))
+		return 0;
 	*e = (struct sample_event){
 		.header = {.type = EVENT_SAMPLE, .flags = EVENT_OWN_WEIGHT, .time = time},
 		.cpu_time = r->is_clock ? sample.period : 0,
@@ -371,6 +384,24 @@ static bool is_state(const struct perf_event_header *record, uint64_t time)
 	return record->type == PERF_RECORD_FORK && (record->misc & FORK_OF_STATE || !time);
 }
 
+/* Does the record, which has its fixed size, name a task that may be? */
+static bool admit_record(struct perf_records *r, const struct perf_event_header *record)
+{
+	uint32_t task[4];
+
+	memcpy(task, record + 1, sizeof(task));
+	switch (record->type) {
+	case PERF_RECORD_MMAP2:
+		return admit_task(r, task[0], task[1], false);
+	case PERF_RECORD_COMM:
+		return admit_task(r, task[0], task[1], record->misc & PERF_RECORD_MISC_COMM_EXEC);
+	case PERF_RECORD_FORK: /* pid, that of the parent, tid, that of the parent */
+		return admit_task(r, task[1], task[3], false) &&
+		       admit_task(r, task[0], task[2], true);
+	}
+	return true;
+}
+
 static int take_sideband(struct perf_records *r, const struct perf_event_header *record,
 			 struct cursor body, uint64_t time)
 {
@@ -396,6 +427,8 @@ static int take_sideband(struct perf_records *r, const struct perf_event_header 
 		r->left_out[PERF_LEFT_OUT_KERNEL_CODE]++;
 		return 0;
 	}
+	if (!admit_record(r, copy))
+		return 0;
 	err = sideband_event(copy, text - fixed, time, &r->space, push_mapping, r);
 	if (err == -EBADMSG) {
 		r->left_out[PERF_LEFT_OUT_DAMAGED]++;

@@ -6,6 +6,7 @@
 #include "stream/event_queue.h"
 #include "stream/perf/perf_file.h"
 #include "stream/perf/perf_order.h"
+#include "stream/perf/perf_tasks.h"
 #include "stream/perf/sideband.h"
 
 /* What a file has that is no part of its profile. X(ENUM, text) */
@@ -19,7 +20,8 @@
 	X(UNKNOWN, "samples of events that the file does not describe")                            \
 	X(IDLE, "samples of idle CPUs")                                                            \
 	X(NO_TIME, "samples without a time, which follow the order of the file")                   \
-	X(WEIGHTS, "samples without a period (--no-period, at a frequency), which count as one event") \
+	X(WEIGHTS,                                                                                 \
+	  "samples without a period (--no-period, at a frequency), which count as one event")      \
 	X(COPIES, "copied user stacks (--call-graph dwarf), of which the innermost frame is read") \
 	X(DEFERRED, "user stacks that were recorded after their samples")                          \
 	X(BRANCHES, "samples with branches, of which the call chain is read")                      \
@@ -27,9 +29,10 @@
 	X(TRACES, "pieces of hardware traces")                                                     \
 	X(LOST_OTHERS, "lost samples of other events")                                             \
 	X(LOST_ANY,                                                                                \
-	  "lost records that may be of processes and mappings (names may be wrong), or other "    \
-	  "events")                                                                               \
+	  "lost records that may be of processes and mappings (names may be wrong), or other "     \
+	  "events")                                                                                \
 	X(KERNEL_CODE, "reports of kernel code over the limit of 32,768")                          \
+	X(TASKS, "records of more processes and threads than are read")                            \
 	X(THROTTLED, "times that the kernel stopped the event for a while (throttling)")
 
 enum perf_left_out {
@@ -50,6 +53,7 @@ struct perf_records {
 	bool is_x86_64;	    /* the architecture: each has registers of its own */
 	bool passes_copies; /* of user stacks, to be walked */
 	struct perf_order order;
+	struct perf_tasks tasks;
 	uint64_t samples, bad, kernel_code;
 	bool counts_losses; /* the file has them by event (perf 6.1) … */
 	uint64_t lost;	    /* … and so many samples of the profile, not yet in an event */
