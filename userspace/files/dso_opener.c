@@ -269,12 +269,13 @@ static int find_file(struct dso_opener *o, const struct mmap_event *mapping, uin
 	return err;
 }
 
+/* A vDSO without a recorded build-id may be of another kernel, or of a 32-bit process. */
 static int find_vdso(struct dso_opener *o, const struct build_id *id, uint64_t *number)
 {
 	uint32_t file = dso_files__vdso(&o->files);
 	const struct dso_file *vdso = file == HASHMAP_NONE ? NULL : &o->files.files.data[file];
 
-	if (!vdso || (id->size && !build_id_equal(id, &vdso->build_id)))
+	if (!vdso || !id->size || !build_id_equal(id, &vdso->build_id))
 		return -ENOENT;
 	*number = vdso->number;
 	return 0;
