@@ -17,6 +17,7 @@
 #include "base/kernel_build_id.h"
 #include "base/vec.h"
 #include "stream/event_decode.h"
+#include "stream/perf/perf_kernel.h"
 #include "stream/perf/perf_tasks.h"
 
 #define KERNEL 0xffffffff81000000ull
@@ -1004,6 +1005,24 @@ static void add_ksymbol(uint64_t address)
 	put_u64(&body, ~0ull); /* room for the sample_id of another listener, which is none here */
 	add_record(PERF_RECORD_KSYMBOL, 0, &body);
 	vec_free(&body);
+}
+
+TEST(a_module_is_named_by_the_path_of_its_mapping)
+{
+	static const char *const paths[][2] = {
+		{"/lib/modules/6.1.0/kernel/net/ip-tables.ko.xz", "ip_tables"},
+		{"/lib/modules/6.1.0/extra/nv.ko", "nv"},
+		{"[ip_tables]", "ip_tables"},
+		{"", ""},
+	};
+	char name[16];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		perf_kernel__module_name(paths[i][0], name, sizeof(name));
+		assert_string_equal(name, paths[i][1]);
+	}
+	perf_kernel__module_name("[a_name_of_more_than_15]", name, sizeof(name));
+	assert_string_equal(name, "a_name_of_more_");
 }
 
 TEST(reports_of_kernel_code_over_a_limit_are_counted)

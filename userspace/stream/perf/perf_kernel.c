@@ -20,6 +20,7 @@
 #include "base/kernel_build_id.h"
 #include "base/order.h"
 #include "base/parse.h"
+#include "base/suffix.h"
 #include "stream/kallsyms_pieces.h"
 
 #define IMAGE	       "[kernel.kallsyms]"
@@ -47,9 +48,22 @@ static void take_build_id(struct perf_kernel *k, const uint8_t *bytes)
 	memcpy(k->build_id, bytes + 4, bytes[0]);
 }
 
+void perf_kernel__module_name(const char *path, char *name, size_t size)
+{
+	const char *base = path_base(path);
+	size_t length;
+
+	base += *base == '[';
+	length = strcspn(base, "].");
+	length = length < size ? length : size - 1;
+	for (size_t i = 0; i < length; i++)
+		name[i] = base[i] == '-' ? '_' : base[i];
+	name[length] = '\0';
+}
+
 int perf_kernel__map(struct perf_kernel *k, const struct perf_event_header *record, struct cursor c)
 {
-	struct perf_range range;
+	struct perf_range range = {};
 	const uint8_t *about;
 	const char *path;
 	uint64_t offset;
@@ -67,6 +81,7 @@ int perf_kernel__map(struct perf_kernel *k, const struct perf_event_header *reco
 	path = cursor__string(&c);
 	if (!path || range.end <= range.start)
 		return 0;
+	perf_kernel__module_name(path, range.module, sizeof(range.module));
 	if (strncmp(path, IMAGE, strlen(IMAGE)))
 		return k->modules.count < PERF_KERNEL_RANGES_MAX ? vec_push(&k->modules, range) : 0;
 	take_image(k, path + strlen(IMAGE), offset);
@@ -130,7 +145,8 @@ static int look_for_symbol(void *context, char *line, size_t size)
 	return 1;
 }
 
-static bool is_in_module(const struct names *n, uint64_t address)
+/* The last one that begins at the address or before. NULL: none. */
+static struct perf_range *range_before(const struct names *n, uint64_t address)
 {
 	size_t low = 0, high = n->kernel->modules.count;
 
@@ -142,7 +158,50 @@ static bool is_in_module(const struct names *n, uint64_t address)
 		else
 			high = middle;
 	}
-	return low && address < n->modules[low - 1].end;
+	return low ? &n->modules[low - 1] : NULL;
+}
+
+/* "… T NAME\t[MODULE]" and its newline: is the address in the mapping of that module? */
+static bool is_in_module(const struct names *n, const char *line, size_t size, uint64_t address)
+{
+	const struct perf_range *range = range_before(n, address);
+	const char *tag = memrchr(line, '[', size);
+	size_t length = range ? strlen(range->module) : 0;
+
+	return range && range->is_here && address < range->end && tag &&
+	       (size_t)(line + size - tag) >= length + 2 &&
+	       !memcmp(tag + 1, range->module, length) && tag[1 + length] == ']';
+}
+
+/* A line_fn of /proc/modules: "NAME SIZE REFERENCES USERS STATE ADDRESS". */
+static int note_module(void *context, char *line, size_t size)
+{
+	struct names *n = context;
+	const char *at = memrchr(line, ' ', size);
+	struct perf_range *range;
+	uint64_t address;
+
+	for (; at && strncmp(at, " 0x", 3); at = memrchr(line, ' ', (size_t)(at - line)))
+		; /* "(OE)" may follow */
+	if (!at)
+		return 0;
+	at += 3;
+	if (parse_hex(&at, &address))
+		return 0;
+	range = range_before(n, address);
+	line[strcspn(line, " ")] = '\0';
+	if (range && range->start == address && !strcmp(range->module, line))
+		range->is_here = true;
+	return 0;
+}
+
+/* Without them, or their addresses, none is at the same place. */
+static int read_modules(struct names *n)
+{
+	_cleanup_close_ int fd = open("/proc/modules", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 || !n->kernel->modules.count ? 0
+						   : read_lines(fd, LINE_MAX_READ, note_module, n);
 }
 
 static int add_moved(struct names *n, const char *line, size_t size, const char *rest,
@@ -167,7 +226,7 @@ static int take_line(void *context, char *line, size_t size)
 	if (parse_hex(&at, &address))
 		return 0;
 	if (kallsyms_line_has_module(line, size + 1))
-		return n->moved || !is_in_module(n, address)
+		return n->moved || !is_in_module(n, line, size, address)
 			       ? 0
 			       : kallsyms_pieces__add(&n->pieces, line, size + 1);
 	return n->moved ? add_moved(n, line, size, at, address)
@@ -257,6 +316,7 @@ int perf_kernel__emit_names(const struct perf_kernel *k, const struct perf_facts
 		return 0;
 	err = kallsyms_pieces__init(&n.pieces, 0, push, context)
 		      ?: sort_modules(&n)
+		      ?: read_modules(&n)
 		      ?: read_names(&n, fd);
 	kallsyms_pieces__fini(&n.pieces);
 	free(n.modules);

@@ -13,6 +13,8 @@
 
 struct perf_range {
 	uint64_t start, end;
+	char module[64];
+	bool is_here; /* the module is loaded at the same address now */
 };
 
 struct perf_kernel {
@@ -32,13 +34,16 @@ int perf_kernel__map(struct perf_kernel *kernel, const struct perf_event_header 
 /* The build-id of the kernel, from the features if no mapping had it. */
 void perf_kernel__settle(struct perf_kernel *kernel, const struct perf_file *file);
 
+/* "/lib/modules/6.1.0/kernel/net/ip-tables.ko.xz" and "[ip_tables]" are "ip_tables", as in kallsyms. */
+void perf_kernel__module_name(const char *path, char *name, size_t size);
+
 /* As hexadecimal digits; "": unknown. */
 const char *perf_kernel__build_id(const struct perf_kernel *kernel, char *text, size_t size);
 
 /*
  * /proc/kallsyms as events of time 0, if the running kernel is that of the recording. Addresses are
  * those of the recording. Modules are left out where they cannot be at the same place: the kernel was
- * started again, or their mappings differ. 0, -ENOMEM, or what `push` returned.
+ * started again, or no module of that name begins there. 0, -ENOMEM, or what `push` returned.
  */
 int perf_kernel__emit_names(const struct perf_kernel *kernel, const struct perf_facts *facts,
 			    event_push_fn push, void *context, enum perf_kernel_names *names);
