@@ -26,6 +26,7 @@
 	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
 #define FEATURE_BUILD_ID 2
 #define FEATURE_ARCH	 6
+#define FEATURE_COMMAND	 11
 #define FEATURE_EVENTS	 12
 #define FEATURE_CLOCK	 29
 #define FINISHED_ROUND	 68
@@ -121,21 +122,27 @@ static void add_timed(uint32_t type, uint16_t misc, bytes *body, uint64_t time)
 	vec_free(body);
 }
 
-static void add_sample_of(uint64_t id, uint16_t misc, uint64_t time, uint64_t period, size_t count,
-			  const uint64_t *chain)
+static void add_sample_by(uint32_t pid, uint32_t tid, uint64_t id, uint16_t misc, uint64_t time,
+			  uint64_t period, size_t count, const uint64_t *chain)
 {
 	bytes body = {};
 
 	put_u64(&body, id);
 	put_u64(&body, 0x1234);
-	put_u32(&body, 7);
-	put_u32(&body, 8);
+	put_u32(&body, pid);
+	put_u32(&body, tid);
 	put_u64(&body, time);
 	put_u64(&body, period);
 	put_u64(&body, count);
 	put(&body, chain, count * sizeof(*chain));
 	add_record(PERF_RECORD_SAMPLE, misc, &body);
 	vec_free(&body);
+}
+
+static void add_sample_of(uint64_t id, uint16_t misc, uint64_t time, uint64_t period, size_t count,
+			  const uint64_t *chain)
+{
+	add_sample_by(7, 8, id, misc, time, period, count, chain);
 }
 
 #define CHAIN(...)                                                                                 \
@@ -648,6 +655,20 @@ TEST(the_profile_is_of_a_clock_or_the_event_with_more_samples)
 		"103 not_read: samples of page-faults: 1; samples of cpu-migrations: 2\n103 end\n");
 }
 
+TEST(a_task_without_a_number_is_not_idle_in_user_code)
+{
+	begin_clock();
+	add_sample(100, USER(1));
+	add_sample_by(0, 0, 1, PERF_RECORD_MISC_USER, 101, 1, USER(1));
+	add_sample_by(0, 0, 1, PERF_RECORD_MISC_KERNEL, 102, 1,
+		      CHAIN((uint64_t)PERF_CONTEXT_KERNEL, KERNEL, (uint64_t)PERF_CONTEXT_USER, 1));
+	add_sample_by(0, 0, 1, PERF_RECORD_MISC_KERNEL, 103, 1,
+		      CHAIN((uint64_t)PERF_CONTEXT_KERNEL, KERNEL));
+	assert_read("100 sample 7/8 weight 250000 events 0 user | 1 end 0\n"
+		    "100 not_read: samples of idle CPUs, or tasks of other pid namespaces: 1; "
+		    "samples of tasks of other pid namespaces: 2\n100 end\n");
+}
+
 TEST(the_event_of_two_kinds_of_cpus_is_one)
 {
 	begin_file();
@@ -1101,6 +1122,40 @@ TEST(samples_that_the_kernel_never_wrote_are_lost_beside_those_of_rings)
 		"100 sample 7/8 weight 250000 events 0 user | 1 end 0\n101 lost 8\n102 lost 5\n"
 		"102 not_read: lost records that may be of processes and mappings (names may be "
 		"wrong), or other events: 5\n102 end\n");
+}
+
+/* Does a profile have the program as its target that perf ran with these options? */
+static bool has_target(const char *option)
+{
+	const char *const arguments[] = {"perf", "record", option, "--", "sleep"};
+	bytes *to = &made.features[FEATURE_COMMAND], file;
+	bool has;
+	char *text;
+
+	begin_clock();
+	put_u32(to, 5);
+	for (size_t i = 0; i < 5; i++) {
+		put_u32(to, (uint32_t)(strlen(arguments[i]) / 8 * 8 + 8));
+		put_name(to, arguments[i]);
+	}
+	add_sample(100, USER(1)); /* without records it has no features */
+	file = finished_file();
+	assert_int_equal(read_bytes(&file, true, &text), 0);
+	has = strstr(text, META_TARGET ": -- sleep\n");
+	free(text);
+	vec_free(&file);
+	return has;
+}
+
+TEST(a_program_beside_which_others_were_recorded_is_no_target)
+{
+	assert_true(has_target("-g"));
+	assert_true(has_target("-gFmax"));
+	assert_true(has_target("--all-user"));
+	assert_false(has_target("-a"));
+	assert_false(has_target("-ga"));
+	assert_false(has_target("-gp7"));
+	assert_false(has_target("--pid=7"));
 }
 
 TEST(the_wall_clock_is_the_file_s)

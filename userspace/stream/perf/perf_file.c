@@ -71,12 +71,21 @@ static void take_string(struct cursor *c, char *to, size_t room)
 	take_text(to, room, text.at, (size_t)(text.end - text.at));
 }
 
+/* Letters of several options, up to one with a value, which is the rest: "-ga", "-gF99". */
+static bool letters_name_other_target(const char *letters)
+{
+	size_t length = strcspn(letters, "apCtueFcomrkjGDSMIz");
+
+	return letters[length] && strchr("apCtu", letters[length]);
+}
+
 /* Does it say that perf sampled something else than the program that it ran? */
 static bool names_other_target(const char *argument)
 {
-	static const char *const options[] = {"-a", "--all-cpus", "-p",	   "--pid",
-					      "-t", "--tid",	  "--cpu", "-C"};
+	static const char *const options[] = {"--all-cpus", "--pid", "--tid", "--cpu", "--uid"};
 
+	if (argument[0] == '-' && argument[1] != '-')
+		return letters_name_other_target(argument + 1);
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
 		if (!strncmp(argument, options[i], strlen(options[i])))
 			return true;

@@ -281,6 +281,23 @@ static size_t make_stack(struct perf_records *r, struct stack *s, const struct p
 	return behind;
 }
 
+/*
+ * Idle CPUs have pid and tid 0, and where perf recorded in a pid namespace, tasks of others have them as
+ * well. Those can be in user code.
+ */
+static bool is_of_user(const struct perf_event_header *record, struct cursor chain)
+{
+	if (context_of_mode(record->misc) == PERF_CONTEXT_USER)
+		return true;
+	while (chain.end - chain.at >= 8) {
+		uint64_t word = cursor__u64(&chain);
+
+		if (word == (uint64_t)PERF_CONTEXT_USER || word == USER_DEFERRED)
+			return true;
+	}
+	return false;
+}
+
 static int take_sample(struct perf_records *r, const struct perf_event_header *record,
 		       struct cursor body, uint64_t time)
 {
@@ -301,7 +318,8 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 		return 0;
 	}
 	if (r->is_clock && !sample.pid && !sample.tid) {
-		r->left_out[PERF_LEFT_OUT_IDLE]++; /* no CPU time */
+		r->left_out[is_of_user(record, sample.chain) ? PERF_LEFT_OUT_HIDDEN_TASKS
+							     : PERF_LEFT_OUT_IDLE]++;
 		return 0;
 	}
 	if (!admit_task(r, sample.pid, sample.tid, false))

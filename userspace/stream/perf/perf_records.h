@@ -18,7 +18,8 @@
 	X(IDS, "ids of events over the limit of 1,048,576")                                        \
 	X(BUILD_IDS, "build ids of paths over a limit")                                            \
 	X(UNKNOWN, "samples of events that the file does not describe")                            \
-	X(IDLE, "samples of idle CPUs")                                                            \
+	X(IDLE, "samples of idle CPUs, or tasks of other pid namespaces")                          \
+	X(HIDDEN_TASKS, "samples of tasks of other pid namespaces")                                \
 	X(NO_TIME, "samples without a time, which follow the order of the file")                   \
 	X(WEIGHTS,                                                                                 \
 	  "samples without a period (--no-period, at a frequency), which count as one event")      \
