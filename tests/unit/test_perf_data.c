@@ -19,6 +19,8 @@
 #include "stream/event_decode.h"
 #include "stream/perf/perf_kernel.h"
 #include "stream/perf/perf_tasks.h"
+#include "tenants/outside_books.h"
+#include "window/replay.h"
 
 #define KERNEL 0xffffffff81000000ull
 #define SAMPLE_TYPE                                                                                \
@@ -1067,6 +1069,50 @@ TEST(programs_of_the_kernel_come_and_go)
 	begin_clock();
 	add_ksymbol(KERNEL);
 	assert_read("100 kernel code ffffffff81000000 t bpf_prog_1\n100 end\n");
+}
+
+/* One mapping as `count`, each behind the one before. */
+static void add_mappings(uint32_t count)
+{
+	size_t size, first = made.records.count;
+	uint64_t start = 0x100000000;
+
+	add_mapping(100, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, start, "/bin/pages");
+	size = made.records.count - first;
+	assert_int_equal(vec_reserve(&made.records, first + size * count), 0);
+	for (uint32_t i = 1; i < count; i++) {
+		uint8_t *copy = made.records.data + first + size * i;
+
+		start += 0x2000;
+		memcpy(copy, made.records.data + first, size);
+		memcpy(copy + 16, &start, sizeof(start));
+	}
+	made.records.count = first + size * count;
+}
+
+TEST(mappings_over_a_limit_are_in_the_profile_as_left_out)
+{
+	enum { MAX = 262144 };
+	const struct replay_options options = {};
+	const struct profile *profile;
+	struct windows *windows;
+	struct failure failure = {};
+	bytes file;
+	int fd = memfd_create("perf.data", MFD_CLOEXEC);
+
+	begin_clock();
+	add_mappings(MAX + 3);
+	file = finished_file();
+	assert_int_equal(write_full(fd, file.data, file.count), 0);
+	assert_int_equal(
+		replay_perf_data(fd, "x", &options, &windows, &profile, &summary, &failure), 0);
+	assert_int_equal(profile->outside_count, 1);
+	assert_int_equal(profile->outside[0].thing, OUTSIDE_MAPPINGS);
+	assert_int_equal(profile->outside[0].reason, OUTSIDE_BY_ITSELF);
+	assert_int_equal(profile->outside[0].count, 3);
+	windows__free(windows);
+	vec_free(&file);
+	close(fd);
 }
 
 /* ---- books ----------------------------------------------------------------------------------- */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "world/world.h"
+
 /* Symbols of a recording that has none, from files on this machine. */
 static int symbolize_replay(struct windows *w, const struct symbolizer_options *options,
 			    struct failure *failure)
@@ -89,6 +91,9 @@ static int take_perf_event(void *replay, const struct event_header *event)
 
 	if (event->type == EVENT_SAMPLE && event->flags & EVENT_STACK_COPY)
 		err = r->options->walk(r->options->walker, windows__world(r->windows), &sample);
+	if (event->type == EVENT_END)
+		err = world__emit_left(windows__world(r->windows), event->time, windows__event,
+				       r->windows);
 	return err ?: windows__event(r->windows, &sample->header);
 }
 

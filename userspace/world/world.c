@@ -85,6 +85,26 @@ static void note_left(struct world *w, uint32_t pid, enum outside_reason reason,
 				   OUTSIDE_MAPPINGS, reason, count);
 }
 
+static int emit_left(enum outside_reason reason, uint64_t count, uint64_t time, event_sink_fn sink,
+		     void *context)
+{
+	const struct outside_event event = {
+		.header = {.size = sizeof(event), .type = EVENT_OUTSIDE, .time = time},
+		.user = OUTSIDE_USER_UNKNOWN,
+		.thing = OUTSIDE_MAPPINGS,
+		.reason = reason,
+		.count = count,
+	};
+
+	return count ? sink(context, &event.header) : 0;
+}
+
+int world__emit_left(const struct world *w, uint64_t time, event_sink_fn sink, void *context)
+{
+	return emit_left(OUTSIDE_BY_ITSELF, w->stats.refused_mappings, time, sink, context)
+		       ?: emit_left(OUTSIDE_BY_ALL, w->stats.dropped_mappings, time, sink, context);
+}
+
 struct process_table *world__processes(struct world *w)
 {
 	return w->processes;

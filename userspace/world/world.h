@@ -18,6 +18,7 @@
 #include <sysprof/profile.h>
 
 #include "runtimes/place/code_functions.h"
+#include "stream/event_queue.h" /* event_sink_fn */
 #include "world/image_table.h"
 #include "world/process_table.h"
 
@@ -83,5 +84,10 @@ int world__each_jit_file(struct world *w, int (*visit)(void *context, uint32_t f
 void world__forget(struct world *w, image_forget_fn may_forget, void *context);
 
 struct world_stats world__stats(const struct world *w);
+/*
+ * The same as EVENT_OUTSIDE, of a replay of perf.data: a recording has them already. 0, or what the
+ * sink returned.
+ */
+int world__emit_left(const struct world *w, uint64_t time, event_sink_fn sink, void *context);
 
 #endif
