@@ -139,7 +139,7 @@ def test_kill_9_on_another_machine():
     share_here, share_there = (float(re.search(pattern, r.err)[1]) for r in (here, there))
     assert share_there < share_here, (here, there)
     # what the files were taken for the recording's by
-    pattern = r"(\d+) by the build-id, (\d+) by device and inode alone; (\d+) not found"
+    pattern = r"(\d+) by the build-id, (\d+) by the inode number alone; (\d+) not found"
     found_here, found_there = (list(map(int, re.search(pattern, r.err).groups())) for r in (here, there))
     assert found_here[0] > 0 and not found_here[2], here
     assert found_there[2] > 0 and sum(found_there) == sum(found_here), (here, there)

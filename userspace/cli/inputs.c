@@ -44,7 +44,7 @@ static void print_matches(const char *path, const struct profile *profile)
 	}
 	log_print(
 		LOG_WARNING,
-		"%s: names are from files of this machine: %zu by the build-id, %zu by device and inode "
+		"%s: names are from files of this machine: %zu by the build-id, %zu by the inode number "
 		"alone; %zu not found",
 		path, by_build_id, by_inode, missing);
 }
