@@ -24,8 +24,8 @@ const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, cons
 	case DSO_RUNTIME:
 		if (!*dso_name)
 			break;
-		/* "[vdso]" has its brackets already */
-		snprintf(buffer, size, *dso_name == '[' ? "%s" : "[%s]", dso_name);
+		/* "[vdso]" has its brackets already. What does not fit is not read: names may be long */
+		snprintf(buffer, size, *dso_name == '[' ? "%.*s" : "[%.*s]", (int)size, dso_name);
 		return buffer;
 	case DSO_NONE:
 	case DSO_UNKNOWN:

@@ -196,8 +196,14 @@ struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path
 struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
 				    struct string_id file, uint32_t line, uint32_t column)
 {
+	return frames__named(f, profile_builder__string(f->b, name), dso, file, line, column);
+}
+
+struct function_id frames__named(struct frames *f, struct string_id name, struct dso_id dso,
+				 struct string_id file, uint32_t line, uint32_t column)
+{
 	const struct profile_function function = {
-		.name = profile_builder__string(f->b, *name ? name : "(anonymous)"),
+		.name = name.v ? name : profile_builder__string(f->b, "(anonymous)"),
 		.dso = dso,
 		.address = PROFILE_UNKNOWN_ADDRESS,
 		.definition_file = file,

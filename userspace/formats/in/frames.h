@@ -108,6 +108,10 @@ struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path
 struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
 				    struct string_id file, uint32_t line, uint32_t column);
 
+/* The same, with the name's string; 0: an anonymous function. */
+struct function_id frames__named(struct frames *f, struct string_id name, struct dso_id dso,
+				 struct string_id file, uint32_t line, uint32_t column);
+
 /* A part of a text with a NUL behind it, until the next call. NULL: out of memory. */
 const char *frames__text(struct frames *f, const char *at, size_t size);
 

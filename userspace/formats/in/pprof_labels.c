@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "formats/in/pprof_labels.h"
 
+#define NUMBER_DIGITS_MAX 19 /* of a label's text; those of 64 bits */
+
 /* ---- words, ours and those of others --------------------------------------------------------- */
 
 enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size)
@@ -58,14 +60,15 @@ static enum sample_context sample_context_of(const uint8_t *bytes, size_t size)
 /* A number, or digits as a string. */
 static uint32_t label_number(const struct pprof *p, const struct pprof_label *l)
 {
+	const struct text *text = pprof_string_of(p, l->text);
 	uint64_t number = 0;
 
 	if (!l->text)
 		return l->number > 0 && l->number <= UINT32_MAX ? (uint32_t)l->number : 0;
-	for (size_t i = 0; (uint64_t)l->text < p->strings.count &&
-			   i < p->strings.data[l->text].size && number <= UINT32_MAX;
-	     i++) {
-		uint8_t digit = p->strings.data[l->text].bytes[i];
+	if (!text || text->size > NUMBER_DIGITS_MAX)
+		return 0;
+	for (size_t i = 0; i < text->size; i++) {
+		uint8_t digit = text->bytes[i];
 
 		if (digit < '0' || digit > '9')
 			return 0;

@@ -109,6 +109,7 @@ static int add_mapping(struct pprof *p, const struct wire *w, const void *messag
 		.start = m->start,
 		.limit = m->limit,
 		.offset = m->offset,
+		.filename = m->filename,
 	};
 	bool is_new = false;
 	const struct mapping *added = mappings__need(&p->mappings, &mapping, &is_new);
@@ -145,8 +146,9 @@ static int add_type(struct pprof *p, const struct wire *w, const void *message)
 static int add_string(struct pprof *p, const struct wire *w, const void *message)
 {
 	(void)message;
-	return vec_push(&p->strings,
-			(struct text){w->bytes, w->size, pprof_label_kind(w->bytes, w->size)});
+	return vec_push(&p->strings, (struct text){.bytes = w->bytes,
+						   .size = w->size,
+						   .label = pprof_label_kind(w->bytes, w->size)});
 }
 
 static int note_number(struct pprof *p, const struct wire *w, const void *message)
@@ -204,12 +206,35 @@ int pprof__copy_string(const struct pprof *p, int64_t index, char **copy)
 
 int pprof__intern(struct pprof *p, int64_t index, struct string_id *id)
 {
+	struct text *text = index >= 0 && (uint64_t)index < p->strings.count
+				    ? &p->strings.data[index]
+				    : NULL;
 	_cleanup_free_ char *copy = NULL;
-	int err = pprof__copy_string(p, index, &copy);
+	int err = text && text->has_id ? 0 : pprof__copy_string(p, index, &copy);
 
-	if (!err)
-		*id = profile_builder__string(p->b, copy);
-	return err;
+	*id = copy ? profile_builder__string(p->b, copy) : (struct string_id){0};
+	if (!text || err)
+		return err;
+	text->id = text->has_id ? text->id : *id;
+	text->has_id = true;
+	*id = text->id;
+	return 0;
+}
+
+/* The path of a file. */
+int pprof__intern_file(struct pprof *p, int64_t index, struct string_id *id)
+{
+	int err = pprof__intern(p, index, id);
+	struct text *text;
+
+	if (err || !id->v)
+		return err;
+	text = &p->strings.data[index];
+	if (!text->has_file)
+		text->file = frames__file(&p->frames, profile_builder__get_string(p->b, *id));
+	text->has_file = true;
+	*id = text->file;
+	return 0;
 }
 
 bool pprof__string_is(const struct pprof *p, int64_t index, const char *text)

@@ -51,14 +51,28 @@ struct text {
 	const uint8_t *bytes;
 	size_t size;
 	enum label_kind label; /* if it is a key of a label */
+	/* once they are needed, because they may be long: itself, and the path of a file with this URL */
+	struct string_id id, file;
+	bool has_id, has_file;
 };
 
 /* An element of a table with ids, until it is used. */
 struct mapping {
 	uint64_t id, start, limit, offset;
+	int64_t filename; /* a string */
 	struct dso_id dso;
 	enum dso_kind kind;
 	enum profile_category category;
+};
+
+/* The name of a mapping, which many of them may have. */
+struct filename {
+	int64_t string;
+	struct string_id path, name;
+	struct string_id in_brackets; /* 0 until it is needed */
+	enum dso_kind kind;
+	enum profile_category category;
+	bool is_library;
 };
 
 struct location {
@@ -70,6 +84,7 @@ struct location {
 };
 
 DEFINE_MAP_BY(mappings, struct mapping, uint64_t, id);
+DEFINE_MAP_BY(filenames, struct filename, int64_t, string);
 DEFINE_MAP_BY(functions, struct pprof_function, uint64_t, id);
 DEFINE_MAP_BY(locations, struct location, uint64_t, id);
 
@@ -83,6 +98,7 @@ struct pprof {
 	VEC(struct text) strings;
 	VEC(struct pprof_value_type) types;
 	struct mappings mappings;
+	struct filenames filenames;
 	struct functions functions;
 	struct locations locations;
 	struct owners owners;
@@ -128,6 +144,12 @@ static inline bool pprof_is_word(const uint8_t *bytes, size_t size, const char *
 	return strlen(word) == size && !memcmp(word, bytes, size);
 }
 
+/* NULL: there is none, or it is the first one, which is empty. */
+static inline const struct text *pprof_string_of(const struct pprof *p, int64_t index)
+{
+	return index > 0 && (uint64_t)index < p->strings.count ? &p->strings.data[index] : NULL;
+}
+
 /* By the fields at its beginning. */
 bool pprof__is_recognized(const uint8_t *bytes, size_t size);
 
@@ -150,7 +172,9 @@ int pprof__check_id(const struct pprof *p, const struct wire *w, uint64_t id, co
 
 /* A string of the table, which the caller frees. 0, -EBADMSG or -ENOMEM. */
 int pprof__copy_string(const struct pprof *p, int64_t index, char **copy);
+/* It, and the path of a file with that URL, as strings of the profile: copied once. */
 int pprof__intern(struct pprof *p, int64_t index, struct string_id *id);
+int pprof__intern_file(struct pprof *p, int64_t index, struct string_id *id);
 bool pprof__string_is(const struct pprof *p, int64_t index, const char *text);
 
 /* The values and locations of a sample, into p->values and p->path. */

@@ -25,24 +25,14 @@
 
 /* ---- frames that are dropped ----------------------------------------------------------------- */
 
-/* Steps of comparing names with patterns: some seconds. */
-#define STEPS_MAX (1ULL << 30)
-
-static const struct text *string_of(const struct pprof *p, int64_t index)
+/* NULL: there is none. -EINVAL: it cannot be applied. */
+static int compile(const struct pprof *p, int64_t index, struct name_pattern **pattern)
 {
-	return index > 0 && (uint64_t)index < p->strings.count ? &p->strings.data[index] : NULL;
-}
+	const struct text *text = pprof_string_of(p, index);
 
-/* NULL: there is none, or it cannot be applied, which is counted. */
-static int compile(struct pprof *p, int64_t index, struct name_pattern **pattern)
-{
-	const struct text *text = string_of(p, index);
-	int err = text && text->size
-			  ? name_pattern__new((const char *)text->bytes, text->size, pattern)
-			  : 0;
-
-	p->frames.left_out[LEFT_OUT_PATTERNS] += err == -EINVAL;
-	return err == -EINVAL ? 0 : err;
+	return text && text->size
+		       ? name_pattern__new((const char *)text->bytes, text->size, pattern)
+		       : 0;
 }
 
 /* Parentheses that are part of a name, at this place: their size, with what is before them; or 0. */
@@ -76,26 +66,40 @@ static struct text without_arguments(struct text name)
 	return name;
 }
 
+/* -EINVAL: it takes too long. */
+static int match_functions(struct pprof *p, struct name_pattern *drop, struct name_pattern *keep)
+{
+	uint64_t steps = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < p->functions.count && !err; i++) {
+		const struct text *text = pprof_string_of(p, p->functions.data[i].name);
+		struct text name = text ? without_arguments(*text) : (struct text){};
+		const char *bytes = (const char *)name.bytes;
+		bool matches = name.size && name_pattern__matches(drop, bytes, name.size, &steps) &&
+			       !(keep && name_pattern__matches(keep, bytes, name.size, &steps));
+
+		steps += name.size;
+		err = steps >= NAME_PATTERN_STEPS_MAX ? -EINVAL : vec_push(&p->dropped, matches);
+	}
+	return err;
+}
+
+/* Both patterns are applied, or neither: without one of them too much would be dropped, or too little. */
 static int find_dropped(struct pprof *p)
 {
 	struct name_pattern *drop = NULL, *keep = NULL;
-	uint64_t steps = 0;
 	int err = compile(p, p->drop_frames, &drop) ?: compile(p, p->keep_frames, &keep);
 
-	for (size_t i = 0; i < p->functions.count && drop && !err && steps < STEPS_MAX; i++) {
-		const struct text *text = string_of(p, p->functions.data[i].name);
-		struct text name = text ? without_arguments(*text) : (struct text){};
-		const char *bytes = (const char *)name.bytes;
-
-		err = vec_push(
-			&p->dropped,
-			name.size && name_pattern__matches(drop, bytes, name.size, &steps) &&
-				!(keep && name_pattern__matches(keep, bytes, name.size, &steps)));
-	}
-	p->frames.left_out[LEFT_OUT_PATTERNS] += steps >= STEPS_MAX;
+	if (drop && !err)
+		err = match_functions(p, drop, keep);
 	name_pattern__free(drop);
 	name_pattern__free(keep);
-	return err;
+	if (err != -EINVAL)
+		return err;
+	p->dropped.count = 0;
+	p->frames.left_out[LEFT_OUT_PATTERNS]++;
+	return 0;
 }
 
 static bool is_dropped(const struct pprof *p, const struct pprof_line *line)
@@ -123,31 +127,70 @@ static void drop_lines(struct pprof *p, struct location *location)
 
 /* ---- mappings and locations ------------------------------------------------------------------ */
 
+static int read_filename(struct pprof *p, struct filename *f)
+{
+	_cleanup_free_ char *path = NULL;
+	const char *name;
+	int err = pprof__copy_string(p, f->string, &path);
+
+	if (err)
+		return err;
+	name = strrchr(path, '/');
+	name = name && name[1] ? name + 1 : path;
+	f->kind = frames__mapping_kind(path, &f->category);
+	f->path = profile_builder__string(p->b, path);
+	f->name = profile_builder__string(p->b, name);
+	f->is_library = is_library_path(name);
+	return 0;
+}
+
+static int find_filename(struct pprof *p, int64_t string, struct filename **f)
+{
+	const struct filename wanted = {.string = string};
+	bool is_new = false;
+
+	*f = filenames__need(&p->filenames, &wanted, &is_new);
+	if (!*f)
+		return -ENOMEM;
+	return is_new ? read_filename(p, *f) : 0;
+}
+
+/* Go has ids that are no digits. */
+static int read_build_id(const struct pprof *p, int64_t string, struct profile_dso *dso)
+{
+	const struct text *text = pprof_string_of(p, string);
+	_cleanup_free_ char *build_id = NULL;
+	int err;
+
+	if (text && text->size > 2 * sizeof(dso->build_id))
+		return 0;
+	err = pprof__copy_string(p, string, &build_id);
+	if (err)
+		return err;
+	dso->build_id_size = (uint8_t)parse_hex_bytes(build_id, dso->build_id,
+						      sizeof(dso->build_id));
+	return 0;
+}
+
 /* After all tables were read. */
 static int name_mapping(struct pprof *p, const struct wire *w, const void *message)
 {
 	const struct pprof_mapping *m = message;
 	struct mapping *mapping = mappings__find(&p->mappings, m->id);
-	_cleanup_free_ char *path = NULL, *build_id = NULL;
 	struct profile_dso dso = {.file_state = FILE_STATE_UNOPENED,
 				  .symbol_state = SYMBOL_STATE_RESOLVED};
-	const char *name;
-	int err = pprof__copy_string(p, m->filename, &path)
-			  ?: pprof__copy_string(p, m->build_id, &build_id);
+	struct filename *f;
+	int err = find_filename(p, m->filename, &f) ?: read_build_id(p, m->build_id, &dso);
 
 	(void)w;
 	if (err)
 		return err;
-	mapping->kind = frames__mapping_kind(path, &mapping->category);
-	name = strrchr(path, '/');
-	name = name && name[1] ? name + 1 : path;
-	dso.kind = mapping->kind;
-	dso.is_interpreted = mapping->kind == DSO_RUNTIME;
-	dso.path = profile_builder__string(p->b, path);
-	dso.name = profile_builder__string(p->b, name);
-	dso.is_library = is_library_path(name);
-	/* Go has ids that are no digits */
-	dso.build_id_size = (uint8_t)parse_hex_bytes(build_id, dso.build_id, sizeof(dso.build_id));
+	mapping->kind = dso.kind = f->kind;
+	mapping->category = f->category;
+	dso.is_interpreted = f->kind == DSO_RUNTIME;
+	dso.path = f->path;
+	dso.name = f->name;
+	dso.is_library = f->is_library;
 	mapping->dso = profile_builder__dso(p->b, &dso);
 	return mapping->dso.v ? 0 : -ENOMEM;
 }
@@ -163,36 +206,42 @@ static const struct pprof_function *find_function(const struct pprof *p, const s
 }
 
 /* A function of a file without a name is called by the file, as in pprof. 0 or -ENOMEM. */
-static int name_by_file(const struct pprof *p, struct dso_id dso, char **name)
+static int name_by_file(struct pprof *p, uint64_t mapping, struct string_id *name)
 {
-	const char *file = profile_builder__get_string(p->b,
-						       profile_builder__get_dso(p->b, dso)->name);
+	const struct mapping *m = mappings__find(&p->mappings, mapping);
+	struct filename *f = m ? filenames__find(&p->filenames, m->filename) : NULL;
+	_cleanup_free_ char *text = NULL;
 
-	if (**name || !*file)
+	if (!f || !f->name.v)
 		return 0;
-	free(*name);
-	return asprintf(name, "[%s]", file) < 0 ? (*name = NULL, -ENOMEM) : 0;
+	if (!f->in_brackets.v) {
+		if (asprintf(&text, "[%s]", profile_builder__get_string(p->b, f->name)) < 0) {
+			text = NULL;
+			return -ENOMEM;
+		}
+		f->in_brackets = profile_builder__string(p->b, text);
+	}
+	*name = f->in_brackets;
+	return 0;
 }
 
 static int add_line(struct pprof *p, const struct wire *w, const struct pprof_line *l,
-		    struct dso_id dso)
+		    uint64_t mapping, struct dso_id dso)
 {
 	const struct pprof_function *f = find_function(p, l);
-	_cleanup_free_ char *name = NULL, *file = NULL;
 	struct profile_line line = {.line = clamp_line(l->line), .column = clamp_line(l->column)};
-	struct string_id site;
+	struct string_id name, site;
 	int err;
 
 	if (!f)
 		return pprof__fail_at(p, w->bytes, -EBADMSG, "there is no function %llu",
 				      l->function);
-	err = pprof__copy_string(p, f->name, &name)
-		      ?: pprof__copy_string(p, f->filename, &file)
-		      ?: name_by_file(p, dso, &name);
+	err = pprof__intern(p, f->name, &name) ?: pprof__intern_file(p, f->filename, &site);
+	if (!err && !name.v)
+		err = name_by_file(p, mapping, &name);
 	if (err)
 		return err;
-	site = frames__file(&p->frames, file);
-	line.function = frames__function(&p->frames, name, dso, site, clamp_line(f->start_line), 0);
+	line.function = frames__named(&p->frames, name, dso, site, clamp_line(f->start_line), 0);
 	line.file = (struct string_id){line.line ? site.v : 0};
 	return line.function.v ? vec_push(&p->named_lines, line) : -ENOMEM;
 }
@@ -276,7 +325,7 @@ static int add_location(struct pprof *p, const struct wire *w, const void *messa
 		err = pprof__fail_at(p, w->bytes, -E2BIG, "a location of %llu lines",
 				     p->lines.count);
 	for (size_t i = 0; i < p->lines.count && !err; i++)
-		err = add_line(p, w, &p->lines.data[i], frame.dso);
+		err = add_line(p, w, &p->lines.data[i], l->mapping, frame.dso);
 	if (err)
 		return err;
 	location->location = frames__location(&p->frames, &frame, p->named_lines.data,
@@ -403,6 +452,7 @@ static int read_pprof(const struct import_request *request, struct import_failur
 	vec_free(&p.strings);
 	vec_free(&p.types);
 	mappings__fini(&p.mappings);
+	filenames__fini(&p.filenames);
 	functions__fini(&p.functions);
 	locations__fini(&p.locations);
 	vec_free(&p.lines);
