@@ -212,12 +212,27 @@ static void choose_only(struct pprof *p)
 	p->ticks = TICKS_ARE_WEIGHTS;
 }
 
+static bool is_type_of(const struct pprof *p, uint32_t index, int64_t type)
+{
+	return index != NONE && p->types.data[index].type == type;
+}
+
+/* Not of time by the clock, such as fgprof's "wallclock", which passes while a goroutine sleeps. */
+static bool is_cpu_period(const struct pprof *p)
+{
+	int64_t type = p->period_type.type;
+
+	return !type || type_is_any(p, type, value_types.cpu_times) ||
+	       is_type_of(p, p->count_index, type) || is_type_of(p, p->cpu_index, type);
+}
+
+/* ns; 0: there is none of CPU time. */
 static uint64_t plausible_period(const struct pprof *p)
 {
 	uint64_t ns = saturating_multiply_u64(p->period > 0 ? (uint64_t)p->period : 0,
 					      unit_of(p, p->period_type.unit));
 
-	return ns >= PERIOD_MIN && ns <= PERIOD_MAX ? ns : 0;
+	return is_cpu_period(p) && ns >= PERIOD_MIN && ns <= PERIOD_MAX ? ns : 0;
 }
 
 static int choose_values(struct pprof *p)
