@@ -90,7 +90,7 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile tests/tests.mk | $(BUILD)
 FETCHED	:= build/consumers/stamp build/producers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
 
 # Of all tests only what `make test` runs.
-quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(BUILD)/tests/e2e/read_profiles
+quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(BUILD)/tests/e2e/read_profiles $(BUILD)/tests/e2e/perf_samples
 
 tests-build: quick-build $(if $(SANITIZE),$(SANITIZED_TOOLS),$(E2E_TOOLS) $(COUNTED) $(BUILD)/tests/bench/bpf_maps) $(FETCHED)
 
