@@ -293,17 +293,6 @@ static void note_fraction(struct folded *f, const struct folded_line *line)
 		f->digits++;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* "main;f 10": the first of two counts, or "f 10" is a function. */
 static bool ends_in_count(struct span stack)
 {

@@ -118,4 +118,16 @@ const char *frames__text(struct frames *f, const char *at, size_t size);
 /* A file's path, or its URL if it is no file: 0 for "". */
 struct string_id frames__file(struct frames *f, const char *url);
 
+/* The greatest number that divides both; of 0 and a number that number. */
+static inline uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 #endif

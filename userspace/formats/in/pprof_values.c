@@ -310,17 +310,6 @@ static int read_values(struct pprof *p, const struct wire *w, struct values *val
 	return 0;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static int measure_sample(struct pprof *p, const struct wire *w, const void *message)
 {
 	struct values v;
