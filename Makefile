@@ -15,6 +15,7 @@
 #   make golden-update       accept what the goldens see
 #   make test-servers        the agent and running backends: Grafana Pyroscope and an OpenTelemetry Collector, which it
 #                              builds first, once, in 15 minutes: build/servers
+#   make test-tools          files of samply, rbspy and pprof-rs, which it builds first, once: build/profilers
 #   make fuzz                fuzz the parsers, FUZZ_SECONDS=60 each
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make soak                SECONDS=600 of what an agent is made of, beside churn: nothing may grow; the log of
@@ -43,9 +44,9 @@ PKGS	  := libbpf inih $(READ_PKGS)
 FUZZ_SECONDS ?= 60
 SECONDS	     ?= 600
 
-# With the sanitizers -O1 compiles in two thirds of the time. Warnings that need the analyses of -O2 to be right are
-# left to the other build.
-CFLAGS	  ?= $(if $(SANITIZE),-O1 -Wno-format-truncation -Wno-maybe-uninitialized,-O2) -g
+# With the sanitizers -O1 compiles in two thirds of the time, and without the places of variables, which no report shows, in
+# two thirds of that. Warnings that need the analyses of -O2 to be right are left to the other build.
+CFLAGS	  ?= $(if $(SANITIZE),-O1 -fno-var-tracking -Wno-format-truncation -Wno-maybe-uninitialized,-O2) -g
 # A new compiler has new warnings: they fail the build of CI alone.
 WERROR	  := $(if $(filter true,$(CI)),-Werror)
 WARNINGS  := -Wall -Wextra $(WERROR) -Wmissing-prototypes -Wstrict-prototypes -Wvla
@@ -75,7 +76,8 @@ BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH)
 
 Q   := $(if $(V),,@)
 say  = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
-sub  = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+# One job more than there are CPUs: some wait for the disk or for a network.
+sub  = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell expr $$(nproc) + 1))
 
 LIB_SOURCES   := $(filter-out userspace/cli/%,$(wildcard userspace/*/*.c userspace/*/*/*.c))
 # Two archives: `record` has these rooms, `read` all others, which depend on none of these. tests/check-layers.sh compares

@@ -13,6 +13,7 @@
 #define BPF_FILTER_BPF_H
 
 #include "maps.bpf.h"
+#include "names.bpf.h"
 
 #define PID_NAMESPACE_DEPTH 32 /* MAX_PID_NS_LEVEL of the kernel */
 
@@ -123,23 +124,42 @@ static __always_inline bool is_own(const struct task_struct *task, __u32 tgid)
 	return tgid == self_tgid || is_helper(task);
 }
 
+/* By the set of targets, or by names. `ours`: its numbers for the collector; `now`: see there. */
+static __always_inline enum choice choose_target(struct task_struct *task,
+						 const struct task_ids *initial,
+						 const struct task_ids *ours, __u64 now)
+{
+	bool is_chosen = filter_processes || filter_threads ? in_targets(task, initial, ours)
+							    : !include_kinds;
+
+	if (filter_names)
+		return choose_by_names(task, ours->tgid, is_chosen, now);
+	return is_chosen ? CHOICE_IN : CHOICE_OUT;
+}
+
 /*
  * Is `task`, the current one, a target? `initial`: its initial numbers; fills in the collector's.
  */
-static __always_inline bool current_is_wanted(struct task_struct *task,
-					      const struct task_ids *initial, struct task_ids *ours)
+static __always_inline enum choice choose_current(struct task_struct *task,
+						  const struct task_ids *initial,
+						  struct task_ids *ours, __u64 now)
 {
 	if (exclude_self && is_own(task, initial->tgid))
-		return false;
+		return CHOICE_OUT;
 	if (!pid_namespace_inode)
 		*ours = *initial;
 	else if (!collector_ids(task, ours))
-		return false;
-	if ((filter_processes || filter_threads) && !in_targets(task, initial, ours))
-		return false;
+		return CHOICE_OUT;
 	if (filter_cgroup && bpf_current_task_under_cgroup(&cgroups, 0) != 1)
-		return false;
-	return true;
+		return CHOICE_OUT;
+	return choose_target(task, initial, ours, now);
+}
+
+/* The same in a hook: it may be one. */
+static __always_inline bool current_is_wanted(struct task_struct *task,
+					      const struct task_ids *initial, struct task_ids *ours)
+{
+	return choose_current(task, initial, ours, 0) != CHOICE_OUT;
 }
 
 /*

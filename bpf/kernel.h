@@ -75,7 +75,42 @@ struct uprobe_task {
 	struct uprobe *active_uprobe; /* … if there is one */
 };
 
+struct qstr {
+	__u64 hash_len;
+	const unsigned char *name;
+};
+
+struct inode {
+	unsigned long i_ino;
+};
+
+struct dentry {
+	struct dentry *d_parent; /* itself: the root of a file system, or no directory has it */
+	struct qstr d_name;
+	struct inode *d_inode;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent; /* itself: the root of a mount namespace */
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+};
+
 struct mm_struct {
+	struct file *exe_file;
 	unsigned long start_code;	    /* 0 until execve has mapped the program */
 	unsigned long env_end;		    /* a few strings below the top of the first stack */
 	unsigned long stack_vm;		    /* pages of stacks that grow: of the first one */
@@ -109,6 +144,15 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+/* Of a process. */
+struct signal_struct {
+	struct list_head thread_head; /* its threads, an ended leader first */
+};
+
 struct sched_info {
 	unsigned long long run_delay;	 /* ns of waiting for a CPU, up to when it last got one */
 	unsigned long long last_queued;	 /* start of its wait, by the run queue's clock; 0: none */
@@ -135,11 +179,14 @@ struct task_struct {
 	int pid, tgid;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	struct signal_struct *signal;
+	struct list_head thread_node; /* in signal->thread_head */
 	struct pid *thread_pid;
 	struct uprobe_task *utask;	/* with CONFIG_UPROBES; NULL: it has hit none */
 	struct io_uring_task *io_uring; /* with CONFIG_IO_URING; NULL: it has used none */
-	struct cred *cred;
+	struct cred *real_cred;		/* its own; `cred` may be another one's for a moment */
 	__u64 start_time;
+	__u64 self_exec_id;	 /* changes with each execve */
 	struct css_set *cgroups; /* with CONFIG_CGROUPS */
 	struct thread_struct thread;
 	char comm[16];
@@ -154,10 +201,6 @@ typedef atomic64_t atomic_long_t;
 typedef struct {
 	int counter;
 } atomic_t;
-
-struct list_head {
-	struct list_head *next;
-};
 
 struct hlist_node {
 	struct hlist_node *next;
@@ -284,7 +327,12 @@ struct bpf_iter__task___own {
 /* any, by configuration (CONFIG_UPROBES) */
 #define HAVE_UPROBES bpf_core_field_exists(struct task_struct, utask)
 /* any, by configuration (CONFIG_CGROUPS) */
-#define HAVE_GROUPS	bpf_core_field_exists(struct task_struct, cgroups)
+#define HAVE_GROUPS bpf_core_field_exists(struct task_struct, cgroups)
+
+/* as long as the kernel has it: the threads of a process */
+#define HAVE_THREAD_LIST                                                                           \
+	(bpf_core_field_exists(struct task_struct, thread_node) &&                                 \
+	 bpf_core_field_exists(struct signal_struct, thread_head))
 
 #define TASK_STACK_SIZE 16384 /* of x86-64, without KASAN */
 

@@ -23,6 +23,8 @@ const volatile bool filter_threads;   /* only tids in `targets` */
 const volatile bool follow_children;  /* children of `targets` are targets */
 const volatile bool filter_cgroup;    /* only tasks below the cgroup in `cgroups` */
 const volatile bool follow_groups; /* report control groups, leave out those in `excluded_groups` */
+/* NAMED_BY_…: rules of this kind name targets, and exclude some */
+const volatile __u32 include_kinds, exclude_kinds;
 const volatile bool ends_of_sampled; /* threads without a sample end without a report */
 const volatile bool exclude_self;    /* not the process that ran `prepare` */
 const volatile bool kernel_stacks;
@@ -158,6 +160,41 @@ struct {
 	__type(value, __u32);
 } excluded_groups SEC(".maps");
 
+/* ---- targets by name: see names.bpf.h ---- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, NAME_GLOBS);
+	__type(key, __u32);
+	__type(value, struct name_glob);
+} name_globs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, NAME_USERS);
+	__type(key, __u32);
+	__type(value, __u32);
+} name_users SEC(".maps");
+
+/* By the collector. If the map is full, an older one is evicted, and asked for again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, NAME_VERDICTS);
+	__type(key, struct name_key);
+	__type(value, __u32);
+} name_verdicts SEC(".maps");
+
+/*
+ * Threads whose ticks were filtered since their last sample, by the low bits of their number: the
+ * number; 0: none; FILTERED_MANY: any of several, for good.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FILTERED_THREADS);
+	__type(key, __u32);
+	__type(value, __u32);
+} filtered_threads SEC(".maps");
+
 /* The tick events, by CPU; without ticks the CPU's side-band event, which is a clock as well. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
@@ -266,6 +303,8 @@ struct {
 
 __u32 unwind_epoch;		  /* advanced by the collector */
 __u32 any_excluded;		  /* `excluded_groups` may have entries; set by the collector */
+__u32 name_serial;		  /* counts additions to `name_verdicts`; the collector's */
+__u32 name_changes;		  /* … and changes of what was there */
 __u64 wake_interval[WAKE_CAUSES]; /* least ns between two wakes; set by the collector */
 __u32 execs_wake;		  /* the collector; set by it */
 __u64 last_wake[WAKE_CAUSES];	  /* CLOCK_MONOTONIC ns */

@@ -75,16 +75,37 @@ static __always_inline bool on_interrupt_stack(struct bpf_perf_event_data *ctx,
 	return ctx->regs.rsp - (__u64)TASK_READ(task, stack) >= TASK_STACK_SIZE;
 }
 
-/* Why there is no sample of the current task; BOOK_DELIVERED: it is wanted. */
+/* Into the ring of the ticks. */
+static __always_inline long send_question(const struct name_question_event *question, __u64 size)
+{
+	return put_event(question, size, question->header.time);
+}
+
+/*
+ * Why there is no sample of the current task; BOOK_DELIVERED: it is wanted, with these flags of the
+ * sample.
+ */
 static __always_inline enum book_line choose_task(struct cpu_books *books, struct task_struct *task,
 						  const struct task_ids *initial,
-						  struct task_ids *ours)
+						  struct task_ids *ours, __u16 *flags)
 {
-	if (!current_is_wanted(task, initial, ours))
+	enum choice choice = choose_current(task, initial, ours, books->last_tick);
+
+	if (choice == CHOICE_OUT) {
+		/* an ending thread has had its last report, or needs none */
+		if (filter_names && !(TASK_READ(task, flags) & PF_EXITING))
+			note_filtered(initial->tid);
 		return BOOK_FILTERED;
+	}
+	if (choice == CHOICE_LOST)
+		return BOOK_RING_FULL;
+	if (choice == CHOICE_TENTATIVE)
+		*flags |= EVENT_TENTATIVE;
 	if (follow_groups && HAVE_GROUPS &&
 	    !in_wanted_group(task, books->last_tick, initial, ours->tgid))
 		return BOOK_FILTERED;
+	if (filter_names && has_filtered(initial->tid))
+		*flags |= EVENT_AFTER_FILTERED;
 	note_sampled(task, initial->tid);
 	return BOOK_DELIVERED;
 }
@@ -94,7 +115,8 @@ static __always_inline enum book_line choose_idle(bool interrupted)
 {
 	if (!interrupted)
 		return BOOK_IDLE;
-	if (filter_processes || filter_threads || filter_cgroup || pid_namespace_inode)
+	if (filter_processes || filter_threads || filter_cgroup || include_kinds ||
+	    pid_namespace_inode)
 		return BOOK_FILTERED;
 	return BOOK_DELIVERED;
 }
@@ -109,11 +131,13 @@ static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *c
 	enum book_line line;
 	struct scratch *s;
 	struct now now;
+	__u16 flags = 0;
 
 	current_ids(task, &initial);
 	interrupted = !from_user && on_interrupt_stack(ctx, task);
 	ours = initial;
-	line = initial.tid ? choose_task(books, task, &initial, &ours) : choose_idle(interrupted);
+	line = initial.tid ? choose_task(books, task, &initial, &ours, &flags)
+			   : choose_idle(interrupted);
 	if (line != BOOK_DELIVERED)
 		return line;
 	s = scratch();
@@ -121,7 +145,7 @@ static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *c
 		return BOOK_INTERNAL;
 
 	s->sample.header.type = EVENT_SAMPLE;
-	s->sample.header.flags = interrupted ? EVENT_ON_INTERRUPT_STACK : 0;
+	s->sample.header.flags = flags | (interrupted ? EVENT_ON_INTERRUPT_STACK : 0);
 	/* not softirqs and hardirqs on the way out of the guest, which the kernel accounts for as such */
 	if (!from_user && !interrupted && TASK_READ(task, flags) & PF_VCPU)
 		s->sample.header.flags |= EVENT_IN_GUEST;
@@ -156,13 +180,18 @@ int finish(struct bpf_perf_event_data *ctx)
 {
 	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());
 	struct scratch *s = scratch();
+	enum book_line line;
 
 	if (!books || !s)
 		return 0;
 	if (!s->sample.from_user)
 		kernel_stack(ctx, s);
 	s->sample.user_end = unwind_user(ctx, s, s->sample.from_user);
-	return end_tick(books, emit_sample(s));
+	line = emit_sample(s);
+	/* otherwise the next sample of the thread has the flag */
+	if (filter_names && line == BOOK_DELIVERED && s->sample.header.flags & EVENT_AFTER_FILTERED)
+		forget_filtered((__u32)bpf_get_current_pid_tgid());
+	return end_tick(books, line);
 }
 
 int tick_in_python(struct bpf_perf_event_data *ctx);
@@ -319,25 +348,38 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+static __always_inline void report_end(void *ctx, struct cpu_books *books, struct task_struct *task,
+				       const struct task_ids *ours)
+{
+	struct now now;
+	__u64 used;
+
+	books->hook_since = bpf_ktime_get_ns();
+	used = read_clocks(books, &now) ? cpu_time(books, task, now.event_clock)
+					: TASK_READ(task, se.sum_exec_runtime);
+	emit_thread_cpu(ctx, ours->tgid, ours->tid, used);
+	books->hook_since = 0;
+}
+
 SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = current_task();
 	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());
 	struct task_ids initial, ours;
-	struct now now;
-	__u64 used;
+	bool was_filtered;
 
 	current_ids(task, &initial);
 	if (!books || !initial.tid || TASK_READ(task, flags) & PF_KTHREAD)
 		return 0;
+	was_filtered = filter_names && has_filtered(initial.tid);
+	if (was_filtered)
+		forget_filtered(initial.tid);
 	if (!current_is_wanted(task, &initial, &ours) || !was_sampled(initial.tid))
 		return 0;
-	books->hook_since = bpf_ktime_get_ns();
-	used = read_clocks(books, &now) ? cpu_time(books, task, now.event_clock)
-					: TASK_READ(task, se.sum_exec_runtime);
-	emit_thread_cpu(ctx, ours.tgid, ours.tid, used);
-	books->hook_since = 0;
+	/* else its CPU time is of before it was a target, but for less than a tick */
+	if (!was_filtered)
+		report_end(ctx, books, task, &ours);
 	if (pid_namespace_inode && (filter_processes || filter_threads))
 		rename_exiting(task, &initial, &ours);
 	return 0;

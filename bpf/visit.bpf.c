@@ -113,8 +113,11 @@ static __always_inline __u64 ran_until(struct task_struct *task)
 	return task->se.exec_start + (rq->clock - rq->clock_task) + clock_offset();
 }
 
-/* The run delay, with the wait so far. */
-static __always_inline __u64 delay_until(struct task_struct *task, __u64 now)
+/*
+ * The run delay, with the wait so far of one that waits for a CPU. What its state says decides: a
+ * thread that is being woken is queued before its state is another.
+ */
+static __always_inline __u64 delay_until(struct task_struct *task, __u32 found, __u64 now)
 {
 	__u64 queued, delay;
 
@@ -122,7 +125,7 @@ static __always_inline __u64 delay_until(struct task_struct *task, __u64 now)
 		return 0;
 	delay = task->sched_info.run_delay;
 	queued = task->sched_info.last_queued;
-	if (!queued || !HAVE_RQ_CLOCK)
+	if (!(found & VISIT_RUNNABLE) || !queued || !HAVE_RQ_CLOCK)
 		return delay;
 	queued += clock_offset();
 	return (__s64)(now - queued) > 0 ? delay + (now - queued) : delay;
@@ -132,7 +135,7 @@ static __always_inline __u64 delay_until(struct task_struct *task, __u64 now)
 
 static __always_inline __u32 user_of(struct task_struct *task)
 {
-	return for_reading(task)->cred->uid.val;
+	return for_reading(task)->real_cred->uid.val;
 }
 
 /* A global function, verified once. */
@@ -185,6 +188,12 @@ static __noinline bool in_wanted_group(const struct task_struct *task)
 	return false;
 }
 
+/* A question may be of a thread that only waits. */
+static __always_inline long send_question(const struct name_question_event *question, __u64 size)
+{
+	return bpf_ringbuf_output(&visits, (void *)question, size, BPF_RB_NO_WAKEUP);
+}
+
 static __always_inline bool is_wanted(struct task_struct *task, struct task_ids *ours)
 {
 	struct task_ids initial = {task->tgid, task->pid};
@@ -200,7 +209,7 @@ static __always_inline bool is_wanted(struct task_struct *task, struct task_ids 
 	*ours = initial;
 	if (pid_namespace_inode && !collector_ids(task, ours))
 		return false;
-	return !(filter_processes || filter_threads) || in_targets(task, &initial, ours);
+	return choose_target(task, &initial, ours, visitor.made_at) == CHOICE_IN;
 }
 
 /* Is the quota of its control group, or of one above, used up? Before 6.18 by run queues. */
@@ -391,7 +400,7 @@ int scan(void *ctx __attribute__((unused)))
 	visitor.due_count = 0;
 	visitor.made_at = now;
 	bpf_rcu_read_lock();
-	if (filter_processes && !filter_cgroup)
+	if ((filter_processes || include_kinds) && !filter_cgroup)
 		look_at_processes(now);
 	else
 		look_at_all_threads(now);
@@ -465,12 +474,12 @@ static __always_inline void take_account(struct task_struct *task, struct scratc
 	v->seen = bpf_ktime_get_ns();
 	v->started = task->start_time;
 	v->unchanged = seen->started == v->started ? seen->unchanged : 0;
-	v->run_delay = delay_until(task, v->seen);
 	v->switches = task->nvcsw;
 	v->call = VISIT_CALL_UNKNOWN;
 	v->holder = 0;
 	v->reserved = 0;
 	v->found = found_in(task, state);
+	v->run_delay = delay_until(task, v->found, v->seen);
 	if (was_woken_with_us(task, state)) {
 		v->seen = visitor.drawn;
 		v->run_delay = task->sched_info.run_delay;

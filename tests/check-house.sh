@@ -90,18 +90,18 @@ lines() { # file names on stdin
 printf '%s\n' "$elsewhere"
 limit "$(grep -c . <<<"$elsewhere")" 22 "functions, of $shared that are shared, declared in another file's header"
 limit "$(headerless | grep -c .)" 32 ".c files without a header: commands, formats and runtimes, which a table of their room lists"
-limit "$(awk 'NR == 1 { print $1 }' <<<"$prototypes")" 52 "prototypes in the longest header, $(awk 'NR == 1 { print $2 }' <<<"$prototypes")"
-limit "$(find userspace -mindepth 1 -maxdepth 1 -type d | grep -c .)" 19 "rooms"
+limit "$(awk 'NR == 1 { print $1 }' <<<"$prototypes")" 53 "prototypes in the longest header, $(awk 'NR == 1 { print $2 }' <<<"$prototypes")"
+limit "$(find userspace -mindepth 1 -maxdepth 1 -type d | grep -c .)" 21 "rooms"
 lonely=$(base_of_one_room)
 limit "$(grep -c . <<<"$lonely" || true)" 0 "modules of base/ that one room uses:$(printf ' %s' $lonely)"
 described=$(descriptions)
 limit "$(grep -c . <<<"$described")" 6 "structures that describe a mapped file:$(printf ' %s' $described)"
 limit "$(grep -rhoE 'dso_opener__(see|find)\(' userspace --include='*.c' --exclude-dir=files | grep -c .)" 2 \
 	"calls that find a mapped file by its description: of a mapping, and of a recorded one"
-limit "$(find userspace -name '*.[ch]' | lines)" 147291 "lines of userspace"
+limit "$(find userspace -name '*.[ch]' | lines)" 161759 "lines of userspace"
 # prose: no code, tables or pictures
 wide=$(git ls-files '*.md' | xargs awk 'FNR == 1 { code = 0 } /^```/ { code = !code } !code && !/^(\||!\[|    )/' |
 	LC_ALL=C.UTF-8 grep -cE '^.{121,}' || true)
 limit "$wide" 0 "lines of documents wider than 120 columns"
-limit "$(git ls-files tests | grep -E '\.(c|h|py|sh|js|S)$|^tests/unit/testdata/' | lines)" 133756 "lines of tests, tables included"
+limit "$(git ls-files tests | grep -E '\.(c|h|py|sh|js|S)$|^tests/unit/testdata/' | lines)" 142211 "lines of tests, tables included"
 exit "$over"

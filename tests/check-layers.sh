@@ -18,7 +18,8 @@ layers='
 base           | read   : base |  | containers, strings, files, clocks, JSON, caches on disk, the log: no policy, and nothing of one room alone
 tenants        | read   : base tenants |  | what the users of this host may make the collector do: helper processes (classes, confinement, keepers, pools), quotas, the books of what was left out, how their files are opened
 elf            | read   : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86
-profile        | read   : base tenants profile | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
+profile        | read   : base tenants profile | event.h profile.h profile_builder.h | the model; builder, checker, several profiles as one, timeline of a thread
+filter         | read   : base profile filter | profile.h | which part of a profile: clauses as a value, regular expressions, slices of time; a profile without the rest, and the books of that
 stream         | read   : base tenants stream | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
 stream/perf    | read   : base tenants stream stream/perf | event.h meta_keys.h | records of perf as events: of the side-band, and of perf.data files
 runtimes       | read   : base tenants elf runtimes | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
@@ -28,20 +29,21 @@ jit            | read   : base jit | profile.h | formats of perf maps and jitdum
 jit/names      | read   : base tenants stream jit runtimes world jit/names | event.h profile.h profile_builder.h | what a recording has of the JIT code of a process, and its names
 world          | read   : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h | processes, threads, mappings and images at time t; the recorder
 symbolize      | read   : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
-window         | read   : base files jit/names stream stream/perf world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
+window         | read   : base elf files jit/names services stream stream/perf world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
 formats/out    | read   : base tenants profile formats/out | exporter.h profile.h | one file per format, and the report
 formats/in     | read   : base formats/in | importer.h profile.h profile_builder.h | one reader per format of profiles
+services       | read   : base formats/in services | profile.h profile_builder.h | what a process belongs to: service, container, pod, unit; by control groups, files of container runtimes and facts; texts fit to be labels
 compare        | read   : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
 serve          | read   : base tenants serve |  | the web server on the loopback interface, its routes
 live/capture   | record : base stream stream/perf live/capture | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
-live/proc      | record : base tenants stream live/proc | event.h event_handler.h meta_keys.h | snapshots of `/proc`: processes and their mappings, facts, control groups; kallsyms
+live/proc      | record : base tenants stream services live/proc | event.h event_handler.h meta_keys.h | snapshots of `/proc`: processes and their mappings, facts, control groups; kallsyms
 jit/follow     | record : base tenants stream jit/follow | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow, by a watcher of each user; requests to JVMs
 runtimes/ask   | record : base tenants stream live runtimes runtimes/ask | event.h event_handler.h made_frames.h runtime_info.h | requests about the memory of runtimes while they run, and the reader that answers them
 unwind         | record : base tenants elf runtimes unwind | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
-live           | record : base tenants stream live/capture files live/proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
-session        | record : base tenants elf stream live/capture files live/proc unwind jit jit/follow world symbolize runtimes runtimes/ask live window session | event.h profile.h symbolizer.h unwind_memory.h | a live recording, from open to finished profile; what `check -p` finds in a process
-agent          | record : base live/proc session formats/out formats/in serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
-cli            | -      : base tenants elf stream live/capture live/proc jit window session formats/out formats/in compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
+live           | record : base tenants stream services live/capture files live/proc jit/follow runtimes/ask live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, waits)
+session        | record : base tenants elf stream live/capture files live/proc unwind jit jit/follow world symbolize runtimes runtimes/ask live window services filter session | bpf_shared.h event.h profile.h symbolizer.h unwind_memory.h | a live recording, from open to finished profile; what `check -p` finds in a process
+agent          | record : base live/proc session formats/out formats/in services serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, series of services, formats of backends, sinks with spools, budget, metrics
+cli            | -      : base tenants elf profile stream live/capture live/proc jit window session formats/out formats/in filter compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
 bpf            | -      : | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
 sysprof        | -      : | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
@@ -83,7 +85,8 @@ unwind_feed__new       : session
 finisher__new          : window
 jit_tail__new          : live session
 recording_read         : window
-perf_data_read         : window stream/perf
+perf_data_read         : stream/perf
+perf_child__read       : window stream/perf
 '
 
 # log.c prints what cli/ requests, and debug lines; output_file.c opens standard output for "-"
@@ -442,7 +445,7 @@ self_test() {
 	(must_fail "$tree" "a file without SPDX line")
 	rm "$tree/userspace/base/planted.c"
 	(
-		layers=${layers/| read   : base files/| read   : base live files}
+		layers=${layers/| read   : base elf files/| read   : base live elf files}
 		must_fail "$tree" "a row of \`read\` with a room of \`record\`" 'window/ is in .* may not include live/'
 	)
 	(

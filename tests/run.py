@@ -12,6 +12,7 @@
   soak       cases that repeat others for longer (make soak)
   sanitized  those of e2e that are repeated with the sanitizers, long cases included, but for those marked @natively
   servers    those of e2e that need running backends (test-servers); no other suite has them
+  tools      those that need profilers which are built first (test-tools); the same
   replay     what e2e and long recorded, read by this build; see tests/replay.py
 
 Prints a line for every test and, alone on the last line, "N passed, N failed, N skipped". Exits 1 if a test failed.
@@ -27,13 +28,14 @@ settings, each in a line of its own:
                         sanitized  part of that suite: memory errors can occur in what it tests
                         long       it has cases that only test-all runs (@long in libe2e.py)
                         soak       it has cases that only `make soak` runs (@soak)
-                        servers    part of that suite, and of no other
+                        servers, tools    part of that suite, and of no other
+                        whole      one of its cases needs the others: if one fails, all of them run again
 e2e tests run alone unless they say `beside`; all others, and e2e tests with the sanitizers, run in parallel unless they say
 `alone`. The parallel ones come first: as many as there are CPUs, and another one each time that the CPUs were idle for a
 while, because many tests mostly wait. TEST_JOBS=N: N at a time, always.
 
-A unit test or an end-to-end test that failed is run again at the end, alone, twice at most: a host that takes the CPUs away
-for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
+A unit test or an end-to-end test that failed is run again at the end, alone, twice at most, of a test in Python the cases
+that failed: a host that takes the CPUs away for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
 failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded
 gets no second try. What failed is printed once more at the end, with its reasons, then the ten slowest tests and the CPU time
 of each suite: that of its tests and of all the processes that were waited for.
@@ -43,6 +45,7 @@ A test finds
   SCRATCH     an empty directory of its own, also TMPDIR, removed afterwards
   CASES       which cases of an e2e test are wanted: short, long, quick, soak or all, and then perhaps beside or alone
   RECORDINGS  DIR/tests/recordings of the build without sanitizers
+  GOCACHE     what is compiled of Go's library, once for all tests
 and its output goes to DIR/tests/log/NAME.log, which is shown when it fails. The recordings that an e2e test leaves in
 SCRATCH/kept are moved to RECORDINGS/made.
 
@@ -65,7 +68,8 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RECORDINGS = f"{TOP}/build/tests/recordings"
 CI = os.environ.get("CI", "")
-END_TO_END = ("quick", "e2e", "long", "soak", "sanitized", "servers")
+BUILT_FIRST = ("servers", "tools")  # what they need is built by a target of its own
+END_TO_END = ("quick", "e2e", "long", "soak", "sanitized", *BUILT_FIRST)
 CHECKS = {"layers": "tests/check-layers.sh", "house": "tests/check-house.sh", "format": "tests/check-format.sh",
           "replay": "tests/replay.py", "distros": "tests/distros.sh"}
 SOURCES = {"unit": "tests/unit/test_*.c", "golden": "tests/golden/*.c", "fuzz": "tests/fuzz/fuzz_*.c", **CHECKS}
@@ -99,6 +103,7 @@ class Test:
     def __init__(self, suite, name, source, build, place, cases):
         self.suite, self.name, self.source, self.build, self.place, self.cases = suite, name, source, build, place, cases
         self.lines, self.process, self.scratch, self.seconds, self.cpu = [], None, None, 0, 0.0
+        self.named = []  # cases; none: those of `cases`
         self.log = f"{build}/tests/log/{suite}-{os.path.basename(name)}.log"
         self.first_log = self.log.removesuffix(".log") + ".first.log"
         limit = re.search(r"time-limit: *(\d+)", read(source))
@@ -145,11 +150,12 @@ class Test:
         variables = {
             "BUILD": self.build, "SYSPROF": f"{self.build}/sysprof", "SCRATCH": work, "TMPDIR": work, "CI": CI,
             "CASES": self.cases, "RECORDINGS": RECORDINGS, "PYTHONDONTWRITEBYTECODE": 1, "LSAN_OPTIONS": "exitcode=99",
+            "GOCACHE": os.environ.get("GOCACHE", f"{TOP}/build/go-cache"),
             "ASAN_OPTIONS": f"exitcode=99:detect_leaks=1:log_path={reports}/asan",
             "UBSAN_OPTIONS": f"exitcode=99:print_stacktrace=1:log_path={reports}/ubsan"}
         folder = work if self.source.startswith("tests/e2e/") else TOP
         command = [*self.as_root, "env", "-C", folder, *(f"{name}={value}" for name, value in variables.items()),
-                   "timeout", "-k", "10", str(self.limit), *self.command()]
+                   "timeout", "-k", "10", str(self.limit), *self.command(), *self.named]
         os.makedirs(os.path.dirname(self.log), exist_ok=True)
         begin = time.monotonic()
         with open(self.log, "wb") as log:
@@ -244,10 +250,10 @@ def sources_of(suite):
         return sorted(glob.glob(SOURCES[suite]))
     files = [path for pattern in ("*.sh", "*.py") for path in glob.glob("tests/e2e/" + pattern)
              if not os.path.basename(path).startswith("lib")]
-    files = sorted(path for path in files if says(path, "servers") == (suite == "servers"))
+    files = sorted(path for path in files if all(says(path, word) == (suite == word) for word in BUILT_FIRST))
     if suite == "quick":
         return [path for path in files if any("quick" in marks for marks in cases_of(path))]
-    return files if suite in ("e2e", "servers") else [path for path in files if says(path, suite)]
+    return files if suite in ("e2e", *BUILT_FIRST) else [path for path in files if says(path, suite)]
 
 
 def plan(word):
@@ -261,7 +267,7 @@ def plan(word):
         sys.exit(f"run.py: no test is {word}")
     if (folder, suite, only) == ("build", "e2e", None):
         subprocess.call([*root()[0], "rm", "-rf", RECORDINGS])
-    wanted = suite if suite in ("quick", "long", "soak") else "all" if suite in ("servers", "sanitized") else "short"
+    wanted = suite if suite in ("quick", "long", "soak") else "all" if suite in ("sanitized", *BUILT_FIRST) else "short"
     tests = []
     for source in sources:
         name = os.path.splitext(os.path.basename(source))[0]
@@ -274,7 +280,7 @@ def plan(word):
         chosen = ["alone" if "alone" in marks else "beside" for marks in marked if is_wanted(marks, suite, wanted)]
         if marked and not chosen:
             continue
-        if place == "alone" or "alone" not in chosen or suite == "servers":
+        if place == "alone" or "alone" not in chosen or suite in BUILT_FIRST:
             tests.append(Test(suite, name, source, build, place, wanted))
             continue
         if "beside" in chosen:
@@ -285,7 +291,7 @@ def plan(word):
 
 class Idle:
     """Whether the CPUs had time to spare since the last look."""
-    LONG, SHARE = 2, 0.3  # s; of all CPUs
+    LONG, SHARE = 1, 0.15  # s; of all CPUs
 
     def __init__(self):
         self.since, self.idle = time.monotonic(), self.read()
@@ -315,7 +321,7 @@ def show(test, counts):
 def run_beside(tests, counts):
     """Results are shown in the order of the plan."""
     jobs, cpus = int(os.environ.get("TEST_JOBS") or 0), len(os.sched_getaffinity(0))
-    least, most = jobs or cpus, jobs or 3 * cpus
+    least, most = jobs or cpus, jobs or 5 * cpus
     waiting, running, shown, idle = list(tests), {}, 0, Idle()
     while shown < len(tests):
         running = {test: thread for test, thread in running.items() if thread.is_alive()}
@@ -329,6 +335,11 @@ def run_beside(tests, counts):
         time.sleep(0.05)
 
 
+def failed_cases(test, log):
+    """Of an e2e test in Python; none if all of them have to run again."""
+    return [] if says(test.source, "whole") else re.findall(r"^FAIL (test_\w+)$", read(log), re.M)
+
+
 def run_again(tests, counts):
     """What failed may be the host's doing: status 1 of a program that compares what it saw, and not many of them."""
     failed = [test for test in tests if test.has("FAIL")]
@@ -340,7 +351,8 @@ def run_again(tests, counts):
     subprocess.call([*root()[0], "rm", "-f", *glob.glob(f"{RECORDINGS}/*.sysprof*")])
     for test in failed:
         os.rename(test.log, test.first_log)
-        for _ in range(2):
+        for log in test.first_log, test.log:
+            test.named = failed_cases(test, log) or test.named
             test.run()
             if not test.has("FAIL"):
                 break

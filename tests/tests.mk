@@ -83,16 +83,16 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile tests/tests.mk | $(BUILD)
 	$(call say,FIXTURE,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
 
-.PHONY: quick-build tests-build test test-all test-servers quick-tests unit golden golden-update e2e sanitize vmtest distros \
-	soak
+.PHONY: quick-build tests-build test test-all test-servers test-tools quick-tests unit golden golden-update e2e sanitize vmtest \
+	distros soak
 
-# What tests compare with, made or fetched by the caller: below
-FETCHED	:= build/consumers/stamp build/producers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
+# What tests compare with, made or fetched by the caller: below. One that compiles comes first, beside those that wait for a network.
+FETCHED	:= build/oracle/programs build/consumers/stamp build/producers/stamp build/libdw/stamp build/runtimes/stamp build/go-cache/stamp
 
 # Of all tests only what `make test` runs.
 quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(BUILD)/tests/e2e/read_profiles $(BUILD)/tests/e2e/perf_samples
 
-tests-build: quick-build $(if $(SANITIZE),$(SANITIZED_TOOLS),$(E2E_TOOLS) $(COUNTED) $(BUILD)/tests/bench/bpf_maps) $(FETCHED)
+tests-build: quick-build $(if $(SANITIZE),$(SANITIZED_TOOLS),$(E2E_TOOLS) $(COUNTED) $(BUILD)/tests/bench/bpf_maps $(BUILD)/tests/bench/softirq_ticks) $(FETCHED)
 
 # The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
 # root; without a network the tests that want them say so.
@@ -115,12 +115,12 @@ build/runtimes/stamp: tests/e2e/runtimes/fetch.sh
 	$(call say,RUNTIMES,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@
 
-# Go compiles its pprof when it is first run, in a minute of CPU time: once for all tests.
+# Newer versions of Go compile their pprof, in a minute of CPU time: once for all tests.
 build/go-cache/stamp:
 	$(call say,GO,$(@D))
 	$(Q)mkdir -p $(@D)
 	-$(Q)GOCACHE=$(abspath $(@D)) GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off CGO_ENABLED=0 \
-		go tool pprof -h >/dev/null 2>&1
+		go build -buildvcs=false -o $(abspath $(@D))/pprof cmd/pprof >/dev/null 2>&1
 	$(Q)touch $@
 
 # Real backends of the agent, and what judges its dashboards. Not for `make test`: they take minutes, and a network.
@@ -131,6 +131,13 @@ build/servers/schema:	    WHAT := schema
 $(SERVERS): tests/e2e/backends/fetch.sh tests/e2e/backends/schema.json
 	$(call say,SERVER,$@)
 	$(Q)mkdir -p $(@D) && $< $(WHAT) $(@D) >$(@D)/$(WHAT).log 2>&1 || { tail -n 20 $(@D)/$(WHAT).log; exit 1; }
+	$(Q)touch $@
+
+# Profilers of crates, whose files are read. Not for `make test-all`: they take minutes of CPU time.
+TOOLS := build/profilers/samply build/profilers/rbspy build/profilers/pprof-rs
+$(TOOLS): tests/e2e/producers/build.sh tests/e2e/producers/profiled.rs
+	$(call say,PROFILER,$@)
+	$(Q)mkdir -p $(@D) && $< $(@F) $(@D) >$@.log 2>&1 || { tail -n 20 $@.log; exit 1; }
 	$(Q)touch $@
 
 # Programs whose inline chains are compared with another symbolizer's; also fetched and built by the
@@ -156,8 +163,7 @@ endif
 
 test-all:
 	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) tests-build
-	$(Q)+$(sub) FUZZ_LEVEL=-O0 fuzz-build
+	$(Q)+$(sub) FUZZ_LEVEL=-O0 tests-build fuzz-build
 	$(Q)+$(sub) SANITIZE=1 tests-build
 	$(Q)tests/run.py $(ALL_SUITES)
 
@@ -188,9 +194,15 @@ test-servers:
 	$(Q)+$(sub) all $(BUILD)/tests/fixtures/chain $(BUILD)/tests/e2e/agent_formats $(SERVERS)
 	$(Q)tests/run.py $(BUILD):servers
 
+test-tools:
+	$(Q)tools/install-deps.sh test
+	$(Q)+$(sub) all $(BUILD)/tests/fixtures/inlined $(BUILD)/tests/fixtures/libinlined.so build/go-cache/stamp $(TOOLS)
+	$(Q)tests/run.py $(BUILD):tools
+
 vmtest: all
 	$(Q)tools/install-deps.sh --check vmtest
-	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits packets completions guest) $(BUILD)/tests/unit/test_wall
+	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits packets completions guest exits_leader) $(BUILD)/tests/unit/test_wall \
+		$(BUILD)/tests/bench/softirq_ticks
 	$(Q)vmtest/run.sh $(BUILD)
 
 # As root, through sudo where one is not.

@@ -12,7 +12,7 @@
 set -euo pipefail
 
 web=$1
-modules="text data tree colour canvas flame chart timeline heatmap table facts difference statistics selections wall help state main"
+modules="text data tree unnamed pattern owners filter colour canvas menu picture flame chart timeline heatmap table facts difference statistics selections wall help state shown boxes hover items share lines views theme change keys frame main"
 
 fail() {
 	echo "$0: $*" >&2

@@ -20,6 +20,7 @@ set -euo pipefail
 #   file:PATH       a file
 #   clang-rt:NAME   a runtime library of clang
 #   py:NAME         a module of the system's own python3
+#   php:NAME        an extension of php
 needs() {
 	cat <<-'TABLE'
 	build | cmd:gcc                  | gcc             | gcc             | gcc        | gcc
@@ -63,6 +64,11 @@ needs() {
 	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm
 	test  | cmd:mvn                  | maven           | maven           | maven      | maven
 	test  | py:pip                   | python3-pip     | python3-pip     | python-pip | python3-pip
+	test  | cmd:ruby                 | ruby            | ruby            | ruby       | ruby
+	test  | cmd:stackprof            | ruby-stackprof  | rubygem-stackprof | ruby-stackprof | rubygem-stackprof
+	test  | php:excimer              | php-excimer php-cli | php-pecl-excimer | php-excimer | php8-excimer
+	test  | cmd:firefox-esr          | firefox-esr     | firefox         | firefox    | MozillaFirefox
+	test  | file:/usr/lib/x86_64-linux-gnu/libprofiler.so.0 | google-perftools | gperftools | gperftools | gperftools
 	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
 	test  | cmd:llvm-symbolizer      | llvm            | llvm            | llvm       | llvm
 	test  | cmd:curl                 | curl            | curl            | curl       | curl
@@ -85,7 +91,6 @@ needs() {
 	test  | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
 	unit  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	test  | cmd:chromium             | chromium        | chromium        | chromium   | chromium
-	test  | cmd:perf                 | linux-perf      | perf            | perf       | perf
 	test  | cmd:redis-server         | redis-server    | redis           | redis      | redis
 	test  | cmd:nginx                | nginx-light     | nginx           | nginx      | nginx
 	test  | cmd:gunicorn             | gunicorn        | python3-gunicorn | gunicorn  | python3-gunicorn
@@ -168,6 +173,7 @@ present() {
 	h) echo "#include <$rest>" | cc -E -o /dev/null - 2>/dev/null ;;
 	file) [ -e "$rest" ] ;;
 	py) /usr/bin/python3 -c "import $rest" 2>/dev/null ;;
+	php) php -m 2>/dev/null | grep -qx "$rest" ;;
 	clang-rt) compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/*/*clang_rt.$rest*.a" >/dev/null ;;
 	esac
 }

@@ -3,12 +3,13 @@
 """pictures.py [BUILD [NAME…]]: makes docs/pictures/page-*.png, as root, with python3, node, clang and chromium.
 
 It records the three at once for ten seconds, writes the page of .html, and looks at it in headless Chromium; for
-page-compare.png it compares the two versions of docs/examples/orders.c, for page-waiting.png and page-locks.png it records
-docs/examples/convoy.c. Those of real programs that wait need control groups with limits, PostgreSQL and gunicorn.
+page-compare.png it compares the two versions of docs/examples/orders.c, for page-service.png it records three examples as
+services, for page-waiting.png and page-locks.png docs/examples/convoy.c. Those of real programs that wait need control groups with limits, PostgreSQL and gunicorn.
 """
 import contextlib
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -66,9 +67,9 @@ wait
 PICTURES = {
     "flame": ("group=process", False, 1280, 800, "hover('sortRows')"),
     "search": ("group=process&down=1&query=Eval", True, 1280, 800, ""),
-    "time": ("view=time&threads=THREAD&time=2000000-2120000", False, 1280, 800, ""),
-    "sandwich": ("view=sandwich", False, 1280, 800, "choose('_PyEval_EvalFrameDefault')"),
-    "heat": ("view=heat&threads=THREAD&time=3000000-3460000", True, 1280, 800, ""),
+    "time": ("view=time&threads=THREAD&time=BURST120", False, 1280, 800, ""),
+    "sandwich": ("view=sandwich", False, 1280, 800, "choose('load')"),
+    "heat": ("view=heat&threads=THREAD&time=BURST460", True, 1280, 800, ""),
 }
 
 COMPARED = {"compare": ("", False, 1280, 640, "hover('find_discount')")}
@@ -77,6 +78,8 @@ WAITING = {
     "waiting": ("mode=waiting&measure=cpu&group=state", False, 1280, 700, "hover('pthread_mutex_lock')"),
     "locks": ("mode=wall&measure=cpu&view=locks", False, 1280, 640, ""),
 }
+
+SERVICES = {"service": ("group=service&filter=--service%3Dshop%20--service%3Dsearch%20--show-from%3D%5Ehandle", False, 1280, 800, "showMenu('words')")}
 
 BY_STATE = "mode=waiting&measure=cpu&group=state"
 THROTTLED = {"throttled": ("mode=wall&measure=cpu&group=state", False, 1180, 560, "")}
@@ -87,16 +90,23 @@ PORT = 18765
 
 HELPERS = """
 const choose = (name) => page.change({fn: [...Array(page.profile.functionName.length).keys()].find((f) => page.profile.nameOf(f) === name) ?? -1});
-const hover = (name) => {
+const pointAt = (name, type) => {
   const f = page.pictures().flame, at = f.surface.canvas.getBoundingClientRect();
   for (let i = 1; i < f.tree.count; i++) {
     const box = f.tree.fn[i] >= 0 && page.profile.nameOf(f.tree.fn[i]) === name && f.boxOf(i);
     if (!box || box.w < 50) continue;
-    f.surface.canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: at.left + box.x + 40, clientY: at.top + box.y + 8, bubbles: true}));
+    f.surface.canvas.dispatchEvent(new PointerEvent(type, {clientX: at.left + box.x + 40, clientY: at.top + box.y + 8, bubbles: true, cancelable: true}));
     return;
   }
 };
+const hover = (name) => pointAt(name, 'pointermove');
+const showMenu = (name) => pointAt(name, 'contextmenu');
 """
+
+
+# When a thread goes on after a pause, in µs.
+BURST = """(({time, threads}) => { const t = threads[%d]; let i = t.first + 1;
+while (i < t.end - 1 && (time[i] < 2e6 || time[i] - time[i - 1] < 2e5)) i++; return time[i]; })(page.profile)"""
 
 
 def record(folder):
@@ -186,6 +196,19 @@ def record_database(folder):
     return path
 
 
+def record_services(folder):
+    """Three services, by the names that they have given themselves."""
+    examples, path = os.path.join(TOP, "docs", "examples"), os.path.join(folder, "host.html")
+    subprocess.run(["cc", "-O1", "-g", "-o", "orders", os.path.join(examples, "orders.c")], check=True, cwd=folder)
+    programs = {"shop": (sys.executable, os.path.join(examples, "app.py")), "search": ("node", os.path.join(examples, "app.js")),
+                "billing": ("sh", "-c", "while ./orders; do :; done")}
+    with contextlib.ExitStack() as stack:
+        for name, command in programs.items():
+            stack.enter_context(running(*command, cwd=folder, env={**os.environ, "OTEL_SERVICE_NAME": name}))
+        subprocess.run([os.path.join(BUILD, "sysprof"), "record", "--service", f"^({'|'.join(programs)})$", "-d", "10", "-o", path], check=True)
+    return path
+
+
 def request_until(end):
     while time.monotonic() < end:
         with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/") as answer:
@@ -221,7 +244,8 @@ def take(browser, path, name, fragment, dark, width, height, script):
     page.wait("document.documentElement.dataset.ready === 'yes'")
     if "THREAD" in fragment:
         thread = page.evaluate("page.profile.threads.filter((t) => page.profile.threadName(t) === 'python3').sort((a, b) => b.cpu - a.cpu)[0].number")
-        fragment = fragment.replace("THREAD", str(thread))
+        burst = int(page.evaluate(BURST % thread))
+        fragment = re.sub(r"BURST(\d+)", lambda size: f"{burst}-{burst + 1000 * int(size[1])}", fragment.replace("THREAD", str(thread)))
     page.evaluate(f"location.hash = {fragment!r}; new Promise((r) => setTimeout(r, 300))")
     page.evaluate(f"{{ {HELPERS} {script}; }} new Promise((r) => setTimeout(r, 300))")
     picture = os.path.join(TOP, "docs", "pictures", f"page-{name}.png")
@@ -239,7 +263,7 @@ def take(browser, path, name, fragment, dark, width, height, script):
 def main():
     os.makedirs(os.path.join(TOP, "docs", "pictures"), exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
-        for make, pictures in (convert, PICTURES), (compare, COMPARED), (record_waits, WAITING), \
+        for make, pictures in (convert, PICTURES), (compare, COMPARED), (record_services, SERVICES), (record_waits, WAITING), \
                 (record_throttled, THROTTLED), (record_database, DISK), (lambda to: record_service(to, True), GIL), \
                 (lambda to: record_service(to, False), POOL):
             wanted = {name: rest for name, rest in pictures.items() if name in sys.argv[2:] or not sys.argv[2:]}

@@ -6,29 +6,16 @@
 # more room than on a machine, sums have none.
 import json
 import math
-import re
 import sys
+
+from console import Console
 
 STATES = ("sleep", "poll", "lock", "pipe", "network", "child")
 MS = 1000000
 STACKS = {"alternates": "alternates;", "burns": "burns;", "holds": "holds;", "wants": "wants;take_lock;", "idles": "idles;sleep_for;"}
 
-with open(sys.argv[1], encoding="utf-8", errors="replace") as file:
-    console = file.read()
-
-
-def section(name):
-    return re.search(f"^@@begin {name}\n(.*?)^@@end {name}$", console, re.M | re.S).group(1)
-
-
-def report(name):
-    return json.loads(section(name))
-
-
-def check(condition, *what):
-    if not condition:
-        print("wall:", *what)
-        sys.exit(1)
+console = Console(sys.argv[1], "wall")
+section, report, check = console.section, console.report, console.check
 
 
 def check_account(truth, row):

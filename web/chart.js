@@ -5,6 +5,7 @@
 
 import { Surface, SMALL_FONT, characterWidth, themeColour, dragging } from './canvas.js';
 import { drawBox, ROW } from './flame.js';
+import { offerMenu } from './menu.js';
 import { moment } from './text.js';
 import { ROOT } from './tree.js';
 
@@ -34,7 +35,7 @@ export function drawAxis(c, from, to, x, width, y, height, lines) {
 // By depth: when each box begins and ends, and its node.
 export function spansOf(profile, tree, thread) {
   const levels = [], open = []; // node and start by depth
-  const { leaf } = tree.fine, { time, weight, begin } = profile;
+  const { leaf } = tree, { time, weight, begin } = profile;
   const longest = (BURST * profile.summary.period_ns) / 1000 || Infinity;
   let last = -Infinity;
   const close = (from) => {
@@ -78,17 +79,21 @@ function firstAfter(ends, t) {
 }
 
 export class Chart {
-  // `options`: styleOf(node, chart), hover(node, event, span), ranged(from, to)
+  // `options`: styleOf(node, chart), hover(node, event, span), menu(node, x, y), ranged(from, to)
   constructor(host, options) {
     this.options = options;
     this.levels = [];
+    this.chosen = null; // by keyboard: {depth, i}
     this.surface = new Surface(host, options.label, (c, w, h, left, top) => this.draw(c, w, h, top));
     this.surface.onresize = () => this.layout();
     this.listen();
   }
 
   show(profile, tree, thread, from, to) {
-    if (this.thread !== thread || this.tree !== tree) this.levels = spansOf(profile, tree, thread);
+    if (this.thread !== thread || this.tree !== tree) {
+      this.levels = spansOf(profile, tree, thread);
+      this.chosen = null;
+    }
     this.thread = thread;
     this.tree = tree;
     this.end = profile.end;
@@ -99,7 +104,19 @@ export class Chart {
   }
 
   layout() {
-    this.surface.extent(0, this.levels.length * ROW + AXIS + 4);
+    this.surface.extent(0, this.wholeSize().height);
+  }
+
+  // Of all rows, of the time that is shown.
+  wholeSize() {
+    return { width: this.surface.width, height: this.levels.length * ROW + AXIS + 4 };
+  }
+
+  drawWhole(context) {
+    const { width, height } = this.wholeSize(), { chosen } = this;
+    this.chosen = null;
+    this.draw(context, width, height, 0);
+    this.chosen = chosen;
   }
 
   draw(c, width, height, top) {
@@ -110,6 +127,7 @@ export class Chart {
       const y = AXIS + depth * ROW - top;
       if (y > -ROW && y < height) this.level(c, level, y, width, scale, each);
     });
+    this.outline(c);
     c.fillStyle = themeColour('ground');
     c.fillRect(0, 0, width, AXIS);
     drawAxis(c, this.from, this.to, 0, width, 0, AXIS);
@@ -125,6 +143,32 @@ export class Chart {
       const next = firstAfter(level.end, this.from + (Math.max(to, from + 0.5)) / scale);
       i = w < 1 ? Math.max(i + 1, next) : i + 1;
     }
+  }
+
+  outline(c) {
+    const box = this.chosen && this.boxOf(this.chosen);
+    if (!box) return;
+    c.strokeStyle = themeColour('focus');
+    c.lineWidth = 2;
+    c.strokeRect(box.x + 1, box.y + 0.5, Math.max(box.w - 3, 1), ROW - 2);
+  }
+
+  spanOf({ depth, i }) {
+    const { start, end, node } = this.levels[depth];
+    return { node: node[i], start: start[i], end: end[i] };
+  }
+
+  // Where a box is in the canvas: {x, y, w}, clipped to what can be seen; or null.
+  boxOf(place) {
+    const { start, end } = this.spanOf(place), { width, host } = this.surface, scale = width / (this.to - this.from);
+    const x = Math.max(0, (start - this.from) * scale), right = Math.min(width, (end - this.from) * scale);
+    const y = AXIS + place.depth * ROW - host.scrollTop;
+    return right > x && y > 0 && y < this.surface.height ? { x, y, w: right - x } : null;
+  }
+
+  // The node that the keyboard has chosen, or ROOT.
+  get chosenNode() {
+    return this.chosen ? this.spanOf(this.chosen).node : ROOT;
   }
 
   // The box under the pointer: {node, start, end}, or null.
@@ -163,6 +207,17 @@ export class Chart {
       this.options.hover(box ? box.node : -1, event, box);
     });
     canvas.addEventListener('pointerleave', (event) => this.options.hover(-1, event));
+    const menu = (event) => {
+      const box = this.at(event);
+      if (box) this.options.menu(box.node, event.clientX, event.clientY);
+      return !!box;
+    };
+    offerMenu(canvas, menu, () => {
+      const box = this.chosen && this.boxOf(this.chosen), at = canvas.getBoundingClientRect();
+      if (box) this.options.menu(this.chosenNode, at.left + box.x + Math.min(12, box.w / 2), at.top + box.y + ROW);
+      return !!box;
+    });
+    canvas.addEventListener('keydown', (event) => this.key(event));
     canvas.addEventListener('wheel', (event) => {
       const [x] = this.surface.where(event);
       if (event.ctrlKey || event.metaKey || event.altKey) this.scaleBy(1.0018 ** event.deltaY, x / this.surface.width);
@@ -179,8 +234,51 @@ export class Chart {
       },
       clicked: (event) => {
         const box = this.at(event);
+        this.chosen = null;
         if (box) this.range(box.start, box.end);
       },
     });
+  }
+
+  // The box of a level that is next to a time: that around it, or the one behind it, or the last.
+  near(depth, time) {
+    const { end } = this.levels[depth];
+    return { depth, i: Math.min(end.length - 1, firstAfter(end, time)) };
+  }
+
+  // Among boxes by the arrows: earlier and later ones of the same depth, callers and callees.
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.levels.length) return;
+    const { depth, i } = this.chosen ?? {}, span = this.chosen && this.spanOf(this.chosen);
+    let next = null;
+    if (!['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight', 'Enter'].includes(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!span) next = this.near(0, this.from);
+    else if (event.key === 'Enter') this.range(span.start, span.end);
+    else if (event.key === 'ArrowLeft') next = { depth, i: Math.max(0, i - 1) };
+    else if (event.key === 'ArrowRight') next = { depth, i: Math.min(this.levels[depth].end.length - 1, i + 1) };
+    else if (event.key === 'ArrowUp') next = this.near(Math.max(0, depth - 1), span.start);
+    else if (depth + 1 < this.levels.length) next = this.calleeOf(depth, span);
+    if (next) this.choose(next);
+  }
+
+  // The first box below one that can be seen, else the first; itself if it calls nothing.
+  calleeOf(depth, { start, end }) {
+    const seen = this.near(depth + 1, Math.max(start, Math.min(this.from, end))), first = this.near(depth + 1, start);
+    return [seen, first].find((place) => this.spanOf(place).start < end && this.spanOf(place).end > start) ?? null;
+  }
+
+  // A box that is to be seen: the time follows if it must.
+  choose(place) {
+    const { node, start, end } = this.spanOf(place), { host, height } = this.surface, top = place.depth * ROW;
+    this.chosen = place;
+    if (end <= this.from || start >= this.to) {
+      const size = this.to - this.from, middle = (start + Math.min(end, start + size)) / 2;
+      this.range(middle - size / 2, middle + size / 2);
+    }
+    if (top < host.scrollTop || top + ROW + AXIS > host.scrollTop + height) host.scrollTop = top - height / 2;
+    this.surface.ask();
+    this.options.hover(node, null, { start, end });
   }
 }

@@ -7,7 +7,7 @@ import { shown, foldedField, plural, count, duration, interval, isTime, quantity
 export const CATEGORIES = ['other', 'user', 'kernel', 'library', 'jit', 'idle'];
 export const FLAG = { CATEGORY: 7, INLINED: 8, AMBIGUOUS: 16, UNNAMED: 32, TIER: 6 };
 export const TIERS = ['', 'interpreted', 'baseline', 'middle tier', 'optimized', 'builtin', 'regular expression', 'stub'];
-const VERSION = 1;
+const VERSION = 2;
 
 function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -20,6 +20,14 @@ function fromBase64(text) {
 async function inflate(text) {
   const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// An array with more at its end.
+export function grown(array, more) {
+  const next = new array.constructor(array.length + more.length);
+  next.set(array);
+  next.set(more, array.length);
+  return next;
 }
 
 class Reader {
@@ -99,7 +107,10 @@ function readLives(profile, reader, counts) {
   profile.threads = [];
   for (let i = 0; i < counts.processes; i++) {
     const pid = reader.uint(), name = reader.uint(), flags = reader.uint();
-    profile.processes.push({ pid, name, isKernel: !!(flags & 1), isTarget: !!(flags & 2) });
+    const service = flags & 4 ? reader.uint() : 0;
+    const [ownName, cgroup, container, containerId, unit, instance, user] = reader.column(new Int32Array(7));
+    const names = { name: ownName, cgroup, container, containerId, unit, instance, user, service }; // what filters look at
+    profile.processes.push({ pid, name, service, names, isKernel: !!(flags & 1), isTarget: !!(flags & 2) });
   }
   let first = 0;
   for (let i = 0; i < counts.threads; i++) {
@@ -110,6 +121,15 @@ function readLives(profile, reader, counts) {
     first += reader.uint();
     thread.end = first;
     profile.threads.push(thread);
+  }
+}
+
+// By runs of a thread's rows [from, to).
+function readRuns(reader, column, from, to) {
+  for (let i = from; i < to;) {
+    const value = reader.uint(), end = i + reader.uint();
+    column.fill(value, i, end);
+    i = end;
   }
 }
 
@@ -134,18 +154,14 @@ function readSamples(profile, reader, counts, base) {
     let before = 0;
     for (let i = t.first; i < t.end; i++) node[i] = before += reader.int();
   }
-  for (const t of profile.threads) {
-    for (let i = t.first; i < t.end;) {
-      const name = reader.uint(), end = i + reader.uint();
-      comm.fill(name, i, end);
-      i = end;
-    }
-  }
+  for (const t of profile.threads) readRuns(reader, comm, t.first, t.end);
   profile.ticks = counts.ticks ? reader.column(new Float64Array(n)) : null;
   for (const t of profile.threads) {
     if (!profile.ticks) t.ticks = t.end - t.first;
     else for (let i = t.first; i < t.end; i++) t.ticks += profile.ticks[i];
   }
+  profile.cpu = counts.cpus ? new Uint16Array(n) : null; // from 1 on; 0: unknown
+  if (profile.cpu) for (const t of profile.threads) readRuns(reader, profile.cpu, t.first, t.end);
 }
 
 // What visits found (record --wall), as columns of its own: web/wall.js makes rows of it.
@@ -171,13 +187,7 @@ function readWaits(profile, reader, n, base) {
     let before = 0;
     for (let i = from; i < to; i++) waits.node[i] = before += reader.int();
   }
-  for (const [from, to] of waits.range) {
-    for (let i = from; i < to;) {
-      const name = reader.uint(), end = i + reader.uint();
-      waits.comm.fill(name, i, end);
-      i = end;
-    }
-  }
+  for (const [from, to] of waits.range) readRuns(reader, waits.comm, from, to);
   reader.column(waits.state);
   waits.parked = waits.state.map((state) => state >> 4);
   waits.state = waits.state.map((state) => state & 15);
@@ -224,6 +234,8 @@ export function decode(bytes) {
   profile.frameFlags = reader.column(new Int32Array(counts.frames));
   profile.frameFile = reader.column(new Int32Array(counts.frames));
   profile.frameLine = reader.column(new Int32Array(counts.frames));
+  profile.framePath = reader.column(new Int32Array(counts.frames)); // 1 + the string of the file with the code
+  profile.frameOwner = reader.column(new Int32Array(counts.frames)); // 1 + the process of code without a symbol
   readNodes(profile, reader, counts.nodes);
   readLives(profile, reader, counts);
   readSamples(profile, reader, counts, Math.floor(words.base_us));
@@ -238,6 +250,11 @@ export function decode(bytes) {
   profile.fullNamesOf = (f) => full.get(f) ?? [];
   profile.moduleOf = (f) => strings.shown(profile.functionModule[f]);
   profile.threadName = (t) => strings.shown(t.name);
+  profile.hasServices = profile.processes.some((p) => p.service);
+  const firsts = new Map(); // by service: the first process
+  profile.processes.forEach((p, i) => firsts.has(p.service) || firsts.set(p.service, i));
+  profile.serviceOf = (p) => firsts.get(profile.processes[p]?.service ?? 0) ?? p;
+  profile.serviceName = (p) => strings.shown(profile.processes[p]?.service ?? 0) || '[no service]';
   profile.processName = (p) => strings.shown(profile.processes[p]?.name ?? 0);
   profile.terms = { what: 'samples', count: (n) => plural(n, 'sample'), quantity: count, time: 'CPU time', use: 'CPU use', unit: 'CPU', confidence: (k, n) => `${interval(k, n)} (Wilson, by number of samples)` };
   const { event, event_unit: unit = 'count', tick_cpu_ns: tick } = words.summary, each = 1 / words.events_per_sample;

@@ -28,6 +28,9 @@ function unnamed(profile) {
 
 const sumOf = (list) => list.reduce((sum, entry) => sum + entry.count, 0);
 
+// What was filtered: a sum of what is kept and what was dropped.
+const wholeOf = (filter) => ({ samples: filter.kept.samples + filter.dropped.reduce((sum, row) => sum + row.samples, 0) });
+
 // [{text, why, level: "", "good" or "warn", title}]
 function badges(profile) {
   const { summary, words, terms } = profile, list = [];
@@ -35,8 +38,9 @@ function badges(profile) {
   if (!lost && summary.due !== null) list.push({ text: 'nothing lost', level: 'good', title: 'Every tick that was due is in the profile or accounted for' });
   else if (lost) list.push({ text: `${count(lost)} lost`, why: `: ${words.lost[0].text}`, level: lost > summary.samples / 100 ? 'warn' : '', title: words.lost.map((l) => `${count(l.count)} ${l.text}`).join('\n') });
   if (cut) list.push({ text: `${share(cut, summary.samples)} of stacks cut`, why: `, most: ${words.cut.reduce((a, b) => (b.count > a.count ? b : a)).text}`, level: cut > summary.samples / 20 ? 'warn' : '', title: words.cut.map((l) => `${count(l.count)}: ${l.text}`).join('\n') });
-  else if (Object.values(summary.stack_ends).some((n) => n) && !profile.untimed) list.push({ text: 'all stacks whole', level: 'good', title: '' });
+  else if (Object.values(summary.stack_ends).some((n) => n) && !profile.untimed && summary.complete_share !== null) list.push({ text: 'all stacks whole', level: 'good', title: '' });
   if (nameless.leaf) list.push({ text: `${share(nameless.leaf, nameless.all)} of ${terms.what} in code without a name`, level: nameless.leaf > nameless.all / 20 ? 'warn' : '', title: `${share(nameless.any, nameless.all)} with such a frame somewhere in the stack` });
+  if (summary.filter) list.push({ text: `a part: ${share(summary.filter.kept.samples, wholeOf(summary.filter).samples)} of ${terms.what}: ${summary.filter.text}`, level: '', title: summary.filter.text });
   if (summary.outside) list.push({ text: 'limits left something out', level: '', title: summary.outside.map((o) => o.text).join('\n') });
   if (summary.cut_short) list.push({ text: 'cut short: the recording has no end', level: 'warn', title: 'Its writer was killed, or is still writing' });
   if (profile.uncounted) list.push({ text: 'weights, no number of samples: shares without intervals', level: '', title: 'How many samples there were is not in the file, so nothing can be said about chance' });
@@ -46,7 +50,7 @@ function badges(profile) {
 
 export function fillHeader(profile, title, strip, opened) {
   const { summary } = profile, { meta } = summary;
-  const what = meta.command || meta.target || 'profile';
+  const what = (/^-/.test(meta.target || '') ? `record ${meta.target}` : meta.target) || meta.command || 'profile';
   document.title = `${what.slice(0, 60)} – sysprof`;
   title.replaceChildren(make('bdi', { title: what.slice(0, 2000) }, what.slice(0, 300)));
   const where = [meta.hostname, meta.kernel].filter(Boolean).join(', ');
@@ -65,6 +69,9 @@ export function section(title, rows) {
     ...rows.map(([name, value]) => make('tr', null, make('th', { scope: 'row' }, make('bdi', null, String(name).slice(0, 2000))), make('td', null, make('bdi', null, String(value).slice(0, 2000))))))));
 }
 
+const seconds = (ns) => `${Math.floor(ns / 1e9)}.${String(ns % 1e9).padStart(9, '0')} s`;
+const partOf = (part) => `${plural(part.samples, 'sample')}, ${seconds(part.cpu_ns)} of CPU time${part.wall_ns === undefined ? '' : `, ${seconds(part.wall_ns)} of the threads' time`}`;
+
 const spaced = (key) => key.replace(/_/g, ' ');
 
 export function fillDetails(profile, host) {
@@ -77,15 +84,19 @@ export function fillDetails(profile, host) {
       ...(summary.silent_threads ? [['threads without a sample', `${count(summary.silent_threads)}, ${duration(summary.silent_cpu_ns)} of CPU`]] : []),
       ['CPU time', duration(summary.cpu_ns)],
       ...(profile.untimed ? [] : [['duration', duration(summary.duration_ns)], ...(summary.event ? [] : [['one sample each', `${duration(summary.period_ns)} of a CPU`]]),
-        ['clock', `${summary.clock === 'tsc' ? 'TSC' : 'CLOCK_MONOTONIC'}, error below ${count(summary.clock_error_ns)} ns`],
+        ...(summary.clock === null ? [] : [['clock', `${summary.clock === 'tsc' ? 'TSC' : 'CLOCK_MONOTONIC'}, error below ${count(summary.clock_error_ns)} ns`]]),
         ['start', `${new Date(summary.start_realtime_ns / 1e6).toISOString()}, monotonic ${(summary.start_monotonic_ns / 1e9).toFixed(6)} s`]]),
       ...(summary.cut_short ? [['end', 'missing: the writer was killed or is still writing']] : []),
       ['written by', words.program],
     ]),
-    section('Lost', lost.length ? lost : [['nothing', '']]),
+    section('Filter', summary.filter ? [
+      ['kept', partOf(summary.filter.kept)],
+      ...summary.filter.dropped.map((row) => [`dropped by ${row.by}`, partOf(row)]),
+    ] : []),
+    section('Lost', lost.length ? lost : [[summary.losses_known === false ? 'unknown: not read from files of this format' : 'nothing', '']]),
     section('Left out, by user', (summary.outside || []).map((o) => [o.text, o.waited ? 'late' : 'left'])),
     section('Stacks', [
-      ['whole', share(summary.complete_share * summary.samples, summary.samples)],
+      ['whole', summary.complete_share === null ? 'unknown how many' : share(summary.complete_share * summary.samples, summary.samples)],
       ...words.cut.map((l) => [`cut: ${l.text}`, `${count(l.count)} (${share(l.count, summary.samples)})`]),
       ...(summary.frames_found.inferred ? [['frames inferred (code without CFI)', count(summary.frames_found.inferred)]] : []),
     ]),

@@ -4,6 +4,7 @@
 // narrower than a pixel end the walk, and children are sorted when they are first drawn.
 
 import { Surface, FONT, characterWidth, fitText, themeColour, dragging } from './canvas.js';
+import { offerMenu } from './menu.js';
 import { ROOT } from './tree.js';
 
 export const ROW = 19;
@@ -36,7 +37,7 @@ function drawText(c, x, y, width, text, style, each) {
 }
 
 export class Flame {
-  // `options`: label, styleOf(node, tree), textOf(fn), hover(node, event), open(node), menu(node, event)
+  // `options`: label, styleOf(node, tree), textOf(fn), hover(node, event), open(node), menu(node, x, y)
   constructor(host, options) {
     this.options = options;
     this.surface = new Surface(host, options.label, (c, w, h, left, top) => this.draw(c, w, h, top));
@@ -59,9 +60,8 @@ export class Flame {
     if (this.chosen >= this.tree.count) this.chosen = 0;
     this.hovered = 0;
     this.deepest = 0;
-    for (let i = 1; i < this.tree.count; i++) {
-      if (this.tree.depth[i] > this.deepest && this.total[i] > 0) this.deepest = this.tree.depth[i];
-    }
+    const { depth, count } = this.tree, { total } = this;
+    for (let i = 1; i < count; i++) if (depth[i] > this.deepest && total[i] > 0) this.deepest = depth[i];
     this.layout();
     this.surface.ask();
   }
@@ -150,6 +150,18 @@ export class Flame {
     this.outline(c, this.chosen, 'focus');
   }
 
+  // Of all rows, without what can be scrolled to.
+  wholeSize() {
+    return { width: this.surface.width, height: (this.deepest + 1 - this.base) * ROW + 4 };
+  }
+
+  drawWhole(context) {
+    const { width, height } = this.wholeSize(), { tall, chosen, hovered } = this;
+    Object.assign(this, { tall: height, chosen: 0, hovered: 0 });
+    this.draw(context, width, height, 0);
+    Object.assign(this, { tall, chosen, hovered });
+  }
+
   box(c, node, x, y, w, width, each) {
     const from = Math.max(x, 0), to = Math.min(x + w, width);
     if (to <= from) return;
@@ -196,22 +208,27 @@ export class Flame {
     return node === ROOT && this.base ? -1 : node;
   }
 
-  // To a part of the whole, smoothly.
+  // To a part of the whole, smoothly, or with the next picture.
   zoomTo(from, to, done) {
     const size = Math.min(1, Math.max(1e-9, to - from));
     from = Math.min(Math.max(0, from), 1 - size);
     to = from + size;
     const [from0, to0] = [this.from, this.to], begin = performance.now();
     cancelAnimationFrame(this.moving);
+    this.target = [from, to];
+    if (calm.matches || done === 'now') {
+      Object.assign(this, { from, to });
+      this.surface.ask();
+      return;
+    }
     const step = (now) => {
-      const t = calm.matches || done === 'now' ? 1 : Math.min(1, Math.max(0, (now - begin) / ZOOM_MS)), e = t * (2 - t);
+      const t = Math.min(1, Math.max(0, (now - begin) / ZOOM_MS)), e = t * (2 - t);
       this.from = from0 + (from - from0) * e;
       this.to = to0 + (to - to0) * e;
       this.surface.paint();
       if (t < 1) this.moving = requestAnimationFrame(step);
     };
     step(begin);
-    this.target = [from, to];
   }
 
   scaleBy(factor, centre) {
@@ -250,11 +267,9 @@ export class Flame {
     });
     canvas.addEventListener('pointerleave', (event) => hover(-1, event));
     canvas.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
-    canvas.addEventListener('contextmenu', (event) => {
-      const node = this.at(event);
-      if (node <= ROOT) return;
-      event.preventDefault();
-      this.options.menu(node, event);
+    offerMenu(canvas, (event) => this.menu(this.at(event), event.clientX, event.clientY), () => {
+      const box = this.chosen ? this.boxOf(this.chosen) : null, at = canvas.getBoundingClientRect();
+      return !!box && this.menu(this.chosen, at.left + box.x + 12, at.top + box.y + ROW);
     });
     dragging(canvas, {
       started: () => ({ from: this.from, to: this.to, top: host.scrollTop }),
@@ -275,6 +290,12 @@ export class Flame {
     canvas.addEventListener('keydown', (event) => this.key(event));
     canvas.addEventListener('blur', () => this.surface.ask());
     host.addEventListener('wheel', () => (this.scrolledByHand = true), { passive: true });
+  }
+
+  menu(node, x, y) {
+    if (node <= ROOT) return false;
+    this.options.menu(node, x, y);
+    return true;
   }
 
   wheel(event) {

@@ -21,7 +21,10 @@ export class HeatMap {
     this.each = 1e6 / this.rows; // µs
     this.time = null;
     this.cursor = 0;
-    this.surface = new Surface(host, 'Heat map of samples: seconds across, parts of a second upwards', (c, w, h, left) => this.draw(c, w, h, left));
+    this.surface = new Surface(host, 'Heat map of samples: seconds across, parts of a second upwards', (c, w, h, left) => {
+      this.draw(c, w, left);
+      this.outline(c, left);
+    });
     this.surface.onresize = () => this.layout();
     this.listen();
   }
@@ -61,10 +64,19 @@ export class HeatMap {
     const room = this.surface.width - LEFT - RIGHT;
     this.across = Math.max(4, Math.min(110, room / this.seconds));
     this.down = Math.max(3, Math.floor((this.surface.height - TOP - BOTTOM) / this.rows));
-    this.surface.extent(LEFT + RIGHT + this.seconds * this.across, 0);
+    this.surface.extent(this.wholeSize().width, 0);
   }
 
-  draw(c, width, height, left) {
+  // Of all seconds, without what can be scrolled to.
+  wholeSize() {
+    return { width: LEFT + RIGHT + this.seconds * this.across, height: TOP + BOTTOM + this.rows * this.down };
+  }
+
+  drawWhole(context) {
+    this.draw(context, this.wholeSize().width, 0);
+  }
+
+  draw(c, width, left) {
     if (!this.cells) return;
     const { rows, across, down, seconds } = this, gap = down > 5 && across > 5 ? 1 : 0;
     const first = Math.max(0, Math.floor((left - LEFT) / across));
@@ -82,12 +94,15 @@ export class HeatMap {
     }
     c.globalAlpha = 1;
     this.axes(c, width, left, bottom);
-    const x = LEFT + Math.floor(this.cursor / rows) * across - left, y = bottom - ((this.cursor % rows) + 1) * down;
-    if (document.activeElement === this.surface.canvas) {
-      c.strokeStyle = themeColour('focus');
-      c.lineWidth = 2;
-      c.strokeRect(x, y, across, down);
-    }
+  }
+
+  // The cell that the keyboard has chosen.
+  outline(c, left) {
+    const { rows, across, down, cursor } = this;
+    if (!this.cells || document.activeElement !== this.surface.canvas) return;
+    c.strokeStyle = themeColour('focus');
+    c.lineWidth = 2;
+    c.strokeRect(LEFT + Math.floor(cursor / rows) * across - left, TOP + (rows - 1 - (cursor % rows)) * down, across, down);
   }
 
   axes(c, width, left, bottom) {

@@ -23,11 +23,11 @@ export const USES = {
 };
 
 const KEYS = [
-  ['1 … 6', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time'],
-  ['← → ↑ ↓', 'from box to box (after Tab into the picture)'], ['Enter', 'zoom into the chosen box'], ['Backspace', 'zoom out by one caller'],
+  ['1 … 6', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time, without the last filter'],
+  ['← → ↑ ↓', 'from box to box, thread to thread, row to row (after Tab to them); ← → fold and open groups'], ['Enter', 'zoom into the chosen box'], ['Backspace', 'zoom out by one caller'],
   ['+ −', 'zoom, also Ctrl + wheel'], ['a d', 'pan, also Shift + wheel or drag'], ['w s', 'scroll'], ['0', 'all of it'],
-  ['g', 'merged, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
-  ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box (or right click)'],
+  ['g', 'merged, by service, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
+  ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box'], ['Shift + F10', 'menu of the chosen box, function or thread (also right click, or a long touch)'], ['e', 'filter: an expression to focus on, or options of sysprof report'],
   ['[ ]', 'selected time back and forth'], ['b', 'the selected time is OLD: select NEW, and both are compared (also Ctrl + drag)'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
   ['v', 'CPU, waiting, or both (of a recording with waits)'], ['p', 'parked threads: event loops, idle pools'],
 ];

@@ -50,7 +50,7 @@ class Side {
     this.ns = (time[1] - time[0]) * 1000;
     this.ranges = rangesIn(profile, time, isWanted);
     this.profile = profile;
-    this.leaf = (i) => tree.map[tree.fine.leaf[i]];
+    this.leaf = (i) => tree.map[tree.leaf[i]];
     this.ticks = 0;
     this.rows = this.ranges.reduce((sum, [from, to]) => sum + to - from, 0);
     this.cpu = 0;

@@ -6,7 +6,7 @@ export const DEFAULTS = {
   view: 'flame', // flame, time, sandwich, table, heat
   mode: 'cpu', // cpu, waiting, wall
   parked: false, // waits of parked threads, too
-  group: 'merged', // merged, process, thread; of a page with waits: state
+  group: 'merged', // merged, process, thread; of a page with waits: state; with names of services: service
   down: false, // icicle
   measure: 'ticks', // ticks, cpu; of a comparison: mean, new, old
   colours: 'kind', // kind, name, module; of a comparison: difference
@@ -15,6 +15,8 @@ export const DEFAULTS = {
   time: null, // [from, to] in µs
   base: null, // the same: what `time` is compared with
   threads: [], // numbers
+  opened: [], // functions that stand for code without a symbol, whose addresses are shown
+  filter: '', // clauses, as the command line has them
   query: '',
   regex: false,
   zoom: null, // [from, to] of the whole
@@ -25,7 +27,7 @@ export const DEFAULTS = {
 
 const WORDS = {
   view: ['flame', 'time', 'sandwich', 'table', 'heat', 'locks'], mode: ['cpu', 'waiting', 'wall'],
-  group: ['merged', 'process', 'thread', 'state'],
+  group: ['merged', 'service', 'process', 'thread', 'state'],
   measure: ['ticks', 'cpu', 'mean', 'new', 'old'], colours: ['kind', 'name', 'module', 'difference'], sort: ['weight', 'name'],
 };
 
@@ -44,7 +46,7 @@ function readPair(text) {
 function readValue(key, text) {
   if (WORDS[key]) return WORDS[key].includes(text) ? text : DEFAULTS[key];
   if (key === 'time' || key === 'base' || key === 'zoom') return readPair(text);
-  if (key === 'threads') return text.split('.').filter((t) => /^\d+$/.test(t)).map(Number);
+  if (key === 'threads' || key === 'opened') return text.split('.').filter((t) => /^\d+$/.test(t)).map(Number);
   if (typeof DEFAULTS[key] === 'boolean') return text === '1';
   if (typeof DEFAULTS[key] === 'number') return /^\d{1,9}$/.test(text) ? Number(text) : DEFAULTS[key];
   return text;
@@ -74,4 +76,29 @@ export function fromFragment(fragment) {
     }
   }
   return state;
+}
+
+let written = '', remembering = 0;
+
+export function writeAddress(state) {
+  written = toFragment(state);
+  try {
+    history.replaceState(null, '', written ? `#${written}` : location.href.replace(/#.*/, ''));
+  } catch {
+    location.replace(`#${written}`);
+  }
+}
+
+// A moment later, since browsers refuse to change the address more often than they like.
+export function remember(state) {
+  clearTimeout(remembering);
+  remembering = setTimeout(() => writeAddress(state), 120);
+}
+
+// The state of an address that was not written here, or null.
+export function fromAddress(url) {
+  const fragment = url.split('#')[1] ?? '';
+  if (fragment === written) return null;
+  clearTimeout(remembering);
+  return fromFragment(fragment);
 }

@@ -5,6 +5,7 @@
 
 import { plainKind, stateColour } from './colour.js';
 import { FLAG } from './data.js';
+import { offerRowMenu } from './menu.js';
 import { make, count, share, duration } from './text.js';
 
 const PAGE = 300; // rows
@@ -16,8 +17,16 @@ const COLUMNS = [
   ['module', 'Module', ''],
 ];
 
+// From row to row.
+function rowKey(event) {
+  const row = event.target.closest('tr'), to = { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling }[event.key];
+  if (!to || event.ctrlKey || event.metaKey || event.altKey) return;
+  to.querySelector('button.name').focus();
+  event.preventDefault();
+}
+
 export class FunctionTable {
-  // `options`: chosen(fn), hover(fn or -1, event)
+  // `options`: chosen(fn), menu(fn, x, y), hover(fn or -1, event)
   constructor(profile, options) {
     this.profile = profile;
     this.options = options;
@@ -25,6 +34,11 @@ export class FunctionTable {
     this.down = true;
     this.limit = PAGE;
     this.body = make('tbody');
+    offerRowMenu(this.body, (row, x, y) => {
+      this.options.menu(Number(row.dataset.function), x, y);
+      return true;
+    });
+    this.body.addEventListener('keydown', rowKey);
     this.heads = {};
     const row = make('tr');
     for (const [key, text, title] of options.columns ?? COLUMNS) {

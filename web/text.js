@@ -9,7 +9,7 @@ const CONTROL = /[\x00-\x1f\x7f-\x9f]/;
 const TURNING = /[\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 // The size of the valid UTF-8 sequence at `at`, or 0.
-function sequenceSize(bytes, at) {
+export function sequenceSize(bytes, at) {
   const a = bytes[at];
   if (a < 0x80) return 1;
   const size = a >= 0xc2 && a <= 0xdf ? 2 : a >= 0xe0 && a <= 0xef ? 3 : a >= 0xf0 && a <= 0xf4 ? 4 : 0;
@@ -135,3 +135,5 @@ export function make(tag, attributes, ...children) {
   element.append(...children.filter((c) => c !== null && c !== undefined));
   return element;
 }
+
+export const byId = (id) => document.getElementById(id);

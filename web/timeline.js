@@ -8,36 +8,53 @@ import { Surface, themeColour, dragging } from './canvas.js';
 import { plainKind, stateColour } from './colour.js';
 import { FLAG, CATEGORIES } from './data.js';
 import { drawAxis } from './chart.js';
-import { make, share, duration } from './text.js';
+import { offerMenu } from './menu.js';
+import { make, count, share, duration } from './text.js';
 
 const LINE = 26, ALL = 63;
 const RULER = 20;
 const BAR = 3; // px
+const TILE = 8; // lines of a picture
+const TILES = 16; // that are kept
+const FEW_THREADS = 12; // that need no field to find one
+const MANY_THREADS = 40; // groups of more are folded at first
 const STATES = 16; // at most: those of waits (web/wall.js) are behind the categories
 const LEVELS = CATEGORIES.length + STATES;
 const PILE = [2, 3, 4, 1, 0, 5, ...Array.from({ length: STATES }, (_, state) => CATEGORIES.length + state)]; // from below: kernel, library, JIT code, program, …
 
+// By node: the category of its frame, or behind these the state that it stands for.
+function kindsOf({ nodeFrame, frameFunction, frameFlags, stateOf }) {
+  const ofFrames = frameFlags.map((flags, frame) => {
+    const state = stateOf?.(frameFunction[frame]);
+    return state ? CATEGORIES.length + state : flags & FLAG.CATEGORY;
+  });
+  const kinds = new Uint8Array(nodeFrame.length);
+  for (let i = 1; i < kinds.length; i++) kinds[i] = ofFrames[nodeFrame[i]];
+  return kinds;
+}
+
 // CPU time of rows [from, to) by bin and category, ns. A thread that used more than a period of CPU time without
 // being seen by a tick ran in bursts at unknown times, so it is spread over the time since the sample before.
 function binRows(profile, kinds, from, to, bins, end, into) {
-  const { time, weight, node, begin } = profile, each = end / bins, period = profile.summary.period_ns;
+  const { time, weight, node, begin } = profile, last = bins - 1, scale = bins / end, most = 1.5 * profile.summary.period_ns;
+  const isSpan = !!begin && !profile.difference;
   for (let i = from; i < to; i++) {
-    const kind = kinds[node[i]];
-    const stop = time[i], burst = weight[i] > 1.5 * period && i > from;
-    const start = Math.max(0, begin ? begin[i] : burst ? time[i - 1] : stop - weight[i] / 1000);
-    let bin = Math.min(bins - 1, Math.floor(start / each));
-    const last = Math.min(bins - 1, Math.floor(stop / each));
-    const ns = begin && !profile.difference ? (stop - start) * 1000 : weight[i];
-    if (bin >= last) {
-      into[Math.max(0, last) * LEVELS + kind] += ns;
-      continue;
-    }
-    const dense = ns / (stop - start || 1);
-    for (let at = start; bin <= last; bin++) {
-      const edge = bin === last ? stop : (bin + 1) * each;
-      into[bin * LEVELS + kind] += (edge - at) * dense;
-      at = edge;
-    }
+    const own = weight[i], stop = time[i], burst = own > most && i > from;
+    const start = Math.max(0, begin ? begin[i] : burst ? time[i - 1] : stop - own / 1000);
+    const low = Math.min(last, Math.floor(start * scale)), high = Math.min(last, Math.floor(stop * scale));
+    const ns = isSpan ? (stop - start) * 1000 : own;
+    if (low >= high) into[high * LEVELS + kinds[node[i]]] += ns;
+    else spread(start, stop, low, high, ns, end / bins, into, kinds[node[i]]);
+  }
+}
+
+// Over the bins from `low` to `high`.
+function spread(start, stop, low, high, ns, each, into, kind) {
+  const dense = ns / (stop - start || 1);
+  for (let at = start, bin = low; bin <= high; bin++) {
+    const edge = bin === high ? stop : (bin + 1) * each;
+    into[bin * LEVELS + kind] += (edge - at) * dense;
+    at = edge;
   }
 }
 
@@ -59,21 +76,54 @@ function fitInto(values, room) {
   for (let b = 1; left && b < bins; b++) left = fit(b);
 }
 
+// The highest bin.
+function mostOf(values) {
+  let most = 0;
+  for (let at = 0; at < values.length; at += LEVELS) {
+    let sum = 0;
+    for (let k = 0; k < LEVELS; k++) sum += values[at + k];
+    most = Math.max(most, sum);
+  }
+  return most;
+}
+
+// Threads by what their processes belong to, if that differs: services, else containers; groups in the order of their CPU
+// time. Without names they are one group, which has no line.
+function groupsOfThreads(profile, threads) {
+  const nameOf = (t, kind) => {
+    const names = profile.processes[t.process]?.names ?? {};
+    return names[kind] || (kind === 'container' && names.containerId) || 0;
+  };
+  const kind = profile.difference ? undefined : ['service', 'container'].find((k) => threads.some((t) => nameOf(t, k) !== nameOf(threads[0], k)));
+  if (!kind) return [{ number: 0, name: '', threads, cpu: 0 }];
+  const groups = new Map();
+  for (const t of threads) {
+    const key = nameOf(t, kind);
+    if (!groups.has(key)) groups.set(key, { number: groups.size, kind, name: key ? profile.strings.shown(key) : `[no ${kind}]`, threads: [], cpu: 0 });
+    groups.get(key).threads.push(t);
+    groups.get(key).cpu += t.cpu;
+  }
+  return [...groups.values()].sort((a, b) => b.cpu - a.cpu || a.number - b.number);
+}
+
 export class Timeline {
-  // `options`: selected(from, to, final), thread(number, event), hover(text, event)
+  // `options`: selected(from, to, final), thread(number, event), menu(thread, x, y, group), hover(text, event); before: the
+  // timeline of other rows that this one follows
   constructor(host, profile, options) {
     this.profile = profile;
     this.options = options;
     this.end = profile.end || 1;
     this.threads = profile.threads.filter((t) => t.end > t.first || t.cpu > 0);
     this.threads.sort((a, b) => (profile.begin ? !!a.parked - !!b.parked : 0) || b.cpu - a.cpu || a.number - b.number);
-    this.cpus = profile.begin || profile.difference ? 0 : Number(profile.summary.meta?.cpus) || 0; // 0: bins are not bounded
+    this.groups = groupsOfThreads(profile, this.threads);
+    const { before } = options, isLong = this.groups.length > 1 && this.threads.length > MANY_THREADS;
+    // names of groups; one of a single thread has the same graph
+    this.folded = before?.folded ?? new Set(this.groups.filter(({ name, threads }) => name && (isLong || threads.length === 1)).map(({ name }) => name));
+    this.wanted = before?.wanted ?? ''; // in the names of threads that are listed
+    this.labels = new Map(); // of threads
+    this.cpus = profile.begin || profile.difference ? 0 : Number(profile.summary.meta?.cpus) || this.threads.length; // 0: bins are not bounded
     this.all = options.all ?? profile; // what the graph of all threads shows: parked ones may be left out
-    this.kinds = new Uint8Array(profile.nodeFrame.length);
-    for (let i = 1; i < this.kinds.length; i++) {
-      const state = profile.stateOf?.(profile.frameFunction[profile.nodeFrame[i]]);
-      this.kinds[i] = state ? CATEGORIES.length + state : profile.frameFlags[profile.nodeFrame[i]] & FLAG.CATEGORY;
-    }
+    this.kinds = kindsOf(profile);
     this.cache = new Map();
     this.pictures = new Map(); // what does not change while time is selected
     this.time = this.base = null;
@@ -86,12 +136,23 @@ export class Timeline {
     const allGraph = make('div', { class: 'time-graph' });
     this.peak = make('small');
     const total = this.all.threads.reduce((sum, t) => sum + t.cpu, 0);
-    all.append(make('button', { class: 'time-label', type: 'button', onclick: (e) => this.options.thread(-1, e), title: 'Show all threads' },
-      make('span', null, make('b', null, this.profile.difference ? 'All files' : 'All threads'), this.peak), make('span', { class: 'value' }, duration(total))), allGraph);
+    const find = make('input', { type: 'search', value: this.wanted, placeholder: 'Find threads', 'aria-label': 'Find threads', spellcheck: 'false', autocomplete: 'off',
+      oninput: () => this.find(find.value) });
+    const isLong = this.threads.length > FEW_THREADS || this.wanted !== '';
+    all.append(make('div', { class: isLong ? 'time-head long' : 'time-head' }, make('button', { class: 'time-label', type: 'button', onclick: (e) => this.options.thread(-1, e), title: 'Show all threads' },
+      make('span', null, make('b', null, this.profile.difference ? 'All files' : 'All threads'), this.peak), make('span', { class: 'value' }, duration(total))), isLong ? find : null), allGraph);
+    this.whole = total;
     this.rows = make('div', { class: 'time-rows' });
-    const labels = make('div', { class: 'time-labels', role: 'group', 'aria-label': 'Threads' });
-    this.buttons = this.threads.map((t) => this.label(t, total));
-    labels.append(...this.buttons);
+    const labels = (this.labelHost = make('div', { class: 'time-labels', role: 'group', 'aria-label': 'Threads' }));
+    const menu = (event) => {
+      const button = event.target.closest('.time-label'), at = button?.getBoundingClientRect(), line = this.lines[this.buttons.indexOf(button)];
+      if (line) this.options.menu(line.thread ?? line.threads[0], event.clientX || at.left + 20, event.clientY || at.bottom, line.group);
+      return !!line;
+    };
+    offerMenu(labels, menu, menu);
+    labels.addEventListener('keydown', (event) => this.labelKey(event));
+    labels.addEventListener('focusin', (event) => this.leadTo(event.target));
+    this.list();
     const graphs = make('div', { class: 'time-graph' });
     this.rows.append(labels, graphs);
     host.append(all, this.rows);
@@ -102,6 +163,67 @@ export class Timeline {
     this.listen(this.surface);
   }
 
+  // What is listed: [{thread}, {group, threads}], with the threads of groups that are not folded, and a button of each.
+  list() {
+    const wanted = this.wanted.toLowerCase(), { profile } = this;
+    const has = (t) => [profile.threadName(t), profile.processName(t.process), String(t.tid)].some((text) => text.toLowerCase().includes(wanted));
+    this.lines = [];
+    for (const group of this.groups) {
+      const threads = wanted && !group.name.toLowerCase().includes(wanted) ? group.threads.filter(has) : group.threads;
+      if (group.name && threads.length) this.lines.push({ group, threads });
+      if (group.name && !wanted && this.folded.has(group.name)) continue;
+      for (const thread of threads) this.lines.push({ thread });
+    }
+    this.buttons = this.lines.map((line) => (line.group ? this.groupLabel(line) : this.labelOf(line.thread)));
+    this.labelHost.replaceChildren(...this.buttons);
+    this.leadTo(this.buttons[0]);
+    this.markLabels();
+  }
+
+  // The one label that Tab comes to.
+  leadTo(button) {
+    for (const other of this.buttons) other.tabIndex = other === button ? 0 : -1;
+  }
+
+  // From label to label; groups are folded and opened.
+  labelKey(event) {
+    const at = this.buttons.indexOf(event.target.closest('.time-label')), line = this.lines[at];
+    if (!line || event.ctrlKey || event.metaKey || event.altKey) return;
+    const last = this.buttons.length - 1, to = { ArrowDown: Math.min(at + 1, last), ArrowUp: Math.max(at - 1, 0), Home: 0, End: last }[event.key];
+    const isOpen = this.buttons[at].getAttribute('aria-expanded') === 'true';
+    if (to !== undefined) this.buttons[to].focus();
+    else if (line.group && event.key === (isOpen ? 'ArrowLeft' : 'ArrowRight')) this.fold(line.group);
+    else if (event.key === 'ArrowLeft' && line.thread) this.buttons[this.lines.findLastIndex(({ group }, i) => i < at && group)]?.focus();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  find(text) {
+    this.wanted = text.trim();
+    this.rows.scrollTop = 0;
+    this.list();
+    this.redraw(true);
+  }
+
+  fold(group) {
+    if (!this.folded.delete(group.name)) this.folded.add(group.name);
+    this.list();
+    this.redraw(true);
+    this.buttons[this.lines.findIndex((line) => line.group === group)].focus();
+  }
+
+  labelOf(t) {
+    if (!this.labels.has(t)) this.labels.set(t, this.label(t, this.whole));
+    return this.labels.get(t);
+  }
+
+  groupLabel({ group, threads }) {
+    const cpu = threads.reduce((sum, t) => sum + t.cpu, 0), isOpen = this.wanted !== '' || !this.folded.has(group.name);
+    return make('button', { class: 'time-label group', type: 'button', 'aria-expanded': String(isOpen), title: `${group.name.slice(0, 300)}: ${count(threads.length)} threads`, onclick: () => this.fold(group) },
+      make('bdi', null, group.name.slice(0, 200)), make('small', null, count(threads.length)), make('span', { class: 'value' }, duration(cpu)));
+  }
+
   isDim(t) {
     return !!this.profile.begin && t.parked;
   }
@@ -110,20 +232,25 @@ export class Timeline {
     const name = this.profile.threadName(t), process = this.profile.processName(t.process);
     const pid = this.profile.processes[t.process]?.pid ?? 0;
     return make('button', {
-      class: this.isDim(t) ? 'time-label parked' : 'time-label', type: 'button', 'aria-pressed': 'false', onclick: (e) => this.options.thread(t.number, e),
+      class: ['time-label', this.isDim(t) && 'parked', this.groups[0].name && 'inside'].filter(Boolean).join(' '), type: 'button', 'aria-pressed': 'false', onclick: (e) => this.options.thread(t.number, e),
       title: `${name.slice(0, 300)} (tid ${t.tid}) of ${process.slice(0, 300)} (pid ${pid}): ${duration(t.cpu)} of ${this.profile.terms.time}${this.isDim(t) ? ', parked' : `, ${share(t.cpu, total)}`}`,
-    }, make('bdi', null, name.slice(0, 200)), make('small', null, this.profile.difference ? process : String(t.tid)), make('span', { class: 'value' }, duration(t.cpu)));
+    }, make('bdi', null, name.slice(0, 200)), make('small', null, this.profile.difference ? process : !this.groups[0].name && this.profile.hasServices && this.profile.processes.length > 1 ? `${process.slice(0, 80)} ${t.tid}` : String(t.tid)), make('span', { class: 'value' }, duration(t.cpu)));
   }
 
   // Room for some threads, for all if they are few.
   height(window) {
     const most = Math.max(4, Math.floor((window * 0.26 - ALL) / LINE));
-    return ALL + Math.min(this.threads.length, most) * LINE + (this.threads.length > most ? LINE / 2 : 0);
+    return ALL + Math.min(this.lines.length, most) * LINE + (this.lines.length > most ? LINE / 2 : 0);
   }
 
   // A row that is to be seen.
   reveal(number) {
-    const i = this.threads.findIndex((t) => t.number === number), top = i * LINE;
+    const group = this.groups.find(({ threads }) => threads.some((t) => t.number === number));
+    if (!this.wanted && group && this.folded.delete(group.name)) {
+      this.list();
+      this.redraw(true);
+    }
+    const i = this.lines.findIndex(({ thread }) => thread?.number === number), top = i * LINE;
     const seen = top >= this.rows.scrollTop && top + LINE <= this.rows.scrollTop + this.rows.clientHeight;
     if (i >= 0 && !seen) this.rows.scrollTop = top - LINE;
   }
@@ -133,11 +260,19 @@ export class Timeline {
     this.time = time;
     this.base = base;
     this.picked = picked;
-    this.threads.forEach((t, i) => {
-      this.buttons[i].setAttribute('aria-pressed', String(picked.has(t.number)));
-      this.buttons[i].classList.toggle('off', picked.size > 0 && !picked.has(t.number));
-    });
+    this.markLabels();
     this.redraw();
+  }
+
+  isPicked({ thread, threads }) {
+    return thread ? this.picked.has(thread.number) : threads.some((t) => this.picked.has(t.number));
+  }
+
+  markLabels() {
+    this.lines.forEach((line, i) => {
+      if (line.thread) this.buttons[i].setAttribute('aria-pressed', String(this.isPicked(line)));
+      this.buttons[i].classList.toggle('off', this.picked.size > 0 && !this.isPicked(line));
+    });
   }
 
   redraw(anew) {
@@ -152,63 +287,61 @@ export class Timeline {
     if (kept?.length === bins * LEVELS) return kept;
     const values = new Float64Array(bins * LEVELS);
     for (const t of rows) binRows(profile, this.kinds, t.first, t.end, bins, this.end, values);
-    if (this.cpus) fitInto(values, ((key === 'all' ? this.cpus : 1) * this.end * 1000) / bins);
+    if (this.cpus) fitInto(values, ((typeof key === 'number' ? 1 : this.cpus) * this.end * 1000) / bins);
     this.cache.set(key, values);
     return values;
   }
 
-  // Draws by `draw`, or copies the picture of the last call with the same key.
-  once(c, name, key, surface, draw) {
+  // A picture of this height at `y`: drawn by `draw`, or that of the last call with the same key.
+  once(c, name, key, { width, ratio }, y, height, draw) {
     let kept = this.pictures.get(name);
     if (kept?.key !== key) {
-      const { width, height } = surface.canvas, canvas = new OffscreenCanvas(width, height);
+      const canvas = new OffscreenCanvas(Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio)));
       const own = canvas.getContext('2d', { alpha: false });
-      own.setTransform(surface.ratio, 0, 0, surface.ratio, 0, 0);
+      own.setTransform(ratio, 0, 0, ratio, 0, 0);
       own.fillStyle = themeColour('ground');
-      own.fillRect(0, 0, surface.width, surface.height);
+      own.fillRect(0, 0, width, height);
       draw(own);
-      kept = { key, canvas };
+      kept = { key, image: canvas.transferToImageBitmap() };
+      this.pictures.get(name)?.image.close();
       this.pictures.set(name, kept);
     }
-    c.drawImage(kept.canvas, 0, 0, surface.width, surface.height);
+    c.drawImage(kept.image, 0, Math.round(y * ratio) / ratio, kept.image.width / ratio, kept.image.height / ratio);
   }
 
   drawAll(c, width, height) {
-    this.once(c, 'all', `${this.top.ratio} ${width} ${height}`, this.top, (own) => this.graphAll(own, width, height));
+    this.once(c, 'all', `${this.top.ratio} ${width} ${height}`, this.top, 0, height, (own) => this.graphAll(own, width, height));
     this.shade(c, width, height);
   }
 
   graphAll(c, width, height) {
     drawAxis(c, 0, this.end, 0, width, 0, RULER, height);
-    const values = this.bins('all', width, this.all.threads, this.all), bins = values.length / LEVELS;
-    let most = 0;
-    for (let b = 0; b < bins; b++) {
-      let sum = 0;
-      for (let k = 0; k < LEVELS; k++) sum += values[b * LEVELS + k];
-      most = Math.max(most, sum);
-    }
+    const values = this.bins('all', width, this.all.threads, this.all), bins = values.length / LEVELS, most = mostOf(values);
     const cpus = most / ((this.end / bins) * 1000);
     this.graph(c, values, RULER, height - RULER - 1, width, most);
     this.peak.textContent = `peak: ${cpus.toFixed(cpus < 10 ? 1 : 0)} ${this.profile.terms.unit}${cpus.toFixed(1) === '1.0' ? '' : 's'}`;
   }
 
+  // By tiles: what is scrolled to is mostly there already.
   drawRows(c, width, height, top) {
-    const key = `${this.surface.ratio} ${width} ${height} ${top} ${[...this.picked].join(' ')}`;
-    this.once(c, 'rows', key, this.surface, (own) => this.graphRows(own, width, height, top));
+    const tall = TILE * LINE, key = `${this.surface.ratio} ${width} ${[...this.picked].join(' ')}`;
+    for (let tile = Math.floor(top / tall); tile * tall < top + height && tile * TILE < this.lines.length; tile++) {
+      this.once(c, `rows ${tile % TILES}`, `${tile} ${key}`, this.surface, tile * tall - top, tall, (own) => this.graphRows(own, width, tile * TILE));
+    }
     this.shade(c, width, height);
   }
 
-  graphRows(c, width, height, top) {
-    const first = Math.floor(top / LINE), last = Math.min(this.threads.length, Math.ceil((top + height) / LINE));
-    for (let i = first; i < last; i++) {
-      const t = this.threads[i], y = i * LINE - top;
+  graphRows(c, width, first) {
+    this.lines.slice(first, first + TILE).forEach((line, i) => {
+      const t = line.thread, y = i * LINE;
       c.fillStyle = themeColour('grid');
       c.fillRect(0, y + LINE - 1, width, 1);
-      const values = this.bins(t.number, width, [t]);
-      c.globalAlpha = this.picked.size && !this.picked.has(t.number) ? 0.35 : this.isDim(t) ? 0.4 : 1;
-      this.graph(c, values, y + 2, LINE - 4, width, (this.end / (values.length / LEVELS)) * 1000);
+      const values = t ? this.bins(t.number, width, [t]) : this.bins(`group ${line.group.number} ${this.wanted}`, width, line.threads);
+      c.globalAlpha = this.picked.size && !this.isPicked(line) ? 0.35 : t && this.isDim(t) ? 0.4 : 1;
+      const one = (this.end / (values.length / LEVELS)) * 1000; // CPU
+      this.graph(c, values, y + 2, LINE - 4, width, t ? one : Math.max(one, mostOf(values)));
       c.globalAlpha = 1;
-    }
+    });
   }
 
   // Piled bars, by category of the innermost frame; `full` is the highest.
@@ -261,8 +394,8 @@ export class Timeline {
       clicked: () => this.options.selected(0, 0, true),
     });
     surface.canvas.addEventListener('pointermove', (event) => {
-      const i = surface === this.top ? -1 : Math.floor((surface.where(event)[1] + this.rows.scrollTop) / LINE);
-      this.options.hover(at(event), this.threads[i] ?? null, surface.width, event);
+      const line = surface === this.top ? null : this.lines[Math.floor((surface.where(event)[1] + this.rows.scrollTop) / LINE)];
+      this.options.hover(line?.group ? -1 : at(event), line?.thread ?? null, surface.width, event);
     });
     surface.canvas.addEventListener('pointerleave', (event) => this.options.hover(-1, null, 1, event));
     surface.canvas.addEventListener('keydown', (event) => {

@@ -3,17 +3,19 @@
 // Call trees. The profile's own nodes are frames (a function at a place in the source); what is shown are
 // functions, merged by name and module as in `sysprof report`, below the process or thread if one wants.
 //
-// A tree has a `fine` part (groups × frames) to which samples point, and the nodes that are shown, to which
-// `map` leads. It is built once; a selection only changes the sums. In all arrays a parent comes before its
-// children, so that one pass backwards adds up a tree.
+// The merged tree is made of the profile's nodes. That of a grouping has the nodes of the merged one again for each
+// group with rows of them. `leaf` has a slot for each row: a profile's node in the merged tree, whose node `map` has; a node
+// of the tree itself in others. Both are made once; a selection only changes the sums. In all arrays a parent comes
+// before its children, so that one pass backwards adds up a tree.
 
-import { FLAG } from './data.js';
+import { FLAG, grown } from './data.js';
 
 export const ROOT = 0;
 const GROUP = -2; // function numbers below -1 are groups: -2 - number
+export const STATES_MAX = 64; // numbers of groups: processes, threads, states, services by their first process
 
-// Nodes that are found by (parent, function).
-class Grower {
+// Nodes, one after the other.
+class NodeList {
   constructor(capacity) {
     this.count = 1;
     this.resize(Math.max(1024, capacity));
@@ -30,6 +32,33 @@ class Grower {
     this.fn = grow(this.fn);
     this.flags = grow(this.flags);
     this.depth = grow(this.depth);
+  }
+
+  add(parent, fn, flags) {
+    if (this.count === this.parent.length) this.resize(this.count * 2);
+    const node = this.count++;
+    this.parent[node] = parent;
+    this.fn[node] = fn;
+    this.flags[node] = flags;
+    this.depth[node] = this.depth[parent] + 1;
+    return node;
+  }
+
+  finish() {
+    const n = this.count, parent = this.parent.subarray(0, n), first = new Int32Array(n), next = new Int32Array(n);
+    for (let i = n - 1; i > 0; i--) {
+      const up = parent[i];
+      next[i] = first[up];
+      first[up] = i;
+    }
+    return { count: n, parent, fn: this.fn.subarray(0, n), flags: this.flags.subarray(0, n), depth: this.depth.subarray(0, n), first, next };
+  }
+}
+
+// Nodes that are found by (parent, function).
+class Grower extends NodeList {
+  resize(capacity) {
+    super.resize(capacity);
     this.slots = new Int32Array(2 ** Math.ceil(Math.log2(capacity * 2)));
     for (let i = 1; i < this.count; i++) this.slots[this.find(this.parent[i], this.fn[i])] = i;
   }
@@ -44,55 +73,36 @@ class Grower {
   }
 
   child(parent, fn, flags) {
-    let at = this.find(parent, fn), node = this.slots[at];
-    if (node) {
-      if (!(flags & FLAG.INLINED)) this.flags[node] &= ~FLAG.INLINED;
-      this.flags[node] |= flags & FLAG.AMBIGUOUS;
-      return node;
+    const { slots } = this, at = this.find(parent, fn), node = slots[at];
+    if (!node) {
+      const made = this.add(parent, fn, flags);
+      if (slots === this.slots) slots[at] = made; // else it is in the larger one
+      return made;
     }
-    if (this.count === this.parent.length) {
-      this.resize(this.count * 2);
-      at = this.find(parent, fn);
-    }
-    node = this.slots[at] = this.count++;
-    this.parent[node] = parent;
-    this.fn[node] = fn;
-    this.flags[node] = flags;
-    this.depth[node] = this.depth[parent] + 1;
+    if (!(flags & FLAG.INLINED)) this.flags[node] &= ~FLAG.INLINED;
+    this.flags[node] |= flags & FLAG.AMBIGUOUS;
     return node;
-  }
-
-  finish() {
-    const n = this.count;
-    const tree = {
-      count: n, parent: this.parent.subarray(0, n), fn: this.fn.subarray(0, n), flags: this.flags.subarray(0, n),
-      depth: this.depth.subarray(0, n), first: new Int32Array(n), next: new Int32Array(n),
-    };
-    for (let i = n - 1; i > 0; i--) {
-      tree.next[i] = tree.first[tree.parent[i]];
-      tree.first[tree.parent[i]] = i;
-    }
-    return tree;
   }
 }
 
 // Nodes whose function is not above them already: adding them up counts recursion once.
 function markOutermost(tree, functions) {
-  const outermost = (tree.outermost = new Uint8Array(tree.count));
+  const outermost = (tree.outermost = new Uint8Array(tree.count)), { first, next, parent, fn } = tree;
   const active = new Int32Array(functions);
   let node = ROOT;
   for (;;) {
-    let next = tree.first[node];
-    while (!next && node !== ROOT) {
-      if (tree.fn[node] >= 0) active[tree.fn[node]]--;
-      next = tree.next[node];
-      node = tree.parent[node];
+    let to = first[node];
+    while (!to && node !== ROOT) {
+      if (fn[node] >= 0) active[fn[node]]--;
+      to = next[node];
+      node = parent[node];
     }
-    if (!next) return;
-    node = next;
-    if (tree.fn[node] < 0) continue;
-    outermost[node] = active[tree.fn[node]] ? 0 : 1;
-    active[tree.fn[node]]++;
+    if (!to) return;
+    node = to;
+    const f = fn[node];
+    if (f < 0) continue;
+    outermost[node] = active[f] ? 0 : 1;
+    active[f]++;
   }
 }
 
@@ -101,11 +111,11 @@ export function groupOf(fn) {
 }
 
 // Of each group: its node, and the ranges of rows [thread, from, to] below it. By state: runs of rows of one state.
-function groupsOf(profile, grouping, grower) {
+function groupsOf(profile, grouping, nodes) {
   const groups = new Map(), { processes, threads, state } = profile;
   for (const t of threads) {
     if (grouping !== 'state') {
-      const key = grouping === 'process' ? t.process : t.number;
+      const key = grouping === 'process' ? t.process : grouping === 'service' ? profile.serviceOf(t.process) : t.number;
       if (!groups.has(key)) groups.set(key, []);
       if (t.end > t.first) groups.get(key).push([t, t.first, t.end]);
       continue;
@@ -117,70 +127,91 @@ function groupsOf(profile, grouping, grower) {
       groups.get(key).push([t, i, end]);
     }
   }
-  const list = [];
+  const list = [], ofProcesses = new Map(), states = processes.length + threads.length;
+  const processNode = (p) => {
+    if (!ofProcesses.has(p)) ofProcesses.set(p, nodes.add(ROOT, GROUP - p, 0));
+    return ofProcesses.get(p);
+  };
   for (const [key, ranges] of groups) {
     if (!ranges.length) continue;
-    if (grouping === 'state') {
-      list.push([grower.child(ROOT, GROUP - processes.length - threads.length - key, 0), ranges]);
-      continue;
-    }
-    const group = grower.child(ROOT, GROUP - ranges[0][0].process, 0);
-    list.push([grouping === 'thread' ? grower.child(group, GROUP - processes.length - key, 0) : group, ranges]);
+    if (grouping === 'state') list.push([nodes.add(ROOT, GROUP - states - key, 0), ranges]);
+    else if (grouping === 'service') list.push([nodes.add(ROOT, GROUP - states - STATES_MAX - key, 0), ranges]);
+    else if (grouping === 'process') list.push([processNode(key), ranges]);
+    else list.push([nodes.add(processNode(ranges[0][0].process), GROUP - processes.length - key, 0), ranges]);
   }
   return list;
 }
 
-// grouping: "merged", "process", "thread" or "state"; recursion: a function that calls itself is one node.
-export function buildTree(profile, grouping, recursion) {
+// recursion: a function that calls itself is one node; `gathered`: by frame the function that stands for it
+// (web/unnamed.js), or null.
+export function buildMerged(profile, recursion, gathered) {
   const { nodeParent, nodeFrame, frameFunction, frameFlags } = profile;
-  const grower = new Grower(nodeParent.length);
-  const merged = grouping === 'merged';
-  const memo = new Int32Array(nodeParent.length), path = [];
-  const fineParent = [], fineFrame = [], map = [ROOT];
-  const leaf = merged ? profile.node : new Int32Array(profile.node.length);
-  const below = (parent, frame) => {
-    const fn = frameFunction[frame];
-    return recursion && grower.fn[parent] === fn ? parent : grower.child(parent, fn, frameFlags[frame]);
-  };
-  if (merged) {
-    for (let i = 1; i < nodeParent.length; i++) map.push(below(map[nodeParent[i]], nodeFrame[i]));
-  } else {
-    fineParent.push(0);
-    fineFrame.push(0);
-    // by state, no leaf repeats it
-    const nodes = (grouping === 'state' && profile.plainNode) || profile.node;
-    for (const [group, ranges] of groupsOf(profile, grouping, grower)) {
-      const top = map.push(group) - 1, used = [];
-      fineParent.push(0);
-      fineFrame.push(-1);
-      for (const [, from, to] of ranges) {
-        for (let i = from; i < to; i++) {
-          let at = nodes[i];
-          for (path.length = 0; at && !memo[at]; at = nodeParent[at]) path.push(at);
-          let fine = at ? memo[at] : top;
-          while (path.length) {
-            at = path.pop();
-            const node = below(map[fine], nodeFrame[at]);
-            fineParent.push(fine);
-            fineFrame.push(nodeFrame[at]);
-            fine = memo[at] = map.push(node) - 1;
-            used.push(at);
-          }
-          leaf[i] = fine;
-        }
-      }
-      for (const at of used) memo[at] = 0;
-    }
+  const grower = new Grower(nodeParent.length), map = new Int32Array(nodeParent.length);
+  for (let i = 1; i < map.length; i++) {
+    const parent = map[nodeParent[i]], frame = nodeFrame[i], own = frameFunction[frame], fn = gathered?.[frame] || own;
+    map[i] = (recursion || fn !== own) && grower.fn[parent] === fn ? parent : grower.child(parent, fn, frameFlags[frame]);
   }
-  const tree = grower.finish();
-  tree.fine = {
-    parent: merged ? nodeParent : Int32Array.from(fineParent), frame: merged ? nodeFrame : Int32Array.from(fineFrame),
-    leaf, count: map.length,
-  };
-  tree.map = Int32Array.from(map);
-  tree.grouping = grouping;
+  const tree = Object.assign(grower.finish(), { grouping: 'merged', map, slots: map.length, leaf: profile.node, ranges: null });
   markOutermost(tree, profile.functionName.length);
   return tree;
+}
+
+// Makes the trees of groups out of the merged one.
+class Regrouping {
+  constructor(merged, rowNode) {
+    Object.assign(this, { merged, rowNode, nodes: new NodeList(merged.count + (merged.count >> 3)), leaf: new Int32Array(rowNode.length) });
+    this.memo = new Int32Array(merged.count); // by merged node: that of the last group with it
+    this.origin = new Int32Array(this.nodes.parent.length); // by node
+    this.path = [];
+  }
+
+  // The nodes of rows [from, to) of a group, whose own ones begin at `begin`. A call for each range: the loop of a call
+  // for all of them would run unoptimized.
+  addRows(group, begin, from, to) {
+    const { rowNode, leaf, memo, merged: { map } } = this;
+    for (let i = from; i < to; i++) {
+      const at = map[rowNode[i]], node = memo[at];
+      leaf[i] = node >= begin ? node : this.addPath(group, begin, at);
+    }
+  }
+
+  addPath(group, begin, leaf) {
+    const { memo, merged, nodes, path } = this;
+    let at = leaf;
+    for (; at !== ROOT && memo[at] < begin; at = merged.parent[at]) path.push(at);
+    let node = at === ROOT ? group : memo[at];
+    while (path.length) {
+      at = path.pop();
+      node = memo[at] = nodes.add(node, merged.fn[at], merged.flags[at]);
+      if (node >= this.origin.length) this.origin = grown(this.origin, new Int32Array(this.origin.length));
+      this.origin[node] = at;
+    }
+    return node;
+  }
+
+  finish() {
+    const { nodes, leaf, merged } = this, tree = Object.assign(nodes.finish(), { map: null, slots: nodes.count, leaf, merged });
+    const origin = (tree.origin = this.origin.subarray(0, tree.count)), outermost = (tree.outermost = new Uint8Array(tree.count));
+    const { outermost: known } = merged;
+    for (let i = 1; i < origin.length; i++) outermost[i] = known[origin[i]];
+    return tree;
+  }
+}
+
+// grouping: "service", "process", "thread" or "state"; `merged`: the tree of the same nodes. A node's place in it: `origin`.
+export function buildGrouped(profile, grouping, merged) {
+  const regrouping = new Regrouping(merged, rowNodes(profile, grouping)), { nodes } = regrouping, ranges = new Map();
+  for (const [group, own] of groupsOf(profile, grouping, nodes)) {
+    const begin = nodes.count; // what memo has below it is another group's
+    ranges.set(group, own);
+    for (const [, from, to] of own) regrouping.addRows(group, begin, from, to);
+  }
+  return Object.assign(regrouping.finish(), { grouping, ranges });
+}
+
+// By state, no leaf repeats it.
+function rowNodes(profile, grouping) {
+  return (grouping === 'state' && profile.plainNode) || profile.node;
 }
 
 // {measure: {self, total}}, of `count` nodes or functions.
@@ -188,64 +219,84 @@ function newSums(measures, count) {
   return Object.fromEntries(measures.map((m) => [m, { self: new Float64Array(count), total: new Float64Array(count) }]));
 }
 
-function addUp(tree, sum) {
-  sum.total.set(sum.self);
-  for (let i = tree.count - 1; i > 0; i--) sum.total[tree.parent[i]] += sum.total[i];
+function addUp({ parent, count }, { self, total }) {
+  total.set(self);
+  for (let i = count - 1; i > 0; i--) total[parent[i]] += total[i];
 }
 
-function addRows(profile, leaf, fine, from, to, sign) {
+// What the slots have of one of `stride` measures, by node.
+function addSlots(slots, stride, which, map, self) {
+  const size = slots.length / stride;
+  if (map) for (let i = 0, at = which; i < size; i++, at += stride) self[map[i]] += slots[at];
+  else for (let i = 0, at = which; i < size; i++, at += stride) self[i] = slots[at];
+}
+
+function addRows(profile, leaf, slots, from, to, sign) {
   const { ticks, weight } = profile, more = profile.columns, stride = 2 + more.length;
   for (let i = from; i < to; i++) {
     const at = stride * leaf[i];
-    fine[at] += sign * (ticks ? ticks[i] : 1);
-    fine[at + 1] += sign * weight[i];
-    for (let k = 0; k < more.length; k++) fine[at + 2 + k] += sign * more[k][i];
+    slots[at] += sign * (ticks ? ticks[i] : 1);
+    slots[at + 1] += sign * weight[i];
+    for (let k = 0; k < more.length; k++) slots[at + 2 + k] += sign * more[k][i];
   }
 }
 
 // `ranges(thread)`: [from, to), the rows that count. With the tally `before` of the same tree only what has changed
 // since is looked at: all are whole numbers, so nothing is rounded.
 export function tally(profile, tree, ranges, before) {
-  const { leaf } = tree.fine, { measures } = profile, stride = measures.length;
+  const { leaf, map } = tree, { measures } = profile, stride = measures.length;
   const known = before?.tree === tree ? before : null;
-  const fine = known?.fine ?? new Float64Array(stride * tree.fine.count); // by node: all measures
+  const slots = known?.slots ?? new Float64Array(stride * tree.slots); // all measures of each
   const counted = profile.threads.map((t) => {
     const [from, to] = ranges(t), [oldFrom, oldTo] = known?.counted[t.number] ?? [from, from];
     if (from < oldTo && oldFrom < to) {
-      addRows(profile, leaf, fine, oldFrom, from, -1);
-      addRows(profile, leaf, fine, to, oldTo, -1);
-      addRows(profile, leaf, fine, from, oldFrom, 1);
-      addRows(profile, leaf, fine, oldTo, to, 1);
+      addRows(profile, leaf, slots, oldFrom, from, -1);
+      addRows(profile, leaf, slots, to, oldTo, -1);
+      addRows(profile, leaf, slots, from, oldFrom, 1);
+      addRows(profile, leaf, slots, oldTo, to, 1);
     } else {
-      addRows(profile, leaf, fine, oldFrom, oldTo, -1);
-      addRows(profile, leaf, fine, from, to, 1);
+      addRows(profile, leaf, slots, oldFrom, oldTo, -1);
+      addRows(profile, leaf, slots, from, to, 1);
     }
     return [from, to];
   });
-  const result = { tree, measures, ...newSums(measures, tree.count), fine, counted };
+  const result = { tree, measures, ...newSums(measures, tree.count), slots, counted };
   measures.forEach((m, k) => {
-    const { self } = result[m];
-    for (let i = 1; i < tree.fine.count; i++) self[tree.map[i]] += fine[stride * i + k];
+    addSlots(slots, stride, k, map, result[m].self);
     addUp(tree, result[m]);
   });
   return result;
 }
 
-// Where in the source a node was: [file, line] of most of its samples, or null.
-export function hottestPlace(profile, tally, wanted) {
-  const { tree } = tally, { parent, frame, count } = tree.fine;
-  if (!tally.fineTotal) {
-    tally.fineTotal = new Float64Array(count);
-    for (let i = 0; i < count; i++) tally.fineTotal[i] = tally.fine[tally.measures.length * i];
-    for (let i = count - 1; i > 0; i--) tally.fineTotal[parent[i]] += tally.fineTotal[i];
+// By profile's node: the samples with it in what is selected, below a group of the tree or, without groups, in all.
+function nodeTotals(profile, { tree, counted }, group) {
+  const { nodeParent, ticks } = profile, nodes = rowNodes(profile, tree.grouping), totals = new Float64Array(nodeParent.length);
+  for (const [t, first, end] of tree.ranges?.get(group) ?? profile.threads.map((t) => [t, t.first, t.end])) {
+    const [from, to] = counted[t.number];
+    for (let i = Math.max(from, first); i < Math.min(to, end); i++) totals[nodes[i]] += ticks ? ticks[i] : 1;
   }
-  let best = -1, most = 0;
-  for (let i = 1; i < count; i++) {
-    if (tree.map[i] !== wanted || tally.fineTotal[i] <= most || frame[i] < 0) continue;
-    most = tally.fineTotal[i];
-    best = frame[i];
+  for (let i = totals.length - 1; i > 0; i--) totals[nodeParent[i]] += totals[i];
+  return totals;
+}
+
+// Where in the source the nodes of a path were: of each the frame of most of its samples, or -1.
+export function hottestPlaces(profile, tally, path) {
+  const { tree } = tally, { map } = tree.merged ?? tree, { nodeFrame } = profile;
+  const slot = new Int32Array((tree.merged ?? tree).count), best = path.map(() => -1), most = path.map(() => 0);
+  let group = path[0] ?? ROOT;
+  while (group !== ROOT && !tree.ranges?.has(group)) group = tree.parent[group];
+  tally.nodeTotals ??= new Map();
+  if (!tally.nodeTotals.has(group)) tally.nodeTotals.set(group, nodeTotals(profile, tally, group));
+  const totals = tally.nodeTotals.get(group);
+  path.forEach((node, i) => (slot[tree.origin ? tree.origin[node] : node] = i + 1));
+  slot[ROOT] = 0;
+  for (let i = 1; i < map.length; i++) {
+    const at = slot[map[i]] - 1;
+    if (at < 0 || totals[i] <= most[at]) continue;
+    most[at] = totals[i];
+    best[at] = nodeFrame[i];
   }
-  return best >= 0 && profile.frameLine[best] ? best : -1;
+  return best.map((at) => (at >= 0 && profile.frameLine[at] ? at : -1));
 }
 
 // Rows by function: {self, total} of each measure.

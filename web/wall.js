@@ -4,7 +4,8 @@
 // shows them: the page has a profile for each of CPU, waiting, and both, which share all tables but the rows.
 
 import { plainKind, kindName } from './colour.js';
-import { FLAG } from './data.js';
+import { FLAG, grown } from './data.js';
+import { offerRowMenu } from './menu.js';
 import { make, count, plural, share, duration, moment } from './text.js';
 
 const RUNNING = 1, THROTTLED = 3, LOCK = 5; // of the states; up to THROTTLED it would run
@@ -20,16 +21,9 @@ export const MODES = [['cpu', 'CPU'], ['waiting', 'Waiting'], ['wall', 'CPU and 
 
 // ---- tables -----------------------------------------------------------------------------------------
 
-const grown = (array, more) => {
-  const next = new array.constructor(array.length + more.length);
-  next.set(array);
-  next.set(more, array.length);
-  return next;
-};
-
-// A function, a frame for each state, and a leaf of each stack that waits so.
+// A function and a frame for each state.
 export function addStates(profile) {
-  const { waits, strings, words } = profile, names = words.states.map(([name]) => name);
+  const { strings, words } = profile, names = words.states.map(([name]) => name);
   const encoder = new TextEncoder(), first = profile.functionName.length, text = strings.raw.length;
   for (const name of names) strings.raw.push(encoder.encode(`[waiting: ${name}]`));
   strings.raw.push(encoder.encode(MODULE));
@@ -39,26 +33,30 @@ export function addStates(profile) {
   profile.functionFlags = grown(profile.functionFlags, all.map(() => IDLE));
   profile.frameFunction = grown(profile.frameFunction, all.map((state) => first + state));
   profile.frameFlags = grown(profile.frameFlags, all.map(() => IDLE));
-  for (const column of ['frameFile', 'frameLine']) profile[column] = grown(profile[column], all.map(() => 0));
-  const leaves = new Map(), parents = [], frames = [], nodes = profile.nodeParent.length;
-  waits.leaf = waits.node.map((node, i) => {
-    const key = node * names.length + waits.state[i];
+  for (const column of ['frameFile', 'frameLine', 'framePath']) profile[column] = grown(profile[column], all.map(() => 0));
+  profile.stateFrames = frame; // the first of them
+  profile.stateOf = (f) => (f >= first && f < first + names.length ? f - first : 0);
+  profile.stateName = (state) => names[state] ?? '';
+  profile.stateText = (state) => words.states[state]?.[1] ?? '';
+}
+
+// The profile with a leaf of each stack that waits in a state.
+export function withLeaves(profile) {
+  const { waits, nodeParent, nodeFrame, stateFrames, words } = profile, leaves = new Map(), parents = [], frames = [];
+  const leaf = waits.node.map((node, i) => {
+    const key = node * words.states.length + waits.state[i];
     if (!leaves.has(key)) {
-      leaves.set(key, nodes + parents.length);
+      leaves.set(key, nodeParent.length + parents.length);
       parents.push(node);
-      frames.push(frame + waits.state[i]);
+      frames.push(stateFrames + waits.state[i]);
     }
     return leaves.get(key);
   });
-  profile.nodeParent = grown(profile.nodeParent, parents);
-  profile.nodeFrame = grown(profile.nodeFrame, frames);
   for (const t of profile.threads) {
     const [from, to] = waits.range[t.number];
     t.parked = waits.parked.subarray(from, to).includes(1);
   }
-  profile.stateOf = (f) => (f >= first && f < first + names.length ? f - first : 0);
-  profile.stateName = (state) => names[state] ?? '';
-  profile.stateText = (state) => words.states[state]?.[1] ?? '';
+  return Object.assign(Object.create(profile), { waits: { ...waits, leaf }, nodeParent: grown(nodeParent, parents), nodeFrame: grown(nodeFrame, frames) });
 }
 
 // ---- rows -------------------------------------------------------------------------------------------
@@ -224,9 +222,15 @@ export function locksOf(profile, isWanted, time, parked) {
 }
 
 export class LockTable {
-  constructor(host, profile) {
+  // `menu(fn, x, y)`: of the function that waits
+  constructor(host, profile, menu) {
     this.profile = profile;
     this.body = make('tbody');
+    offerRowMenu(this.body, (line, x, y) => {
+      const row = this.list.find(({ element }) => element === line);
+      if (row?.fn >= 0) menu(row.fn, x, y);
+      return row?.fn >= 0;
+    });
     const heads = [['Time', 'Waiting time'], ['Waits', ''], ['Waiters', 'Threads that waited'], ['Waits in', 'The innermost function of the program'], ['Held by', 'As the mutex itself says; not known of other locks']];
     this.table = make('table', { class: 'functions locks', 'aria-label': 'Locks' },
       make('thead', null, make('tr', null, ...heads.map(([text, title]) => make('th', { scope: 'col', title: title || null }, text)))), this.body);

@@ -6,6 +6,7 @@
 #include <linux/types.h>
 
 #include <sysprof/event.h>
+#include <sysprof/unwind_state.h>
 
 /* Keys of `targets`: a pid of the initial pid namespace or, with this bit, of the collector's. */
 #define TARGET_IN_NAMESPACE (1ULL << 32)
@@ -31,6 +32,99 @@ struct tick_ring {
 /* Control groups in the kernel: entries by process, and entries of excluded groups. */
 #define GROUP_SLOTS	16384u /* a power of two */
 #define EXCLUDED_GROUPS 8192u
+
+/*
+ * Targets by name (bpf/names.bpf.h). What can decide about a process, a bit each. The kernel side
+ * matches names of programs and users itself. What it has an id of alone it looks up among the
+ * collector's verdicts.
+ */
+#define NAMED_BY_COMM	 1u
+#define NAMED_BY_USER	 2u
+#define NAMED_BY_GROUP	 4u
+#define NAMED_BY_EXE	 8u
+#define NAMED_BY_SERVICE 16u
+
+/* A verdict: rules that name targets, and rules that exclude them, match. */
+#define NAME_INCLUDED 1u
+#define NAME_EXCLUDED 2u
+
+#define NAME_GLOBS    8u /* structures, of several patterns each */
+#define NAME_USERS    64u
+#define NAME_VERDICTS 16384u /* of groups, files and programs; those used last stay */
+#define NAME_SLOTS    256u   /* processes whose verdict is kept, of a CPU; a power of two */
+
+/*
+ * Patterns for names of programs as a machine of 64 states, a bit each: a byte moves all states on
+ * that accept it. A pattern has a state for each of its bytes and one for its end.
+ */
+struct name_glob {
+	__u64 accepts[256];	/* by byte: states that it leaves for the next one */
+	__u64 start;		/* the first states */
+	__u64 loops;		/* states that any byte may stay in: those of a "*" */
+	__u64 include, exclude; /* the last states, by what the pattern does */
+};
+
+static inline __u64 name_glob_step(const struct name_glob *glob, __u64 states, __u8 byte)
+{
+	return (states & glob->accepts[byte]) << 1 | (states & glob->loops);
+}
+
+/*
+ * The same of a name in EVENT_COMM_SIZE bytes, which ends at its first NUL: before Linux 5.17 the
+ * bytes behind it are those of an older name. *ended: 0 at first. Without branches, because the
+ * verifier would try all paths.
+ */
+static inline __attribute__((always_inline)) __u64
+name_glob_step_comm(const struct name_glob *glob, __u64 states, __u8 byte, __u64 *ended)
+{
+	__u64 next = name_glob_step(glob, states, byte), is_over;
+
+	is_over = *ended | ((__u64)byte - 1) >> 63;
+	UNWIND_HIDE(is_over);
+	*ended = is_over;
+	return (states & -is_over) | (next & (is_over - 1));
+}
+
+/* Threads whose CPU time includes that of filtered ticks, see filtered_threads. */
+#define FILTERED_THREADS 65536u /* a power of two */
+#define FILTERED_MANY	 (~0u)
+
+struct name_user {
+	__u32 uid; /* real, in the initial user namespace */
+	__u32 verdict;
+};
+
+/* The rules, in the kernel's form. */
+struct name_rules {
+	__u32 include, exclude; /* NAMED_BY_…: which kinds there are */
+	__u32 glob_count, user_count;
+	struct name_glob globs[NAME_GLOBS];
+	struct name_user users[NAME_USERS];
+};
+
+/* What a verdict of the collector is about. */
+struct name_key {
+	__u64 kind; /* one of NAMED_BY_… */
+	/*
+	 * The id of a group; of a file: addresses of its entry and mount, inode, hash of its path; or
+	 * what name_key_of_program() has.
+	 */
+	__u64 words[4];
+};
+
+/* A program in a process: its number, start, count of execve calls, and the id of its group. */
+static inline __attribute__((always_inline)) struct name_key
+name_key_of_program(__u32 tgid, __u64 started, __u64 exec_id, __u64 group)
+{
+	return (struct name_key){.kind = NAMED_BY_SERVICE,
+				 .words = {tgid, started, exec_id, group}};
+}
+
+/* Where the verdict on a process is kept, by its number for the collector. */
+static inline __u32 name_slot_of(__u32 tgid)
+{
+	return tgid * 2654435761u >> 16 & (NAME_SLOTS - 1);
+}
 
 /* The tracepoint of a fork; the feature probe attaches to it as well. */
 #define HOOK_FORK "sched_process_fork"

@@ -177,8 +177,9 @@ enum facts_state {
 
 /*
  * All facts so far about one life of a process: "key\0value\0", `count` times. Keys are "exe" (the
- * program's path), "script" (an interpreter's script, module or main class), "env:NAME" and
- * "otel:ATTRIBUTE" (from its OpenTelemetry process context). `since` lies in that life.
+ * program's path), "script" (an interpreter's script, module or main class), "user" (of the real
+ * uid), "container:NAME" (services/containers.h), "env:NAME" and "otel:ATTRIBUTE" (from its
+ * OpenTelemetry process context). No other argument is kept. `since` lies in that life.
  */
 struct facts_event {
 	struct event_header header;
@@ -223,7 +224,7 @@ struct clock_anchor_event {
 	X(INTERNAL, "internal", 1, "a map lookup failed")                                          \
 	X(NOT_RUN, "not-run", 1,                                                                   \
 	  "the kernel did not run the program: the timer was late, or bpf() was active")           \
-	X(IDLE_NOT_RUN, "idle-not-run", 0, "not run either, but the CPU was idle")
+	X(IDLE_NOT_RUN, "idle-not-run", 0, "not run, in time that /proc/stat counts as idle")
 
 enum book_line {
 #define X(id, name, loss, text) BOOK_##id,

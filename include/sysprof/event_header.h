@@ -17,7 +17,8 @@ enum event_type {
 	EVENT_IN_GROUP = 4,    /* the control group of a process, by its id; never in a file */
 	EVENT_CODE_COPY =
 		5, /* objects that name a function, copied at its first sample; never in a file */
-	EVENT_VISIT = 6, /* a thread that did not run, as the visitor found it (--wall) */
+	EVENT_VISIT = 6,	 /* a thread that did not run, as the visitor found it (--wall) */
+	EVENT_NAME_QUESTION = 7, /* is this process a target by name? Never in a file */
 	/* from perf side-band records; from /proc if EVENT_FROM_PROC is set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,
@@ -71,7 +72,13 @@ enum event_type {
 #define EVENT_EXITED 0x0008 /* EVENT_THREAD_CPU: the thread is exiting */
 /* EVENT_THREAD_CPU: accounting starts from this value; time before it was not to be sampled. */
 #define EVENT_BASELINE 0x0200
-#define EVENT_FINAL    0x0010 /* EVENT_BOOKS: the last counts; no tick follows */
+/*
+ * EVENT_SAMPLE, never in a file. TENTATIVE: the collector decides whether the process is a target.
+ * AFTER_FILTERED: ticks of the thread were filtered since its last sample.
+ */
+#define EVENT_TENTATIVE	     0x0001
+#define EVENT_AFTER_FILTERED 0x0002
+#define EVENT_FINAL	     0x0010 /* EVENT_BOOKS: the last counts; no tick follows */
 #define EVENT_STACK_COPY                                                                           \
 	0x0040 /* EVENT_SAMPLE: a struct stack_copy follows the frames; never in a file */
 #define EVENT_FROM_COPY 0x0400 /* EVENT_SAMPLE: its stack was walked later, from such a copy */

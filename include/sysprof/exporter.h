@@ -36,6 +36,7 @@ struct export_request {
 	bool parked;		 /* … folded: those of parked threads as well (docs/WALL.md) */
 	unsigned int top;	 /* text: number of rows, 0: the default */
 	struct thread_id thread; /* for formats with one thread per file; 0: the busiest */
+	bool merge_threads;	 /* … a file has all threads of its process */
 	struct export_left_out *left_out;	    /* counts are added; may be NULL */
 	const struct export_difference *difference; /* NULL: the profile is none of a comparison */
 };

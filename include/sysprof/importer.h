@@ -36,13 +36,17 @@ struct import_request {
 	const uint8_t *bytes;
 	size_t size;
 	enum import_root root;
-	bool is_own; /* of sysprof's agent: its numbers are what the agent counts */
+	bool is_own;  /* of sysprof's agent: its numbers are what the agent counts */
+	uint64_t cut; /* of a gzip file whose end is missing: its size; else 0 */
+	/* pprof: samples of other processes may be left out; NULL: all are wanted */
+	const char *process;
 	struct profile_builder *builder; /* new, without session fields */
 };
 
 struct importer {
 	const char *name; /* as the exporter's */
 	const char *description;
+	bool reads_cut; /* up to the cut, and counts LEFT_OUT_REST */
 	/* Are these bytes, the first ones of a file, of this format? */
 	bool (*recognizes)(const uint8_t *bytes, size_t size);
 	/* 0; -EBADMSG: damaged, or not this format; -E2BIG: over a limit; -ENOMEM */

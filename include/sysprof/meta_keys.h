@@ -12,14 +12,19 @@
 #define META_KERNEL_RELEASE  "kernel"	       /* uname -r */
 #define META_KERNEL_BUILD_ID "kernel_build_id" /* hexadecimal digits */
 #define META_ARCHITECTURE    "architecture"
-#define META_CPU	     "cpu"  /* its model name */
-#define META_CPU_COUNT	     "cpus" /* online */
+#define META_CPU	     "cpu"     /* its model name */
+#define META_CPU_COUNT	     "cpus"    /* online */
+#define META_BOOT_ID	     "boot_id" /* of CLOCK_MONOTONIC: /proc/sys/kernel/random/boot_id */
 
 /* the recording */
-#define META_COMMAND	     "command" /* the command line of the recorder */
-#define META_TARGET	     "target"  /* "-p 12" */
+#define META_COMMAND "command" /* the command line of the recorder */
+#define META_COMMAND_SHORT                                                                         \
+	"command_short" /* the same without arguments: "sysprof record … -- ./orders …" */
+#define ARGUMENTS_LEFT_OUT   "…"
+#define META_TARGET	     "target" /* "-p 12", "-- ./orders --fast" */
 #define META_EVENT	     "event"
 #define META_EVENT_UNIT	     "event_unit"   /* of samples' weights; absent: of a clock */
+#define META_EVENT_OFF_CPU   "offcpu-time"  /* the event of perf record --off-cpu, in ns */
 #define META_EVENT_PERIOD    "event_period" /* requested; absent: chosen by the kernel for META_HZ */
 #define META_CLOCK	     "clock"	    /* "tsc" or "monotonic" */
 #define META_CLOCK_REASON    "clock_reason"
@@ -36,5 +41,17 @@
 	"files_not_read" /* of older recorders: what is EVENT_OUTSIDE now, in a sentence */
 #define META_NOT_READ                                                                              \
 	"not_read" /* of another tool's file: what is not in the profile, and how much */
+#define META_INPUTS                                                                                \
+	"inputs" /* of several files that were read as one: how many, and how their times are related */
+#define META_CPU_TIME                                                                              \
+	"cpu_time" /* of another tool's file: what stands for the CPU time that it does not have */
+/*
+ * Of a file that is no recording. What was lost is read of perf.data alone, why a stack ends of those that
+ * were copied and walked here.
+ */
+#define META_FORMAT		"format" /* that of an importer, … */
+#define META_FORMAT_PPROF	"pprof"
+#define META_FORMAT_PERF	"perf.data"
+#define META_FORMAT_PERF_COPIES "perf.data with copied stacks"
 
 #endif

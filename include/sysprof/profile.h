@@ -271,6 +271,31 @@ struct profile_fact {
 	struct string_id key, value;
 };
 
+/*
+ * What a process belongs to (docs/AGENT.md has the sources), each the value of a label: valid UTF-8
+ * without control characters, at most 1,024 bytes; in files that were imported any text. 0: none, or
+ * unknown. The service is 0 only if nothing is known of any process: in files of other programs
+ * without its label, and in recordings without facts.
+ * X(field, label)
+ */
+#define PROCESS_NAMES(X)                                                                           \
+	X(service, "service_name")                                                                 \
+	X(source, "service_source")                                                                \
+	X(version, "service_version")                                                              \
+	X(name_space, "namespace")                                                                 \
+	X(pod, "pod")                                                                              \
+	X(container, "container")	/* its name, or the first digits of its id */              \
+	X(container_id, "container_id") /* all digits */                                           \
+	X(unit, "unit")			/* of systemd: "postgresql@.service", … */               \
+	X(instance, "instance")		/* … and "14-main" */                                    \
+	X(user, "user")			/* of its real uid: the name on the host, or the number */
+
+struct profile_names {
+#define X(field, label) struct string_id field;
+	PROCESS_NAMES(X)
+#undef X
+};
+
 /* One life of a pid under one name: an execve starts a new one. */
 struct profile_process {
 	uint32_t pid, ppid;
@@ -285,9 +310,11 @@ struct profile_process {
 	/* the path of the file that it executes, by its mappings; 0: unknown */
 	struct string_id program;
 	uint64_t life; /* unique in a session, the same in all of its windows; 0: unknown */
+	uint64_t born; /* when its pid was given out, before the session too; 0: unknown */
 	/* Only if the session collects them. Indexes into profile->facts. */
 	enum facts_state facts_state;
 	uint32_t first_fact, fact_count;
+	struct profile_names names;
 };
 
 /* A sample whose stack is not complete, and why. */
@@ -336,6 +363,7 @@ struct profile_samples {
 	const struct string_id *comm; /* the thread's name at that time */
 	const uint8_t *gil;	      /* enum gil_state; NULL: unknown of all of them */
 	const uint8_t *context;	      /* enum sample_context; NULL: all are CONTEXT_NONE */
+	const uint16_t *cpu;	      /* on which CPU, + 1; 0: unknown; NULL: of all of them */
 	const uint8_t *state;	      /* enum wall_state, of WALL samples; NULL: of other kinds */
 	const struct thread_id
 		*holder; /* the same: which thread has the lock; 0: not known, or none */
@@ -349,7 +377,8 @@ struct profile_samples {
 /*
  * The account of a visited thread: where the time between `since` and `until` went, ns. `running`
  * and `runnable` (run delay, throttled time too) are the kernel's, `blocked` is the rest. Visits
- * divide `runnable` and `blocked` among the WALL samples, whose weights add up to them.
+ * divide `runnable` and `blocked` among the WALL samples, whose weights add up to them. Where
+ * several files are one profile, it is as long as their accounts of the thread together.
  * until - since = running + runnable + blocked + unvisited.
  */
 struct profile_wall {
@@ -447,7 +476,8 @@ struct profile_cpu_books {
 	 */
 	uint64_t due;
 	bool counts_events;
-	bool period_changed; /* `period` is the last one; due is the sum of all stretches */
+	/* `period` is the last one; due is the sum of all stretches, and of all files */
+	bool period_changed;
 	uint64_t received;
 	uint64_t count[BOOK_COUNT];
 	uint64_t times[CPU_TIME_COUNT]; /* ns; all 0 in older recordings */
@@ -456,6 +486,33 @@ struct profile_cpu_books {
 static inline bool profile_cpu_books__due_is_known(const struct profile_cpu_books *books)
 {
 	return books->period || books->counts_events;
+}
+
+/*
+ * A clause of a filter (docs/FILTERS.md), or several with one meaning, and what it dropped. What the
+ * profile has and what all of its clauses dropped add up to the profile that was filtered.
+ */
+struct profile_clause {
+	struct string_id text;	  /* "--focus=parse", "@10s-20s" */
+	uint64_t samples, events; /* CPU samples, as in sample_count and event_count */
+	uint64_t cpu, wall;	  /* ns: CPU time, and time of visited threads */
+};
+
+/*
+ * A time that a program or its profiler has given a name, on a thread; an instant ends where it
+ * begins. Of formats with markers.
+ */
+struct profile_marker {
+	struct thread_id thread;
+	struct string_id name;
+	uint64_t start, end;
+};
+
+/* Is a part of it, or the instant, in this time? What has an extent never becomes an instant. */
+static inline bool marker_overlaps(const struct profile_marker *m, uint64_t start, uint64_t end)
+{
+	return m->start == m->end ? m->start >= start && m->end <= end
+				  : m->start < end && m->end > start;
 }
 
 struct profile_lost_range {
@@ -482,6 +539,8 @@ struct profile_meta {
  */
 #define FOLDED_WEIGHTS	"# weights: "
 #define FOLDED_CPU_UNIT "%" PRIu64 " ns of CPU time"
+#define FOLDED_FILTER	"# filter: "
+#define COLLAPSED_FILES "--collapse=dso" /* in folded and pprof: each frame is all code of a file */
 #define FOLDED_SAMPLES	"# samples: each "
 #define FOLDED_OF	" of "
 
@@ -527,6 +586,10 @@ struct profile {
 	size_t outside_count;
 	const struct profile_memory *memories; /* no placeholder; each process once */
 	size_t memory_count;
+	const struct profile_clause *clauses; /* no placeholder; none: it is not filtered */
+	size_t clause_count;
+	const struct profile_marker *markers; /* in order of their starts, no placeholder */
+	size_t marker_count;
 	const uint64_t *epochs; /* when clock epochs after the first began, ns, in order */
 	size_t epoch_count;
 
@@ -562,6 +625,15 @@ struct profile {
 	bool idle_known;
 	bool weight_ahead; /* weights count to the next sample; implies idle_known */
 	bool cut_short;	   /* the recording has no end: its writer was killed or is still writing */
+	struct string_id filter; /* of a filtered profile: all clauses as text */
+	bool arguments; /* facts about command lines have them; set before the first fact */
+	/*
+	 * Names of locations are those of functions, or of all code of a file (--collapse dso), also if
+	 * code without a symbol would get the same; set before the profile is finished.
+	 */
+	bool has_only_names;
+	bool is_slice;	       /* start and end are those of a slice */
+	bool dropped_running;  /* a filter dropped a target that still ran at the end */
 	bool finished_symbols; /* every location was symbolized, or is in the symbols chunk */
 };
 
@@ -586,6 +658,12 @@ static inline enum sample_context profile_samples__context(const struct profile_
 							   size_t i)
 {
 	return samples->context ? (enum sample_context)samples->context[i] : CONTEXT_NONE;
+}
+
+/* On which CPU; -1: unknown. */
+static inline int profile_samples__cpu(const struct profile_samples *samples, size_t i)
+{
+	return samples->cpu ? samples->cpu[i] - 1 : -1;
 }
 
 /* "softirq", …; "": the thread's own work. */

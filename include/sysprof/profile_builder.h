@@ -43,10 +43,9 @@ void profile_builder__process_name(struct profile_builder *b, struct process_id 
 /* `execs`: it ended by an execve. Time 0: it is still running after all. */
 void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time,
 				  bool execs);
-void profile_builder__process_cgroup(struct profile_builder *b, struct process_id id,
-				     struct string_id path);
-void profile_builder__process_program(struct profile_builder *b, struct process_id id,
-				      struct string_id path);
+/* To set what becomes known of it later; NULL: id 0. Valid until the next one is added. */
+struct profile_process *profile_builder__get_process(struct profile_builder *b,
+						     struct process_id id);
 /* All facts about a process; they replace those that it had. At most PROCESS_FACTS_MAX. */
 void profile_builder__process_facts(struct profile_builder *b, struct process_id id,
 				    enum facts_state state, const struct profile_fact *facts,
@@ -83,6 +82,7 @@ struct profile_sample {
 	enum stack_end end;    /* why the stack ends where it does */
 	enum gil_state gil;
 	enum sample_context context;
+	uint16_t cpu;		 /* + 1; 0: unknown */
 	struct thread_id holder; /* of a lock that a WALL sample waits for */
 	uint8_t state;		 /* enum wall_state; with WALL_STATE_OPEN: its stack may say more */
 	/* of a WALL sample; it is moved to its thread's start, and behind the wait before */
@@ -104,6 +104,7 @@ uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread
 
 #define PROFILE_RENAMES_MAX 256	 /* of a thread; more are ignored */
 #define PROFILE_META_MAX    4096 /* keys; more are ignored */
+/* Without profile.arguments, command lines are kept without the arguments of programs. */
 void profile_builder__meta(struct profile_builder *b, const char *key, const char *value);
 void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *books);
 void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit);
@@ -115,8 +116,14 @@ void profile_builder__lost(struct profile_builder *b, enum lost_source source, u
 /* Counts of one user, thing and reason add up. Users beyond a limit become OUTSIDE_USER_OTHERS. */
 void profile_builder__outside(struct profile_builder *b, const struct profile_outside *row);
 
+/* A marker with a name; those outside of the session are dropped. */
+void profile_builder__marker(struct profile_builder *b, const struct profile_marker *marker);
+
 /* A clock epoch after the first one began, in time order. */
 void profile_builder__epoch(struct profile_builder *b, uint64_t time);
+
+/* What was added so far, as a profile: not finished, and valid until something is added. */
+const struct profile *profile_builder__view(struct profile_builder *b);
 
 /* To set the plain fields: start, end, period, clock, … The tables are empty until finish. */
 struct profile *profile_builder__session(struct profile_builder *b);

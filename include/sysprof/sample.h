@@ -95,7 +95,7 @@ struct sample_event {
 	__u64 cpu_time; /* CPU the thread has used in its life, ns, as CLOCK_THREAD_CPUTIME_ID */
 	__u32 tgid;	/* in the pid namespace of the recorder, as in every event */
 	__u32 tid;
-	__u32 cpu;
+	__u32 cpu;	     /* ~0: unknown, of a file of perf */
 	__u16 kernel_frames; /* leaf first */
 	__u16 user_frames;   /* leaf first, after the kernel's */
 	__u8 user_end;	     /* enum stack_end */
@@ -336,6 +336,27 @@ struct in_group_event {
 	__u32 was_excluded; /* its previous group is filtered: so this tick is no sample either */
 	__u64 group;
 };
+
+/*
+ * Precedes the first tentative sample of a process on a CPU, and further ones after new verdicts.
+ * The sample is a target's if the verdicts on what is unknown here say so.
+ */
+#define NAME_PATH_MAX 1024u
+struct name_question_event {
+	struct event_header header;
+	__u32 tgid;
+	__u32 cpu;		/* NAME_NO_CPU: of the visitor, and no sample follows */
+	__u32 unknown;		/* NAMED_BY_…: what has no verdict yet */
+	__u32 decided;		/* NAME_INCLUDED: by what has one */
+	__u64 group;		/* the id of its control group */
+	__u64 started, exec_id; /* when it was made, and its count of execve calls */
+	__u64 exe[4];		/* the file of its program, as in struct name_key */
+	__u32 path_size;	/* 0: unknown */
+	__u32 is_cut;		/* outer directories are missing */
+	char path
+		[NAME_PATH_MAX]; /* names of the file and its directories, inner ones first, each with NUL */
+};
+#define NAME_NO_CPU (~0u)
 
 struct group_made_event {
 	struct event_header header;

@@ -473,7 +473,7 @@ static __always_inline int unwind_by_code_at(struct unwind_state *s)
 	__u32 steps = s->after_call, by_code = s->by_code;
 	int end = UNWIND_AHEAD_ON;
 
-	/* the verifier follows both loops if it can tell them apart */
+	/* the verifier follows both loops if it can distinguish them */
 	UNWIND_HIDE(steps);
 	steps = UNWIND_AHEAD_INNERMOST - steps * (UNWIND_AHEAD_INNERMOST - UNWIND_AHEAD_STEPS);
 	unwind_ahead_begin(s);

@@ -34,7 +34,9 @@ $(LIB_BENCHES): $(BUILD)/tests/bench/%: tests/bench/%.c $(LIBRARIES) Makefile te
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIBRARIES) $(LDLIBS)
 
-# One that has a program of its own for the kernel.
+# Those that have a program of their own for the kernel.
+OWN_PROGRAMS  := $(patsubst tests/bench/%.bpf.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.bpf.c))
+
 $(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c Makefile tests/bench/bench.mk | $(BUILD)/.deps
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -MMD -MP -c -o $@ $<
@@ -43,7 +45,7 @@ $(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
-$(BUILD)/tests/bench/task_work: tests/bench/task_work.c $(BUILD)/tests/bench/task_work.skel.h Makefile tests/bench/bench.mk
+$(OWN_PROGRAMS): $(BUILD)/tests/bench/%: tests/bench/%.c $(BUILD)/tests/bench/%.skel.h Makefile tests/bench/bench.mk
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -I$(BUILD)/tests/bench -MMD -MP -MF $@.d -o $@ $< $(LDLIBS)
 

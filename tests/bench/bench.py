@@ -19,6 +19,8 @@ import agent
 import commands
 import diffing
 import exporting
+import files
+import filtering
 import jit
 import pages
 import programs
@@ -27,6 +29,7 @@ import runtimes
 import symbols
 import unwinding
 import waiting
+import windows
 import workloads
 from libbench import (BUILD, CPUS, PERF, BareTimer, BpfStats, Broken, Counted, Nothing, Perf,
                       Program, Runs, Sysprof, bench, books, budget, crashes, empty_cache, fixture, pick,
@@ -80,8 +83,7 @@ def cost_of_ticks(shape, options, stats, seconds):
     work = Program(*command, cpus={CPU}) if command else Nothing()
     bystander = Program("sleep", 60) if shape == "filtered" else Nothing()
     with work, bystander:
-        target = ("-a",) if shape == "idle" else \
-            ("-p", bystander.pid if shape == "filtered" else work.pid)
+        target = ("-a",) if shape == "idle" else ("-p", bystander.pid if shape == "filtered" else work.pid)
         with Sysprof(*target, "-F", 999, "-C", CPU, *options, "FOLDED", cpus=OTHERS) as s:
             time.sleep(0.1)
             before = stats.of(s.programs())["tick"]
@@ -460,6 +462,7 @@ def all_books():
 
 SECTIONS = {
     "program": program_cost,
+    "filters": filtering.filtering,
     "unwinding": unwinding.unwinding,
     "system": whole_system,
     "slowdown": slowdown,
@@ -472,11 +475,13 @@ SECTIONS = {
     "jit": jit.follow_maps,
     "symbolize": symbols.symbolizing,
     "readers": reading.reading,
+    "files": files.files,
     "runtimes": runtimes.runtimes,
     "programs": programs.programs,
     "export": exporting.exporting,
     "html": pages.pages,
     "diff": diffing.diffing,
+    "windows": windows.windows,
     "agent": agent.agents,
     "wall": waiting.waiting,
 }

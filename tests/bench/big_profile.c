@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * big_profile SAMPLES THREADS STACKS FORMAT PATH: writes a made-up profile of this size in a format, and
- * prints how long the writing took (s), the peak memory of the whole (MB), and that before the writing.
+ * big_profile SAMPLES THREADS STACKS FORMAT PATH [SERVICES]: writes a made-up profile of this size in a
+ * format, and prints how long the writing took (s), the peak memory of the whole (MB), and that before the
+ * writing. With SERVICES each of them is a process with a part of the threads and of the stacks.
  *
  * Harder than most: no two samples in a row have the same stack, times and CPU times vary by some µs.
  */
@@ -89,6 +90,11 @@ static struct stack_id *make_stacks(struct profile_builder *b, const struct loca
 	return stacks;
 }
 
+struct size {
+	uint64_t samples;
+	uint32_t threads, stacks, services;
+};
+
 static void add_thread(struct profile_builder *b, struct process_id process, uint32_t tid,
 		       uint64_t samples, const struct stack_id *stacks, uint32_t stack_count)
 {
@@ -114,24 +120,38 @@ static void add_thread(struct profile_builder *b, struct process_id process, uin
 	}
 }
 
-static void fill(struct profile_builder *b, uint64_t samples, uint32_t threads,
-		 uint32_t stack_count)
+static struct process_id add_process(struct profile_builder *b, uint32_t number, bool has_service)
+{
+	struct profile_process process = {.pid = 1000 + number, .ppid = 1, .start = START};
+	char name[32] = "made-up";
+
+	if (has_service) {
+		snprintf(name, sizeof(name), "service-%" PRIu32, number);
+		process.names.service = profile_builder__string(b, name);
+	}
+	process.name = profile_builder__string(b, name);
+	return profile_builder__process(b, &process);
+}
+
+static void fill(struct profile_builder *b, const struct size *size)
 {
 	struct profile *session = profile_builder__session(b);
-	struct profile_process process = {.pid = 1000, .ppid = 1, .start = START};
 	struct location_id *locations = make_locations(b);
-	struct stack_id *stacks = locations ? make_stacks(b, locations, stack_count) : NULL;
-	struct process_id id;
+	uint32_t processes = size->services ?: 1, part = size->stacks / processes;
 
 	session->start = START;
-	session->end = START + (samples / threads + 2) * (PERIOD + 20000ull);
+	session->end = START + (size->samples / size->threads + 2) * (PERIOD + 20000ull);
 	session->start_realtime = 1700000000123456789u;
 	session->period = PERIOD;
-	process.name = profile_builder__string(b, "made-up");
-	id = profile_builder__process(b, &process);
-	for (uint32_t i = 0; stacks && i < threads; i++)
-		add_thread(b, id, 1000 + i, samples / threads, stacks, stack_count);
-	free(stacks);
+	for (uint32_t p = 0, thread = 0; locations && p < processes; p++) {
+		struct process_id id = add_process(b, p, size->services != 0);
+		struct stack_id *stacks = make_stacks(b, locations, part);
+
+		for (; stacks && thread < (p + 1) * size->threads / processes; thread++)
+			add_thread(b, id, 10000 + thread, size->samples / size->threads, stacks,
+				   part);
+		free(stacks);
+	}
 	free(locations);
 }
 
@@ -170,19 +190,24 @@ static int write_profile(const struct profile *p, const struct exporter *exporte
 
 int main(int argc, char **argv)
 {
-	const struct exporter *exporter = argc == 6 ? exporter_by_name(argv[4]) : NULL;
+	const struct exporter *exporter = argc == 6 || argc == 7 ? exporter_by_name(argv[4]) : NULL;
 	struct profile_builder *b = profile_builder__new();
 	const struct profile *p;
 	double before, begin;
+	struct size size;
 	char why[256];
 	int err;
 
 	if (!exporter || !b) {
-		fprintf(stderr, "usage: big_profile SAMPLES THREADS STACKS FORMAT PATH\n");
+		fprintf(stderr,
+			"usage: big_profile SAMPLES THREADS STACKS FORMAT PATH [SERVICES]\n");
 		return 2;
 	}
-	fill(b, strtoull(argv[1], NULL, 10), (uint32_t)strtoul(argv[2], NULL, 10),
-	     (uint32_t)strtoul(argv[3], NULL, 10));
+	size.samples = strtoull(argv[1], NULL, 10);
+	size.threads = (uint32_t)strtoul(argv[2], NULL, 10);
+	size.stacks = (uint32_t)strtoul(argv[3], NULL, 10);
+	size.services = argc == 7 ? (uint32_t)strtoul(argv[6], NULL, 10) : 0;
+	fill(b, &size);
 	err = profile_builder__finish(b, &p, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "finish: %s\n", why);

@@ -4,7 +4,8 @@
  * tests/e2e/tick_calls.py run; counted-helpers.h is made of libbpf's list of helpers.
  *
  * count-calls.awk adds what counts functions: those of BPF that are not inlined, and programs that a tail call continues with.
- * Ticks without a sample and hooks do not count, so no host changes the figures. Ticks are to be on one CPU: nothing is atomic.
+ * Ticks without a sample count apart, and hooks do not, so no host changes the figures. Ticks are to be on one CPU: nothing is
+ * atomic.
  */
 #ifndef COUNTED_CALLS_BPF_H
 #define COUNTED_CALLS_BPF_H
@@ -16,6 +17,7 @@
 struct {
 	__u64 calls, helpers, samples;		   /* of all samples but the last */
 	__u64 tick_calls, tick_helpers, is_sample; /* of this tick */
+	__u64 other_helpers, others;		   /* of all other ticks */
 } counted SEC(".data.counted"), elsewhere SEC(".data.elsewhere");
 
 #include "counted-helpers.h"

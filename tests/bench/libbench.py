@@ -458,18 +458,19 @@ class BpfMaps(Program):
         super().__init__(bench("bpf_maps"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.query_line()
 
-    def query_line(self, *words):
+    def query_line(self, *words, may_be_gone=False):
         if words:
             self.p.stdin.write((" ".join(map(str, words)) + "\n").encode())
             self.p.stdin.flush()
         line = self.p.stdout.readline().decode().strip()
-        if not line or line == "gone":
+        if not line or (line == "gone" and not may_be_gone):
             raise Broken(f"bpf_maps: {words}: {line} {self.lines}")
         return line
 
     def named(self, numbers):
         """{name: number}"""
-        return {self.query_line("name", n)[1:]: n for n in numbers}
+        names = {n: self.query_line("name", n, may_be_gone=True)[1:] for n in numbers}
+        return {name: n for n, name in names.items()}
 
     def words(self, number, key):
         return [int(w) for w in self.query_line("words", number, key).split()]

@@ -4,7 +4,10 @@
  * tick work is scheduled that reads 256 bytes of the stack. One slot a CPU: while a thread that has
  * not returned yet holds it, scheduling is refused.
  */
+/* The kernel finds this field of a map by its type's name, without a suffix, and newer headers have that type, too. */
+#define bpf_task_work bpf_task_work_of_headers
 #include <linux/bpf.h>
+#undef bpf_task_work
 #include <linux/bpf_perf_event.h>
 #include <bpf/bpf_helpers.h>
 
@@ -17,20 +20,19 @@ struct bpf_map {
 	int unused;
 };
 
-struct bpf_task_work___own {
+struct bpf_task_work {
 	__u64 opaque;
 } __attribute__((aligned(8)));
 
 typedef int (*bpf_task_work_callback_t)(struct bpf_map *, void *, void *);
 
 /* Linux 6.18; 7.0 renamed it. */
-extern int bpf_task_work_schedule_resume_impl(struct task_struct *task,
-					      struct bpf_task_work___own *tw, void *map__map,
-					      bpf_task_work_callback_t callback,
+extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *tw,
+					      void *map__map, bpf_task_work_callback_t callback,
 					      void *aux__prog) __ksym;
 
 struct slot {
-	struct bpf_task_work___own work;
+	struct bpf_task_work work;
 	__u64 scheduled, stack;
 };
 

@@ -5,7 +5,9 @@
  * Prints "scheduled N refused N ran N schedule_ns N wait_ns N read_ns N", means, of task_work.bpf.c at
  * 999 Hz on CPU. Exit status 3: this kernel has no such work.
  */
+#include <bpf/btf.h>
 #include <inttypes.h>
+#include <linux/btf.h>
 #include <linux/perf_event.h>
 
 #include "task_work.skel.h"
@@ -33,9 +35,12 @@ int main(int argc, char **argv)
 		die(2, "usage: task_work CPU SECONDS");
 	duration = parse_duration(argv[2]);
 	libbpf_set_print(NULL);
+	if (btf__find_by_name_kind(btf__load_vmlinux_btf(), "bpf_task_work_schedule_resume_impl",
+				   BTF_KIND_FUNC) < 0)
+		die(3, "no bpf_task_work_schedule_resume_impl() here");
 	skeleton = task_work_bpf__open_and_load();
 	if (!skeleton)
-		die(3, "no bpf_task_work_schedule_resume_impl() here: %s", strerror(errno));
+		die(1, "cannot load: %s", strerror(errno));
 	event = (int)syscall(SYS_perf_event_open, &attr, -1, parse_cpu(argv[1]), -1,
 			     PERF_FLAG_FD_CLOEXEC);
 	if (event < 0 || !bpf_program__attach_perf_event(skeleton->progs.tick, event))

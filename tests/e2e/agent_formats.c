@@ -27,7 +27,7 @@
 #define NAME_SIZE 64
 
 struct services {
-	VEC(struct agent_service) list;
+	VEC(struct labeled_service) list;
 	VEC(struct service_label *) labels;
 	uint32_t *of_process;
 };
@@ -53,7 +53,7 @@ static uint32_t find_service(struct services *s, const char *name)
 	labels[0] = (struct service_label){"namespace", "test"};
 	labels[1] = (struct service_label){"service_name", clean};
 	if (vec_push(&s->labels, labels) ||
-	    vec_push(&s->list, (struct agent_service){labels, 2, false}))
+	    vec_push(&s->list, (struct labeled_service){labels, 2, false}))
 		die("services", "no memory");
 	return (uint32_t)s->list.count - 1;
 }

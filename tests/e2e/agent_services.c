@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/service_decision.h"
+#include "agent/rules.h"
 #include "agent/services.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -60,7 +60,7 @@ static void fail_now(const char *what, const struct failure *failure)
 
 static void put_service(struct json_writer *w, const struct agent_window *window, size_t number)
 {
-	const struct agent_service *service = &window->services[number];
+	const struct labeled_service *service = &window->services[number];
 	const struct profile *p = window->profile;
 	uint64_t samples = 0, cpu = 0;
 
@@ -206,8 +206,8 @@ static void print_stats(const struct tool *tool)
 
 	services__stats(tool->services, &stats);
 	printf("{\"stats\": true, \"looked_up\": %llu, \"found\": %llu",
-	       (unsigned long long)stats.containers.looked_up,
-	       (unsigned long long)stats.containers.found);
+	       (unsigned long long)stats.naming.containers.looked_up,
+	       (unsigned long long)stats.naming.containers.found);
 	for (int i = 0; i < SERVICE_SOURCE_COUNT; i++)
 		printf(", \"%s\": %llu", service_source_text(i),
 		       (unsigned long long)stats.samples[i]);

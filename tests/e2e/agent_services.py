@@ -15,41 +15,13 @@ import time
 
 import libe2e as e
 from libchildren import children_of
-from libservices import NOW_AND_THEN, Groups, SPIN, run_tool, start, write
+from libservices import CONTEXT, HOLD_UP, NOW_AND_THEN, SPIN, Groups, run_tool, start, write
 
 ATTACKER = 23457
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 DOCKER = "d0c4" * 16
 POD = "c0de" * 16
 POD_UID = "12345678-1234-1234-1234-123456789abc"
-
-# publishes an OpenTelemetry process context, whose message is at ADDRESS
-PUBLISH = """
-import ctypes, mmap, os, struct
-def field(number, data):
-    return bytes([number << 3 | 2, len(data)]) + data
-def attribute(key, value):
-    return field(1, field(1, key.encode()) + field(2, field(1, value.encode())))
-message = attribute("service.name", "checkout") + attribute("service.version", "7.1")
-fd = os.memfd_create("OTEL_CTX")
-os.ftruncate(fd, 4096)
-m = mmap.mmap(fd, 4096)
-m[64:64 + len(message)] = message
-address = ctypes.addressof(ctypes.c_char.from_buffer(m)) + 64
-ADDRESS
-m[0:32] = b"OTEL_CTX" + struct.pack("<IIQQ", 2, len(message), 1, address)
-"""
-CONTEXT = PUBLISH.replace("ADDRESS", "") + SPIN
-
-# the message is in a file that is not served
-HOLD_UP = PUBLISH.replace("ADDRESS", """
-libc = ctypes.CDLL(None)
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-address = libc.mmap(None, 4096, 1, 2, os.open("/tmp/perf-0.map", os.O_RDONLY), 0)  # PROT_READ, MAP_PRIVATE
-assert address
-""") + 'open("/proc/self/comm", "w").write("mapped")\n' + SPIN
-
 
 def host_files():
     """Of a host where Docker and kubelet run."""
@@ -273,7 +245,6 @@ def beside_stopped_readers():
     return windows, running, {p["state"] for w in windows.windows for p in w["processes"] if p["pid"] in {r.pid for r in running}}
 
 
-@e.alone
 @e.long
 def test_readers_that_do_not_answer():
     """As if all users blocked them: services are decided in time, by facts that no user can block."""

@@ -103,14 +103,13 @@ def test_waits_of_a_service():
     assert compared["old"]["cpu_ns"] == compared["new"]["cpu_ns"] == cpu, (compared["old"], cpu)
 
 
-@e.alone
 @e.long
 def test_very_many_threads():
     """Of one user: the visitor's share of the budget holds, and so does the memory of what it sees."""
     need_visits()
-    with e.Background(e.fixture("idlers"), "20000", "60") as target, \
+    with e.Background(e.fixture("idlers"), "20000", "240") as target, \
             Agent("--wall", "20", "--cpu", "1%", "--memory", "0") as agent:
-        e.wait_for(lambda: target.p.stdout.readline(), timeout=30, what="its threads")
+        e.wait_for(lambda: target.p.stdout.readline(), timeout=60, what="its threads")
         agent.wait_until_it_answers()
         began = time.monotonic()
         # those of a window that has ended

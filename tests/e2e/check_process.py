@@ -192,6 +192,28 @@ def test_stripped_and_without_unwind_information():
     assert reported["files"][0]["unwind"].startswith("no unwind information") and not reported["runtimes"], reported
 
 
+def test_debug_information_that_is_compressed():
+    """By zstd it is said, because older libraries cannot read it. Not every objcopy has zstd: its number is enough."""
+    need_root()
+    program = scratch("packed")
+    shutil.copy(fixture("chain"), program)
+    run("objcopy", "--compress-debug-sections=zlib", program, check=0)
+    for method, said in (1, "debug information"), (2, "debug information compressed with zstd"):
+        with open(program, "r+b") as f:
+            f.seek(section_offset(program, ".debug_info"))
+            f.write(method.to_bytes(4, "little"))
+        with Background(program, "60") as process:
+            wait_for(lambda: os.readlink(f"/proc/{process.pid}/exe") == program, 10, "the program")
+            reported, text = check(process.pid)
+        row = next(row for row in reported["files"] if row["path"] == program)
+        assert (row["debug"] == said or row["debug"].startswith(said + " (")) and row["debug"] in text, row
+
+
+def section_offset(path, name):
+    return next(int(words[4], 16) for words in map(str.split, run("readelf", "-SW", path, check=0).out.replace("[ ", "[").splitlines())
+                if words[1:2] == [name])
+
+
 def test_another_mount_and_pid_namespace():
     """Its pid there is another one, and its files lie in a root of its own."""
     need_root()

@@ -8,7 +8,8 @@ import re
 import shutil
 
 from libe2e import (SYSPROF, TOP, Facts, Fixture, Skip, children_of, firefox_threads, fixture, folded, has_chain,
-                    kernel_part, long, main, natively, quick, read, record, run, scratch, share, total, wait_for, write)
+                    kernel_part, long, main, natively, quick, read, record, record_cpu, run, scratch, share, total,
+                    wait_for, write)
 
 CHAIN = ("outer", "middle", "inner", "leaf")
 IN_PID_NAMESPACE = ["unshare", "-p", "-f", "--kill-child", "--mount-proc"]
@@ -26,7 +27,7 @@ def assert_chain(result, path, comm):
             if frames[0] == comm and not kernel_part(frames)]
     whole = total(rows) * share(rows, lambda f: has_chain(f, *CHAIN))
     late = re.findall(r"(\d+) incomplete: the unwind table of a file was not in memory", result.err)
-    assert total(rows) >= 20, rows
+    assert total(rows) >= 20, (rows, result.err)
     assert whole >= max(1, 0.9 * (total(rows) - sum(map(int, late)))), (late, rows)
 
 
@@ -89,8 +90,7 @@ def test_symbols_from_inside_the_targets_root():
             assert not os.path.exists("/opt/app/inside")
             # the container's first process, then by the one that made it, then everything
             for target in ["-p", pid], ["-p", outer.pid], ["-a", "-F", "499"]:
-                result = record(*target, "-d", "0.6", "-o", path)
-                assert_chain(result, path, "inside")
+                assert_chain(record_cpu(pid, 0.5, *target, "-o", path), path, "inside")
         # followed from its first instruction on
         result = record("-o", path, "--", *enter(root), "/opt/app/inside", "0.6")
         assert_chain(result, path, "inside")
@@ -110,7 +110,7 @@ def test_another_file_at_the_same_path_on_the_host():
             path = scratch("decoy.folded")
             with Fixture(place + "/app", "30", wrap=enter(root)) as outer:
                 outer.wait_facts("start")
-                result = record("-p", only_child(outer.pid), "-d", "0.5", "-o", path)
+                result = record_cpu(pid := only_child(outer.pid), 0.5, "-p", pid, "-o", path)
                 assert_chain(result, path, "app")
             result = record("-o", path, "--", *enter(root), place + "/app", "0.5")
             assert_chain(result, path, "app")
@@ -149,10 +149,8 @@ def test_root_on_overlayfs():
         path = scratch("overlay.folded")
         with Fixture("/opt/app/inside", "30", wrap=in_pivoted(merged)) as outer:
             outer.wait_facts("start")
-            result = record("-p", only_child(outer.pid), "-d", "0.6", "-o", path)
-            assert_chain(result, path, "inside")
-            result = record("-a", "-F", "499", "-d", "0.6", "-o", path)
-            assert_chain(result, path, "inside")
+            for target in ["-p", only_child(outer.pid)], ["-a", "-F", "499"]:
+                assert_chain(record_cpu(only_child(outer.pid), 0.5, *target, "-o", path), path, "inside")
         result = record("-o", path, "--", *in_pivoted(merged), "/opt/app/inside", "0.5")
         assert_chain(result, path, "inside")
     finally:
@@ -167,7 +165,7 @@ def test_target_in_a_user_namespace():
         raise Skip(f"no user namespaces here: {probe.err.strip()}")
     with Fixture("chain", "30", wrap=wrap) as outer:
         outer.wait_facts("start")
-        result = record("-p", only_child(outer.pid), "-d", "0.6", "-o", path)
+        result = record_cpu(pid := only_child(outer.pid), 0.5, "-p", pid, "-o", path)
     assert_chain(result, path, "chain")
     result = record("-o", path, "--", *wrap, fixture("chain"), "0.5")
     assert_chain(result, path, "chain")
@@ -184,7 +182,7 @@ def test_mount_namespace_that_hides_the_binary():
     path = scratch("covered.folded")
     with Fixture("/bin/sh", "-c", script, wrap=["unshare", "-m"]) as shell:
         shell.wait_facts("covered")
-        result = record("-p", shell.pid, "-d", "0.6", "-o", path)
+        result = record_cpu(only_child(shell.pid), 0.5, "-p", shell.pid, "-o", path)
     assert_chain(result, path, "app")
 
 

@@ -166,7 +166,7 @@ def test_exit_codes():
     assert sysprof("diff", "--fail-if", "total > 2%", old[0], same[0]).status == 4
     assert status(same, "function nothing > 1%") == 4
     for wrong in ["--fail-if", "total > 2", *old[:2]], ["--per-old", "3", *old[:2]], old[:1], old[:3], [*old, "--"], \
-            ["--per", "0", *old[:2]], ["--view", "work", *old[:2]], ["--per", "3", "--view", "run", *old[:2]]:
+            ["--per", "0", *old[:2]], ["--view", "work", *old[:2]], ["--per", "3", "--view", "run", *old[:2]], ["-o", scratch("a.json"), "-o", scratch("b.html"), *old[:2]]:
         assert sysprof("diff", *wrong).status == 2, wrong
 
 
@@ -293,7 +293,7 @@ def test_time_selections():
     assert diff(named, source)["files"][0]["samples"] == whole["samples"]
     old = folded_file("old.folded", 1)
     for path, reason in (f"{source}@1000s-1001s", "no sample in that time"), (old + "@1s-2s", "no times"), \
-            (source + "@2-1", "ends before it begins"), (source + "@x-y", "cannot open"):
+            (source + "@2-1", "ends before it begins"), (source + "@x-y", "no markers, and x-y is no time"):
         result = sysprof("diff", path, source)
         assert result.status == 1 and reason in result.err, result.err
 
@@ -365,13 +365,29 @@ def assert_found(old, new, where):
     assert found["view"] == "run" and found["runs_measured"], found["view"]
 
 
-@alone
+@quick
+def test_a_part_of_both_sides():
+    """Filters are those of convert: the same tests as of files that have these parts alone."""
+    paths = folded_file("whole-old.folded", 1), folded_file("whole-new.folded", 2, {"main;run;parse;header": 9})
+    filters, parts = ("--focus=^run$", "--hide=^main$", "--ignore=^write$"), []
+    for path in paths:
+        parts.append(path.replace("whole-", "part-"))
+        sysprof("convert", path, *filters, "-o", parts[-1], check=0)
+    found, wanted, whole = (diff("--view", "share", "--run-noise", "0", *words) for words in ((*filters, *paths), parts, paths))
+    assert found["total"] == wanted["total"]
+    for key in "rows", "tests":
+        assert found[key] == wanted[key] != whole[key], (key, found[key], wanted[key])
+    for file, path in zip(found["files"], paths):
+        part = json.loads(sysprof("report", "--json", path, *filters, check=0).out)["summary"]["filter"]
+        assert file["filter"] == part["text"] and file["samples"] == part["kept"]["samples"], (file, part)
+        assert file["dropped_samples"] == sum(line["samples"] for line in part["dropped"]) > 0, (file, part)
+
+
 def test_c_program():
     need_root()
     assert_found(build("old", 1500), build("new", 6000), "parse_header")
 
 
-@alone
 def test_python_program():
     need_root()
     assert_found(script("old", 200), script("new", 1200), "parse_header")
@@ -424,7 +440,6 @@ def appending(name, program):
     return path
 
 
-@alone
 def test_compare():
     """The order of the runs, the recordings that are kept, the comparison, and the exit code."""
     need_root()
@@ -457,6 +472,21 @@ def test_compare_until_answered():
     assert result.status in (0, 3, 4), result
     assert found["old"]["files"] == 7 or result.status != 4, found["sentence"]
     assert result.status != 3 or any("parse_header" in row["path"] for row in found["rows"]), found["rows"]
+
+
+def test_compare_takes_a_part():
+    """Its filters are those of diff: the same tests of the recordings that it keeps."""
+    need_root()
+    place, filters = scratch("parts"), ("--focus=^main$", "--hide=^_start$", "--ignore=^write_log$")
+    os.mkdir(place)
+    good = build("good", 1500)
+    made = json.loads(sysprof("compare", "-n", "3", "--json", "--keep", place, *filters, "--", *good, "---", *good, check=0).out)
+    sides = [sorted(os.path.join(place, name) for name in os.listdir(place) if name.startswith(side)) for side in ("old", "new")]
+    assert [len(side) for side in sides] == [3, 3], sides
+    found = diff("--view", "run", *filters, *sides[0], "--", *sides[1])
+    for key in "total", "rows", "tests":
+        assert made[key] == found[key], (key, made[key], found[key])
+    assert all(file["filter"] == "'--focus=^main$' '--ignore=^write_log$' '--hide=^_start$'" and file["samples"] for file in made["files"]), made["files"]
 
 
 @quick

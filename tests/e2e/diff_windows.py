@@ -11,71 +11,7 @@ import subprocess
 import time
 
 from libe2e import SYSPROF, long, main, need_root, scratch, sysprof, wait_for, write
-
-WINDOW = 15
-SHARES = {("main", "serve", "parse"): 20, ("main", "serve", "render"): 50, ("main", "serve", "send"): 25, ("main", "idle"): 5}
-
-
-def varint(value):
-    data = b""
-    while value > 127:
-        data, value = data + bytes([value & 127 | 128]), value >> 7
-    return data + bytes([value])
-
-
-def number(key, value):
-    return varint(key << 3) + varint(value)
-
-
-def field(key, data):
-    return varint(key << 3 | 2) + varint(len(data)) + data
-
-
-def window_bytes(start, services, length=WINDOW):
-    """A pprof file as of --sink dir:, of {service: {stack: ticks}}; a tick is 10 ms of CPU time."""
-    strings, names = [""], []
-
-    def text(word):
-        if word not in strings:
-            strings.append(word)
-        return strings.index(word)
-
-    def location(name):
-        if name not in names:
-            names.append(name)
-        return names.index(name) + 1
-
-    message = b"".join(field(1, number(1, text(a)) + number(2, text(b)))
-                       for a, b in (("samples", "count"), ("cpu", "nanoseconds")))
-    for service, stacks in services.items():
-        label = field(3, number(1, text("service_name")) + number(2, text(service)))
-        for stack, ticks in stacks.items():
-            if ticks:
-                message += field(2, field(1, b"".join(varint(location(f)) for f in reversed(stack)))
-                                 + field(2, varint(ticks) + varint(ticks * 10_000_000)) + label)
-    for i, name in enumerate(names):
-        message += field(4, number(1, i + 1) + field(4, number(1, i + 1)))
-        message += field(5, number(1, i + 1) + number(2, text(name)))
-    message += number(9, int(start * 1e9)) + number(10, int(length * 1e9))
-    return gzip.compress(message + b"".join(field(6, word.encode()) for word in strings))
-
-
-def name_of(start):
-    return time.strftime("%Y%m%dT%H%M%S", time.gmtime(start)) + f".{int(start % 1 * 1e9):09d}Z.pb.gz"
-
-
-def make(place, start, end, rng, factor=1.0, services=("shop", "other")):
-    """Windows from start to end, in which `parse` of the shop takes `factor` times as long."""
-    os.makedirs(place, exist_ok=True)
-    while start < end:
-        counts = {}
-        for service in services:
-            load = rng.gauss(1, 0.05)
-            counts[service] = {s: max(round(rng.gauss(n * load, n ** 0.5)), 0) * (service == "shop" and s[-1] == "parse" and factor or 1)
-                               for s, n in ((s, 10 * n) for s, n in SHARES.items())}
-            counts[service] = {s: round(n) for s, n in counts[service].items()}
-        write(os.path.join(place, name_of(start)), window_bytes(start, counts))
-        start += WINDOW
+from libwindows import WINDOW, make, name_of, window_bytes
 
 
 def compare(*words, check=0):
@@ -114,6 +50,31 @@ def test_several_spans_are_several_files():
     assert [row["function"] for row in found["rows"]][0] == "parse", found["sentence"]
 
 
+def test_filters():
+    """They keep and drop of a span what they do in a report of it: kept + dropped = all."""
+    place, rng, now = scratch("filtered"), random.Random(5), time.time()
+    make(place, now - 86400 + 5, now - 86400 + 600, rng)
+    make(place, now - 600 + 5, now, rng, 1.5)
+    spans = {"old": "1 day ago+1h", "new": "-1h"}
+    shop, both = ("--service", "shop"), [word for side, span in spans.items() for word in (f"--{side}", span)]
+    whole = compare(*shop, *both, place)
+    for clauses in ["--focus", "parse"], ["--ignore", "^(parse|idle)$"], ["--hide", "^serve$", "--process", "shop"], ["--show-from", "^serve$"]:
+        found = compare(*shop, *both, *clauses, place)
+        assert found["view"] == "second" and len(found["files"]) == 2
+        for file, all_of, span in zip(found["files"], whole["files"], spans.values()):
+            report = json.loads(sysprof("report", "--json", *shop, "--span", span, *clauses, place, check=0).out)
+            assert file["samples"] == report["summary"]["samples"] > 0 and file["cpu_ns"] == report["summary"]["cpu_ns"], (clauses, file)
+            assert file["samples"] + file["dropped_samples"] == all_of["samples"], (clauses, file)
+            assert file["cpu_ns"] + file["dropped_cpu_ns"] == all_of["cpu_ns"], (clauses, file)
+            assert file["filter"] == report["summary"]["filter"]["text"], (clauses, file)
+    assert compare(*shop, *both, "--ignore", "parse", "--view", "share", place)["rows"] == []
+    assert "filter of NEW: " in sysprof("diff", *shop, *both, "--focus", "parse", place, check=0).out
+    for clauses, message in (("--focus", "no such"), "no sample that the filter keeps"), (("--cpu", "0"), "cannot take a part of shop"), \
+            (("--process", "other"), "no sample that the filter keeps"):
+        done = sysprof("diff", *shop, *both, *clauses, place)
+        assert done.status == 1 and not done.out and message in done.err, done
+
+
 def test_what_is_refused():
     place, now = scratch("few"), time.time()
     make(place, now - 60, now, random.Random(3))
@@ -129,7 +90,7 @@ def test_what_is_refused():
     assert "cannot open the directory" in error(*shop, scratch("missing"))
     assert "there is no window of shop" in error("--service", "shop", "--old", "1 day ago+1h", "--new", "-1h", place)
     assert "no sample of the service shopping" in error("--service", "shopping", "--old", "-1h", "--new", "-1h", place)
-    for words in ["--old", "-1h", "a", "b"], ["--service", "shop", "a", "b"], [*shop, "a", "b"], [*shop, "a", "--", "b"], \
+    for words in ["--old", "-1h", "a", "b"], [*shop, "a", "b"], [*shop, "a", "--", "b"], \
             ["--service", "shop", "--old", "-1h", place], ["--service", "shop", "--old", "soon", "--new", "-1h", place]:
         error(*words, status=2)
 
@@ -188,6 +149,8 @@ def assert_spools(spool, wanted, spans):
         assert found["view"] == "second" and found["rows"] == [], found["sentence"]
         for key in "samples", "cpu_ns", "duration_ns":
             assert abs(found["old"][key] - wanted["old"][key]) < 0.1 * wanted["old"][key], (path, key, found["old"], wanted["old"])
+        alone = json.loads(sysprof("report", "--json", "--service", "spin", "--span", "-10m", path, check=0).out)["summary"]
+        assert all(alone[key] == found["old"][key] for key in ("samples", "cpu_ns")), (path, alone, found["old"])
         names = {t["function"] for t in found["tests"]}
         assert {t["function"] for t in wanted["tests"] if t["old_samples"] > 100} <= names, (path, names)
     several = sysprof("diff", "--service", "spin", *spans, spool)

@@ -6,7 +6,7 @@
 import os
 import re
 
-from libe2e import (TOP, Background, fixture, folded, has_chain, long, main, need_root, new_scratch, record, run,
+from libe2e import (TOP, Background, fixture, folded, has_chain, long, main, need_root, new_scratch, read, record_cpu, run,
                     schedstat, scratch, share, total, wait_for)
 
 
@@ -19,7 +19,7 @@ def recorded(program, *arguments):
     path = new_scratch("fibers.folded")
     with Background(program, "60", *arguments) as running:
         wait_for(lambda: schedstat(running.pid)[0] > 1e6 or len(os.listdir(f"/proc/{running.pid}/task")) > 1, 20, "its thread")
-        result = record("-p", running.pid, "-d", "1.5", "-o", path, timeout=90)
+        result = record_cpu(running.pid, 1, "-p", running.pid, "-o", path)
     complete = float(re.search(r"complete stacks: ([\d.]+)", result.err)[1])
     return [row for row in folded(path) if "leaf" in row[0]], complete
 
@@ -124,12 +124,18 @@ def test_greenlets():
     path = new_scratch("greenlets.folded")
     with Background("/usr/bin/python3", "-c", GREENLETS, "60") as running:
         wait_for(lambda: schedstat(running.pid)[0] > 1e8, 20, "its greenlets")
-        result = record("-p", running.pid, "-d", "2", "-o", path, timeout=90)
+        result = record_cpu(running.pid, 1.5, "-p", running.pid, "-o", path)
     rows = [row for row in folded(path) if "leaf" in row[0]]
     right = share(rows, lambda frames: has_chain(frames, "second", "leaf") and not {"_start", "first", "deep", "go_on"} & set(frames))
     print(f"  {right:.3f} of {total(rows)} stacks are right")
     assert total(rows) >= 20 and right >= 0.97, rows
     assert float(re.search(r"complete stacks: ([\d.]+)", result.err)[1]) >= 95, result.err
+
+
+def forked_by(pid):
+    """A child of any of its threads."""
+    children = [child for tid in os.listdir(f"/proc/{pid}/task") for child in read(f"/proc/{pid}/task/{tid}/children").split()]
+    return children and int(children[0])
 
 
 OTHER_STACK = "incomplete: on a stack of its own"
@@ -144,12 +150,13 @@ def test_no_start():
     for how, sure in ("bare", True), ("thread", False), ("forked", False):
         with Background(fixture("fibers"), "60", how) as running:
             wait_for(lambda: schedstat(running.pid)[0] > 1e6 or len(os.listdir(f"/proc/{running.pid}/task")) > 1, 20, "its thread")
-            result = record("-p", running.pid, "-d", "1", "-o", new_scratch("start.folded"), timeout=90)
+            spins = running.pid if how != "forked" else wait_for(lambda: forked_by(running.pid), 20, "its child")
+            result = record_cpu(spins, 0.7, "-p", running.pid, "-o", new_scratch("start.folded"))
         rows = [row for row in folded(scratch("start.folded")) if "leaf" in row[0]]
         assert total(rows) >= 20 and share(rows, lambda frames: has_chain(frames, "first", "second", "leaf")) >= 0.98, rows
         assert (OTHER_STACK in result.err) == sure and "complete stacks: 0.0 %" in result.err, (how, result.err)
     with Background(fixture("chain-no-fp"), "60") as running:
-        result = record("-p", running.pid, "-d", "1", "--call-graph", "fp", "-o", new_scratch("start.folded"), timeout=90)
+        result = record_cpu(running.pid, 0.7, "-p", running.pid, "--call-graph", "fp", "-o", new_scratch("start.folded"))
     assert "incomplete: " in result.err and OTHER_STACK not in result.err, result.err
 
 

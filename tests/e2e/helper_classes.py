@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: beside
+# runs: beside whole
 """What each child process of sysprof may do, as /proc shows it, in recordings of every kind, compared with the table of
 classes in helper_classes.json.
 
@@ -20,6 +20,7 @@ import time
 from libchildren import Watch, classes
 from libe2e import (SCRATCH, SYSPROF, Background, Fixture, as_user, fixture, main, need_root, run, scratch,
                     started_sampling, wait_for, write)
+from libperf import perf_data
 
 NOBODY, JIT_USER, JVM_USER = 65534, 23461, 23462
 TRIES = 60  # of a recording, until each class was seen that it is to show: some live for a millisecond
@@ -174,6 +175,16 @@ def test_a_user_who_is_not_root():
     os.chmod(SCRATCH, 0o755)
     watched(lambda: replayed("convert", "--no-symbol-cache", cut_recording(), "-o", "folded:-", user=as_user(NOBODY)),
             ("file finder", "sandboxed reader"))
+
+
+def test_perf_data():
+    """The process that reads a file of perf."""
+    need_root()
+    path = perf_data(scratch("samples.data"), 1000000)
+    os.chmod(path, 0o644)
+    os.chmod(SCRATCH, 0o755)
+    watched(lambda: replayed("report", path), ("reader of perf.data",))
+    watched(lambda: replayed("report", path, user=as_user(NOBODY)), ("reader of perf.data",))
 
 
 def test_a_server():

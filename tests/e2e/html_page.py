@@ -13,11 +13,12 @@ import os
 import re
 import shutil
 import time
+import xml.etree.ElementTree
 
 import libbrowser
 import libe2e as e
 
-RECORDINGS = ("containers", "cut-short", "fork-exec", "jit-reuse", "left-out", "lost-records", "pid-reuse")
+RECORDINGS = ("containers", "cut-short", "fork-exec", "jit-reuse", "left-out", "lost-records", "pid-reuse", "services")
 READY = "document.documentElement.dataset.ready === 'yes'"
 ROWS = """[...document.querySelectorAll('table.functions tbody tr')].slice(0, 20).map((row) => ({
   self: Number(row.querySelector('.self .number').textContent.replaceAll(',', '')),
@@ -79,6 +80,16 @@ def box_of(page, name, picture="flame"):
       return null; }})()""")
 
 
+def choose(page, item):
+    """Of the menu that is open."""
+    page.evaluate(f"[...document.querySelectorAll('#menu button')].find((b) => b.textContent === {json.dumps(item)}).click()")
+    assert page.evaluate("document.getElementById('menu') === null")
+
+
+def chips(page):
+    return page.evaluate("[...document.querySelectorAll('#path .chip')].map((chip) => chip.textContent)")
+
+
 def check_folded(page):
     with open(file_of(page.name, ".folded"), encoding="utf-8", newline="") as file:
         assert page.evaluate("page.folded()") == file.read(), page.name
@@ -94,6 +105,27 @@ def test_figures_are_those_of_report_and_folded():
         assert got == [(r["self"], r["total"], r["function"], r["dso"]) for r in wanted], (name, got, wanted)
         assert page.evaluate("page.whole().ticks") == report_of(name)["summary"]["samples"]
         close(page)
+
+
+def test_processes_of_services():
+    """Processes have the titles of other formats; grouped by service, the page has the figures of the report."""
+    make_files()
+    page = open_page("services", "group=service")
+    titles = page.evaluate("page.profile.processes.map((p, i) => page.profile.processName(i))")
+    assert titles[:3] == ["OrderService (java, shop/api-7f9)", "shop/orders (sh, shop/api-7f9)", "web (python3)"], titles
+    hostile = [title for title in titles if title.startswith('a__[31m"<b>')]
+    assert len(hostile) == 3 and all(len(title) < 256 for title in hostile), titles
+    got = page.evaluate("""(() => {
+      const { tree, sums } = page.pictures().flame, sum = {};
+      for (let i = tree.first[0]; i; i = tree.next[i]) sum[page.pictures().flame.options.textOf(tree.fn[i])] = sums.ticks.total[i];
+      return sum; })()""")
+    report = json.loads(e.sysprof("report", os.path.join(e.GOLDEN, "services.sysprof"), "--by", "service", "--json", check=0).out)
+    assert got == {row["service"]: row["self"] for row in report["rows"]}, (got, report["rows"])
+    assert page.evaluate("document.getElementById('choose-group').value") == "service"
+    close(page)
+    page = open_page("containers", "group=service")  # without services
+    assert state(page)["group"] == "merged"
+    close(page)
 
 
 def test_waits():
@@ -168,6 +200,8 @@ def test_the_mouse():
     page.mouse("mouseMoved", x, y)
     page.mouse("mousePressed", x, y, "right", 2, 1)
     page.mouse("mouseReleased", x, y, "right", 0, 1)
+    page.wait("document.getElementById('menu') !== null")
+    choose(page, "Callers and callees")
     page.wait("page.state.view === 'sandwich'")
     assert page.evaluate("page.profile.nameOf(page.state.fn)") == "min"
     # moving through the time selects it, for the other views too
@@ -190,16 +224,400 @@ def test_the_mouse():
     close(page)
 
 
+def test_a_menu_at_boxes_rows_and_threads_filters():
+    make_files()
+    page = open_page("processes", "down=1")
+    pids = page.evaluate("[...new Set(page.profile.threads.filter((t) => t.end > t.first).map((t) => page.profile.processes[t.process].pid))]")
+    whole, (first, second) = page.evaluate("page.whole().ticks"), pids[:2]
+    # a thread's label, by the right button: its process
+    page.evaluate("document.querySelector('.time-rows .time-label').dispatchEvent(new MouseEvent('contextmenu', {bubbles: true, cancelable: true, clientX: 60, clientY: 200}))")
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "menuitem"
+    items = page.evaluate("[...document.querySelectorAll('#menu button')].map((b) => b.textContent)")
+    page.key("Escape")
+    assert page.evaluate("document.getElementById('menu') === null")
+    assert any(item.startswith("Only process ") for item in items) and "Copy link" in items, items
+    page.evaluate(f"page.change({{filter: '--process={first}'}})")
+    one = page.evaluate("page.whole().ticks")
+    page.evaluate(f"page.change({{filter: '--process={second} --process={first}'}})")
+    both = page.evaluate("page.whole().ticks")
+    assert 0 < one < both <= whole and chips(page) == [f"process {pid}" for pid in sorted((first, second), key=str)], (one, both, whole, chips(page))
+    assert page.evaluate("document.getElementById('kept').textContent") == f"kept {both} of {whole} samples"
+    # chips go one by one
+    page.evaluate(f"[...document.querySelectorAll('#path .chip')].find((chip) => chip.textContent === 'process {second}').click()")
+    assert page.evaluate("page.whole().ticks") == one and state(page)["filter"] == f"--process={first}"
+    page.key("Escape")
+    assert page.evaluate("page.whole().ticks") == whole and chips(page) == []
+    # a box, by the keyboard
+    close(page)
+    page = open_page("recursion", "down=1")
+    whole = page.evaluate("page.whole().ticks")
+    page.evaluate("page.pictures().flame.surface.canvas.focus()")
+    page.key("ArrowDown")
+    page.key("ArrowDown")
+    name = page.evaluate("(f => page.profile.nameOf(f.tree.fn[f.chosen]))(page.pictures().flame)")
+    page.key("F10", modifiers=8)
+    assert page.evaluate("document.querySelector('#menu .title').textContent") == name
+    choose(page, "Focus on it")
+    focused = page.evaluate("page.whole().ticks")
+    assert 0 < focused <= whole and chips(page) == [f"focus {name}"] and state(page)["filter"], (focused, chips(page))
+    # a row
+    page.evaluate("page.change({view: 'table', filter: ''})")
+    page.evaluate("[...document.querySelectorAll('button.name')].find((b) => b.textContent === 'fib').dispatchEvent(new MouseEvent('contextmenu', {bubbles: true, cancelable: true}))")
+    choose(page, "Hide it")
+    rows = {row["name"]: row for row in page.evaluate(ROWS)}
+    assert "fib" not in rows and "main" in rows and page.evaluate("page.whole().ticks") == whole, rows
+    # the address has it
+    page.wait("location.hash.includes('filter=')")
+    link = page.evaluate("location.hash")
+    close(page)
+    page = open_page("recursion", link[1:])
+    assert chips(page) == ["hide fib"] and "fib" not in {row["name"] for row in page.evaluate(ROWS)}
+    close(page)
+
+
+def menu_items(page):
+    return page.evaluate("[...document.querySelectorAll('#menu button')].map((item) => item.textContent)")
+
+
+def test_a_menu_has_the_process_of_a_box():
+    make_files()
+    page = open_page("processes", "down=1&group=process")
+    # by the grouping: the first box of the last process
+    group, name = page.evaluate("""(() => { const f = page.pictures().flame, at = f.surface.canvas.getBoundingClientRect();
+      const group = f.children(0).at(-1), box = f.boxOf(f.children(group)[0]);
+      f.surface.canvas.dispatchEvent(new MouseEvent('contextmenu', {bubbles: true, cancelable: true, clientX: at.left + box.x + box.w / 2, clientY: at.top + box.y + 9}));
+      const p = page.profile; return [-2 - f.tree.fn[group], p.processName(-2 - f.tree.fn[group])]; })()""")
+    choose(page, f"Only process {name}")
+    assert len(chips(page)) == 1 and page.evaluate("[...new Set(page.profile.threads.filter((t) => t.end > t.first).map((t) => t.process))]") == [group]
+    close(page)
+    # merged: what all processes have is none's, what one alone has is its own
+    page = open_page("processes", "down=1")
+    owned = page.evaluate("""(() => { const p = page.profile, f = page.pictures().flame, owners = new Map(), { tree } = f;
+      for (const t of p.threads) for (let i = t.first; i < t.end; i++) for (let at = tree.map[p.node[i]]; at; at = tree.parent[at]) {
+        const name = p.nameOf(tree.fn[at]);
+        owners.set(name, (owners.get(name) ?? new Set()).add(t.process));
+      }
+      return [...owners].map(([name, all]) => [name, all.size, p.processName([...all][0])]); })()""")
+    assert any(count == 1 for _, count, _ in owned) and any(count > 1 for _, count, _ in owned), owned
+    for name, count, process in owned:
+        page.evaluate(f"page.change({{view: 'table', query: {json.dumps(name)}}})")
+        page.evaluate(f"[...document.querySelectorAll('button.name')].find((b) => b.textContent === {json.dumps(name)}).dispatchEvent(new MouseEvent('contextmenu', {{bubbles: true, cancelable: true}}))")
+        items = menu_items(page)
+        assert [item for item in items if item.startswith("Only process ")] == ([f"Only process {process}"] if count == 1 else []), (name, count, items)
+        page.key("Escape")
+    close(page)
+
+
+def test_a_row_of_a_table_has_its_heaviest_stack():
+    make_files()
+    page = open_page("recursion", "view=table")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: {writeText: (text) => { globalThis.copied = text; return Promise.resolve(); }}})")
+    page.evaluate("[...document.querySelectorAll('button.name')].find((b) => b.textContent === 'clamp').focus()")
+    page.key("F10", modifiers=8)
+    choose(page, "Copy heaviest stack with lines")
+    page.wait("globalThis.copied")
+    lines = page.evaluate("globalThis.copied").splitlines()
+    assert lines[0].startswith("clamp (") and lines[-1].startswith("__libc_start_call_main ") and any(re.search(r"fib \(.*\) /.*:\d+$", line) for line in lines), lines
+    # from row to row
+    names = [row["name"] for row in page.evaluate(ROWS)]
+    page.evaluate("document.querySelector('button.name').focus()")
+    for key, name in ("ArrowDown", names[1]), ("ArrowDown", names[2]), ("ArrowUp", names[1]):
+        page.key(key)
+        assert page.evaluate("document.activeElement.textContent") == name
+    close(page)
+
+
+def test_a_lock_has_a_menu():
+    make_files()
+    page = open_page("waits", "view=locks")
+    page.evaluate("document.querySelector('#view-locks button.name').focus()")
+    name = page.evaluate("document.activeElement.textContent")
+    page.key("F10", modifiers=8)
+    assert page.evaluate("document.querySelector('#menu .title').textContent") == name and "Focus on it" in menu_items(page)
+    choose(page, "Focus on it")
+    assert chips(page) == [f"focus {name}"]
+    close(page)
+
+
+def test_the_keyboard_in_the_time_order():
+    make_files()
+    page = open_page("recursion", "view=time")
+    span = "((chart) => ({...chart.spanOf(chart.chosen), depth: chart.chosen.depth}))(page.pictures().chart)"
+    page.evaluate("page.pictures().chart.surface.canvas.focus()")
+    page.key("ArrowDown")
+    first = page.evaluate(span)
+    assert first["depth"] == 0 and first["start"] == page.evaluate("page.pictures().chart.levels[0].start[0]"), first
+    page.key("ArrowDown")
+    callee = page.evaluate(span)
+    name = page.evaluate(f"page.profile.nameOf(page.pictures().chart.tree.fn[{callee['node']}])")
+    assert callee["depth"] == 1 and first["start"] <= callee["start"] < callee["end"] <= first["end"], (first, callee)
+    assert page.evaluate("document.getElementById('live').textContent").startswith(f"{name} – from: ")
+    page.key("F10", modifiers=8)
+    thread = page.evaluate("page.profile.threadName(page.pictures().chart.thread)")
+    assert page.evaluate("document.querySelector('#menu .title').textContent") == name and f"Only thread {thread}" in menu_items(page), menu_items(page)
+    page.key("Escape")
+    page.key("ArrowUp")
+    assert page.evaluate(span) == first
+    # to the last box of the level, and to it in time
+    count = page.evaluate("page.pictures().chart.levels[0].end.length")
+    for _ in range(count):
+        page.key("ArrowRight")
+    last = page.evaluate(span)
+    assert last["end"] == page.evaluate("page.pictures().chart.levels[0].end.at(-1)") and last["depth"] == 0
+    page.key("Enter")
+    assert page.evaluate("page.pictures().chart.from") == last["start"] and page.evaluate("page.pictures().chart.to") == max(last["end"], last["start"] + 1)
+    if count > 1:  # what cannot be seen is gone to
+        page.key("ArrowLeft")
+        before = page.evaluate(span)
+        assert page.evaluate("[page.pictures().chart.from, page.pictures().chart.to]")[0] < before["end"], before
+    page.key("x")
+    assert state(page)["view"] == "sandwich" and page.evaluate("page.profile.nameOf(page.state.fn)"), state(page)
+    close(page)
+
+
+LABELS = """[...document.querySelectorAll('.time-rows .time-label')].map((label) => ({
+  group: label.classList.contains('group'), name: label.querySelector('bdi').textContent, open: label.getAttribute('aria-expanded')}))"""
+
+
+def test_threads_are_in_groups_that_fold():
+    make_files()
+    page = open_page("services")
+    labels = page.evaluate(LABELS)
+    groups = page.evaluate("page.pictures().timeline.groups.map((group) => group.name)")
+    cpu = page.evaluate("page.pictures().timeline.groups.map((group) => group.cpu)")
+    rows = json.loads(e.sysprof("report", os.path.join(e.GOLDEN, "services.sysprof"), "--by", "service", "--json", check=0).out)["rows"]
+    assert sorted(groups) == sorted(row["service"] for row in rows) and cpu == sorted(cpu, reverse=True), (groups, cpu, rows)
+    sizes = page.evaluate("page.pictures().timeline.groups.map((group) => group.threads.length)")
+    assert [label["open"] for label in labels if label["group"]] == ["true" if size > 1 else "false" for size in sizes], (labels, sizes)
+    assert len(labels) - len(groups) == sum(size for size in sizes if size > 1)
+    page.evaluate("document.querySelectorAll('.time-label.group').forEach((label) => label.getAttribute('aria-expanded') === 'false' && label.click())")
+    labels = page.evaluate(LABELS)
+    assert len(labels) - len(groups) == page.evaluate("page.pictures().timeline.threads.length")
+    page.evaluate("document.querySelector('.time-label.group').click()")
+    folded = page.evaluate(LABELS)
+    first = next(i for i, label in enumerate(labels) if i and label["group"])
+    assert folded[0]["open"] == "false" and folded[1:] == labels[first:], (folded, labels)
+    # the group's menu; a filter keeps what is folded
+    at = next(i for i, name in enumerate(groups) if not name.startswith("["))
+    page.evaluate(f"document.querySelectorAll('.time-label.group')[{at}].dispatchEvent(new MouseEvent('contextmenu', {{bubbles: true, cancelable: true, clientX: 60, clientY: 200}}))")
+    assert menu_items(page) == [f"Only service {groups[at]}", "Copy name", "Copy link"], menu_items(page)
+    choose(page, f"Only service {groups[at]}")
+    assert len(chips(page)) == 1 and len(page.evaluate(LABELS)) < len(labels), page.evaluate(LABELS)
+    page.key("Escape")
+    assert page.evaluate(LABELS) == folded
+    close(page)
+
+
+def test_a_hundred_services_are_folded_at_first():
+    make_files()
+    page = open_page("crowd")
+    labels = page.evaluate(LABELS)
+    assert len(labels) == 100 and all(label["group"] and label["open"] == "false" for label in labels), labels
+    assert labels[0]["name"] == "service 99", labels[0]
+    page.evaluate("document.querySelector('.time-label.group').click()")
+    opened = page.evaluate(LABELS)
+    assert [label["group"] for label in opened[:7]] == [True] + 5 * [False] + [True] and len(opened) == 105, opened[:7]
+    # Tab comes to one label, arrows to the others
+    assert page.evaluate("[...document.querySelectorAll('.time-rows .time-label')].filter((label) => label.tabIndex === 0).length") == 1
+    page.evaluate("document.querySelector('.time-label.group').focus()")
+    focused = "document.activeElement.querySelector('bdi').textContent"
+    for key, name, lines in (("ArrowLeft", "service 99", 100), ("ArrowDown", "service 98", 100), ("ArrowRight", "service 98", 105),
+                             ("ArrowDown", "", 105), ("ArrowLeft", "service 98", 105), ("ArrowLeft", "service 98", 100), ("End", "service 0", 100),
+                             ("Home", "service 99", 100), ("ArrowRight", "service 99", 105)):
+        page.key(key)
+        assert name in page.evaluate(focused) and len(page.evaluate(LABELS)) == lines, (key, name, page.evaluate(focused), len(page.evaluate(LABELS)))
+    # a thread that is selected is shown, though its group is folded
+    page.evaluate("page.change({threads: [7]})")
+    settle(page)
+    assert len(page.evaluate(LABELS)) == 110
+    assert page.evaluate("document.querySelector('.time-label[aria-pressed=true] small').textContent").endswith("1007")
+    # what does not belong to a hundred others
+    page.evaluate("page.change({threads: [], filter: \"'--service=service 3?'\"})")
+    assert len([label for label in page.evaluate(LABELS) if label["group"]]) == 10
+    assert page.evaluate("page.whole().ticks") == page.evaluate("page.filtered.kept.ticks") == 50 * 2
+    first = page.evaluate("performance.getEntriesByName('first-picture')[0].startTime")
+    print(f"  first picture of 500 threads in 100 services: {first:.0f} ms")
+    close(page)
+
+
+def test_threads_are_found_by_their_names():
+    make_files()
+    page = open_page("threads")
+    name = page.evaluate("document.querySelectorAll('.time-rows .time-label bdi')[77].textContent")
+    page.evaluate(f"(field => {{ field.value = {json.dumps(name)}; field.dispatchEvent(new Event('input')); }})(document.querySelector('.time-head input'))")
+    names = [label["name"] for label in page.evaluate(LABELS)]
+    assert names and len(names) < 500 and all(name.lower() in found.lower() for found in names), names
+    settle(page)
+    close(page)
+
+
+BOXES = """(() => { const { tree, sums } = page.pictures().flame, found = {};
+  for (let i = 1; i < tree.count; i++) if (sums.ticks.total[i]) found[[tree.depth[i], page.profile.nameOf(tree.fn[i])]] = sums.ticks.total[i];
+  return found; })()"""
+
+
+def test_code_without_a_symbol_is_one_box_until_it_is_opened():
+    make_files()
+    page = open_page("unnamed", "down=1")
+    assert page.evaluate(BOXES) == {"1,JIT code of qemu": 3, "1,JIT code of guest": 3, "1,0x7f0000001200": 1}, page.evaluate(BOXES)
+    page.evaluate("page.change({view: 'table'})")
+    rows, wanted = page.evaluate(ROWS), report_of("unnamed")["rows"]
+    assert [(r["self"], r["total"], r["name"]) for r in rows] == [(r["self"], r["total"], r["function"]) for r in wanted], (rows, wanted)
+    page.evaluate("page.change({view: 'flame'})")
+    settle(page)
+    page.mouse("mouseMoved", *box_of(page, "JIT code of qemu"))
+    page.mouse("mousePressed", *box_of(page, "JIT code of qemu"), "right", 2, 1)
+    page.mouse("mouseReleased", *box_of(page, "JIT code of qemu"), "right", 0, 1)
+    page.wait("document.getElementById('menu') !== null")
+    choose(page, "Show its addresses")
+    opened = {"1,0x7f0000001000": 2, "2,0x7f0000001010": 1, "1,0x7f0000001010": 1, "1,JIT code of guest": 3, "1,0x7f0000001200": 1}
+    assert page.evaluate(BOXES) == opened, page.evaluate(BOXES)
+    page.wait("location.hash.includes('opened=')")
+    link = page.evaluate("location.hash")
+    close(page)
+    page = open_page("unnamed", link[1:])
+    assert page.evaluate(BOXES) == opened, page.evaluate(BOXES)
+    page.evaluate("page.change({filter: '--process=qemu', opened: []})")
+    assert page.evaluate(BOXES) == {"1,JIT code of qemu": 3}, page.evaluate(BOXES)
+    close(page)
+
+
+def test_a_long_touch_opens_the_menu():
+    make_files()
+    page = open_page("recursion", "down=1")
+    x, y = box_of(page, "main")
+    at = f"{{pointerType: 'touch', isPrimary: true, pointerId: 7, clientX: {x}, clientY: {y}, button: 0, bubbles: true}}"
+    canvas = "page.pictures().flame.surface.canvas"
+    page.evaluate(f"{canvas}.setPointerCapture = () => {{}}; {canvas}.dispatchEvent(new PointerEvent('pointerdown', {at}))")
+    page.wait("document.getElementById('menu') !== null")
+    page.evaluate(f"{canvas}.dispatchEvent(new PointerEvent('pointerup', {at}))")
+    assert state(page)["node"] == 0 and page.evaluate("document.querySelector('#menu .title').textContent") == "main"
+    close(page)
+
+
+def test_clauses_that_are_typed():
+    make_files()
+    page = open_page("recursion")
+    for text, wanted in (("fib", "--focus=fib"), ("--hide=^min$ --process=*", "--process=* --focus=fib --hide=^min$")):
+        page.key("e")
+        page.evaluate(f"document.getElementById('clause').value = {json.dumps(text)}")
+        page.key("Enter")
+        wanted = "'--process=*' --focus=fib '--hide=^min$'" if "process" in wanted else wanted
+        assert state(page)["filter"] == wanted, state(page)["filter"]
+        page.key("Escape")
+    page.key("e")
+    for text, why in (("a(", "--focus a(: invalid regular expression: byte 2: missing )"), ("--cpu=1", "--cpu 1: the samples have no CPU"),
+                      ("@10s-20s", "@10s-20s: a part of the time is selected in the timeline"),
+                      ("@gc", "@gc: the page has no markers; take the slice before: sysprof convert FILE@gc")):
+        page.evaluate(f"document.getElementById('clause').value = {json.dumps(text)}")
+        page.key("Enter")
+        assert page.evaluate("document.getElementById('status').textContent") == why
+        assert page.evaluate("document.getElementById('clause').classList.contains('bad')") and len(chips(page)) == 3
+    close(page)
+    page = open_page("recursion", "filter=--focus%3D%5B")
+    assert state(page)["filter"] == "" and "missing ]" in page.evaluate("document.getElementById('refusal').textContent")
+    close(page)
+
+
+def test_a_filter_that_keeps_nothing():
+    make_files()
+    for name in ("recursion", "waits"):
+        page = open_page(name, "filter=--focus%3Dnothing-has-this-name")
+        for view in ("flame", "time", "sandwich", "table", "heat"):
+            page.evaluate(f"page.change({{view: '{view}'}})")
+            settle(page)
+            assert "no sample" in page.evaluate("document.getElementById('message').textContent"), (name, view)
+        page.evaluate("page.change({filter: ''})")
+        assert page.evaluate("page.whole().ticks") > 0
+        close(page)
+
+
+def test_stacks_are_copied_with_lines():
+    make_files()
+    page = open_page("recursion", "down=1")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: {writeText: (text) => { globalThis.copied = text; return Promise.resolve(); }}})")
+    x, y = box_of(page, "clamp")
+    page.mouse("mouseMoved", x, y)
+    page.mouse("mousePressed", x, y, "right", 2, 1)
+    page.mouse("mouseReleased", x, y, "right", 0, 1)
+    page.wait("document.getElementById('menu') !== null")
+    choose(page, "Copy stack with lines")
+    page.wait("globalThis.copied")
+    lines = page.evaluate("globalThis.copied").splitlines()
+    assert lines[0].startswith("clamp (") and any(re.search(r"fib \(.*\) /.*:\d+$", line) for line in lines), lines
+    close(page)
+
+
 def test_folded_text_is_saved():
     make_files()
     folder = e.scratch("saved")
     libbrowser.shared().call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
     page = open_page("recursion")
     page.evaluate("document.getElementById('save').click()")
+    choose(page, "Folded stacks (f)")
     saved = os.path.join(folder, "profile.folded")
     e.wait_for(lambda: os.path.exists(saved), what="the saved file")
     with open(saved, encoding="utf-8") as a, open(file_of("recursion", ".folded"), encoding="utf-8") as b:
         assert a.read() == b.read()
+    shutil.rmtree(folder)
+    close(page)
+
+
+def save_picture(page, folder, view, suffix, path):
+    page.evaluate("document.getElementById('save').click()")
+    choose(page, f"{view} as {suffix.upper()}")
+    saved = os.path.join(folder, f"profile.{suffix}")
+    e.wait_for(lambda: os.path.exists(saved) and os.path.getsize(saved), what=f"the saved {suffix}")
+    os.rename(saved, path)
+    return path
+
+
+def test_pictures_are_saved():
+    make_files()
+    folder = e.scratch("pictures")
+    libbrowser.shared().call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+    names = {}
+    for name in ("recursion", "attacks"):
+        page = open_page(name)
+        settle(page)
+        for suffix in ("svg", "png"):
+            names[name, suffix] = save_picture(page, folder, "Flame graph", suffix, os.path.join(folder, f"{name}.{suffix}"))
+        close(page)
+    svg = xml.etree.ElementTree.parse(names["recursion", "svg"]).getroot()
+    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert "main" in texts and any(text.startswith("all: ") for text in texts), texts
+    assert float(svg.get("height")) > 19 * 3 and len(list(svg)) > len(texts), svg.attrib
+    attacks = xml.etree.ElementTree.parse(names["attacks", "svg"]).getroot()
+    assert {child.tag.split("}")[1] for child in attacks.iter()} == {"svg", "rect", "text"}
+    for name in ("recursion", "attacks"):
+        with open(names[name, "png"], "rb") as file:
+            head = file.read(24)
+        assert head[:8] == b"\x89PNG\r\n\x1a\n" and int.from_bytes(head[16:20], "big") > 800, head
+    shutil.rmtree(folder)
+
+
+# Of a view: its name, and a text of its picture.
+PICTURES = {"time": ("Time order", "main"), "sandwich": ("Sandwich", "Callers of "), "heat": ("Heat map", " ms")}
+
+
+def test_pictures_of_the_other_views_are_saved():
+    make_files()
+    folder = e.scratch("pictures")
+    libbrowser.shared().call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+    page = open_page("processes")
+    for view, (title, text) in PICTURES.items():
+        page.evaluate(f"page.change({{view: '{view}'}})")
+        settle(page)
+        svg = xml.etree.ElementTree.parse(save_picture(page, folder, title, "svg", os.path.join(folder, "view.svg"))).getroot()
+        texts = [part.text for part in svg.iter("{http://www.w3.org/2000/svg}text")]
+        assert any(text in part for part in texts) and len(list(svg)) > len(texts) + 1, (view, texts)
+        assert all(0 <= float(part.get("y")) <= float(svg.get("height")) for part in svg), view
+        with open(save_picture(page, folder, title, "png", os.path.join(folder, "view.png")), "rb") as file:
+            head = file.read(24)
+        size = [int.from_bytes(head[at:at + 4], "big") for at in (16, 20)]
+        assert head[:8] == b"\x89PNG\r\n\x1a\n" and size == [round(2 * float(svg.get(key))) for key in ("width", "height")], (view, size)
+    page.evaluate("page.change({view: 'table'}); document.getElementById('save').click()")
+    assert page.evaluate("[...document.querySelectorAll('#menu button')].map((item) => item.textContent)") == ["Folded stacks (f)"]
     shutil.rmtree(folder)
     close(page)
 

@@ -9,9 +9,10 @@
 #include "formats/out/exporters.h"
 #include "formats/out/report.h"
 
-#define LONG_NAME 10000
-#define DEEP	  500
-#define THREADS	  500
+#define LONG_NAME    10000
+#define DEEP	     500
+#define THREADS	     500
+#define THREADS_EACH 5 /* of a service */
 
 /* Whoever lets one of these through runs it. */
 static const char *const attacks[] = {
@@ -81,6 +82,52 @@ static void build_threads(struct fixture *f)
 			add_sample(f, thread, t + 100.0 * k + 1, STACK(f, work), 1, name);
 	}
 	NAME(f, work, {.function = "work"});
+}
+
+/* Five threads of each of a hundred services; later ones use more CPU time. */
+static void build_crowd(struct fixture *f)
+{
+	struct location_id work;
+
+	begin(f, 2000, "crowd");
+	work = add_location(f, f->program, 0x10);
+	for (uint32_t t = 0; t < THREADS; t++) {
+		char name[32];
+		struct thread_id thread;
+		struct profile_process process = {.pid = 1000 + t, .start = AT(0)};
+
+		snprintf(name, sizeof(name), "service %u", t / THREADS_EACH);
+		process.name = text(f, "server");
+		process.names.service = text(f, name);
+		thread = add_thread(f, profile_builder__process(f->b, &process), 1000 + t, true,
+				    "server", 0);
+		for (uint32_t k = 0; k < 1 + t / 100; k++)
+			add_sample(f, thread, t + 100.0 * k + 1, STACK(f, work), 1 + t / 50.0,
+				   "server");
+	}
+	NAME(f, work, {.function = "work"});
+}
+
+/* JIT code without names: two addresses of each of two processes, and one of a third. */
+static void build_unnamed(struct fixture *f)
+{
+	static const char *const names[] = {"qemu", "guest", "small"};
+
+	begin(f, 100, "start");
+	for (uint32_t i = 0; i < 3; i++) {
+		struct thread_id thread;
+		struct location_id outer, inner;
+
+		f->process = add_process(f, 100 + i, names[i], 0, 0);
+		thread = add_thread(f, f->process, 100 + i, true, names[i], 0);
+		outer = add_location(f, f->jit, 0x7f0000001000 + 0x100 * i);
+		inner = add_location(f, f->jit, 0x7f0000001010 + 0x100 * i);
+		add_sample(f, thread, 10, STACK(f, outer), 1, names[i]);
+		if (i == 2)
+			continue;
+		add_sample(f, thread, 20, STACK(f, inner), 1, names[i]);
+		add_sample(f, thread, 30, STACK(f, outer, inner), 1, names[i]);
+	}
 }
 
 static void build_deep(struct fixture *f)
@@ -174,9 +221,9 @@ static void build_late(struct fixture *f)
 }
 
 static const struct named_profile own_profiles[] = {
-	{"attacks", build_attacks}, {"one", build_one},	  {"threads", build_threads},
-	{"deep", build_deep},	    {"late", build_late}, {"untimed", build_untimed},
-	{"bytes", build_bytes},
+	{"attacks", build_attacks}, {"one", build_one},	    {"threads", build_threads},
+	{"deep", build_deep},	    {"late", build_late},   {"untimed", build_untimed},
+	{"bytes", build_bytes},	    {"crowd", build_crowd}, {"unnamed", build_unnamed},
 };
 
 static FILE *open_beside(const char *dir, const char *name, const char *suffix)

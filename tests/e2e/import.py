@@ -11,7 +11,7 @@ import json
 import os
 import re
 
-from libe2e import GOLDEN, main, quick, scratch, sysprof, write
+from libe2e import GOLDEN, main, quick, run, scratch, sysprof, write
 from libgo import pprof
 from libprofiles import go_profile, node_profile, report, self_of
 
@@ -203,6 +203,30 @@ def test_folded():
         assert f.read() == text
 
 
+@quick
+def test_what_processes_belong_to_is_read_back():
+    """Services, users, units and containers: of pprof files those of all processes, of .cpuprofile files that of the one."""
+    path, out = os.path.join(GOLDEN, "services.sysprof"), [scratch("named.pb.gz"), scratch("named.cpuprofile")]
+    sysprof("convert", path, *(word for name in out for word in ("-o", name)), check=0)
+    for what in "service", "user", "unit", "container":
+        wanted, named = ([(row[what], row.get(f"{what}_id"), row["self"], row["processes"]) for row in report(name, "--by", what)["rows"]] for name in (path, out[0]))
+        assert named == wanted and any(row[0] for row in wanted), (what, named, wanted)
+    (busiest,) = report(out[1], "--by", "service")["rows"]
+    assert busiest["service"] == "shop/orders", busiest
+    assert report(out[0], "--service", "shop/*")["summary"]["filter"]["kept"]["samples"] == busiest["self"]
+
+
+@quick
+def test_threads_without_a_file_are_counted():
+    """A .cpuprofile has one thread, or with --merge-threads one process."""
+    path = write(scratch("many.folded"), "".join(f"t{i};main {1 + 9 * (i < 3)}\n" for i in range(300)))
+    for root, options, said in (("thread", (), "no files for 297 threads with less than 1 % of the samples: --thread TID"),
+                                ("process", ("--merge-threads", "process"), "no files for 297 processes with less than 1 % of the samples: --process PID")):
+        result = sysprof("convert", path, "--root", root, *options, "-o", scratch(f"many-{root}.cpuprofile"), check=0)
+        assert said in result.err and "-o FILE.trace.json all" in result.err, result
+    assert "no files" not in sysprof("convert", path, "--root", "thread", "--thread", "t7", "-o", scratch("one.cpuprofile"), check=0).err
+
+
 # ---- speedscope ----------------------------------------------------------------------------------
 
 def speedscope(name, unit, **profile):
@@ -263,6 +287,58 @@ def test_x5_by_way_of_cpuprofile():
     assert self_of(indirect) == self_of(direct), (self_of(indirect), self_of(direct))
 
 
+# ---- addresses without names ---------------------------------------------------------------------
+
+def symbol_address(program, name):
+    return next(int(line.split()[0], 16) for line in run("nm", program, check=0).out.splitlines() if line.split()[-1] == name)
+
+
+def firefox_address(program, build_id, address):
+    """A sample at an address that is relative to the program's image, as samply and Firefox write it. Times are of another clock."""
+    name, hour = os.path.basename(program), 3600000
+    thread = {"name": name, "pid": 7, "tid": 7, "processStartupTime": hour, "registerTime": hour, "stringArray": [f"{address:#x}", name],
+              "samples": {"stack": [0], "time": [hour + 5], "weight": None, "weightType": "samples"},
+              "stackTable": {"frame": [0], "prefix": [None]}, "frameTable": {"func": [0], "address": [address], "category": [0]},
+              "funcTable": {"name": [0], "resource": [0]}, "resourceTable": {"lib": [0], "name": [1]}}
+    before = dict(thread, name="before", pid=6, tid=6, processStartupTime=0, registerTime=0, samples={"stack": [], "time": []})
+    return json.dumps({"meta": {"preprocessedProfileVersion": 49, "interval": 1, "startTime": 1000, "categories": [{"name": "User"}]},
+                       "libs": [{"name": name, "path": program, "codeId": build_id}], "threads": [before, thread]}).encode()
+
+
+def pprof_address(program, build_id, offset):
+    """The same in a file that has no function for it."""
+    def varint(number):
+        return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + varint(number >> 7)
+
+    def message(*fields):
+        return b"".join(varint(number << 3) + varint(value) if isinstance(value, int) else varint(number << 3 | 2) + varint(len(value)) + value
+                        for number, value in fields)
+
+    strings = ((6, text.encode()) for text in ("", "samples", "count", program, build_id))
+    return message((1, message((1, 1), (2, 2))), (2, message((1, b"\1"), (2, b"\1"))), *strings,
+                   (3, message((1, 1), (2, 0x10000), (3, 0x900000), (5, 3), (6, 4))), (4, message((1, 1), (2, 1), (3, 0x10000 + offset))))
+
+
+@quick
+def test_addresses_without_names():
+    """Are named by files of this machine that have the build-id, also of a program that has a fixed address; by no others."""
+    source = write(scratch("small.c"), "int main(void) { return 0; }\n")
+    for option, base in ("-pie", 0), ("-no-pie", 0x400000):
+        program = scratch("small" + option)
+        run("cc", "-O1", "-fPIC", option, "-Wl,--build-id", source, "-o", program, check=0)
+        build_id = re.search(r"Build ID: (\w+)", run("readelf", "-n", program, check=0).out)[1]
+        address = symbol_address(program, "main") - base
+        for write_address in firefox_address, pprof_address:
+            path = write(scratch("addresses"), write_address(program, build_id, address))
+            assert self_of(path) == {"main": 1}, (option, write_address, self_of(path))
+            assert "1 with the recorded build-id; 100.0 % of all have a name" in sysprof("report", path).err
+            write(path, write_address(program, build_id[::-1], address))
+            assert self_of(path) == {f"[{os.path.basename(program)}]": 1}, (option, write_address, self_of(path))
+            assert "0 with the recorded build-id; 0.0 % of all have a name" in sysprof("report", path).err
+    path = write(scratch("addresses"), firefox_address(program, build_id, address))
+    assert report(path)["summary"]["duration_ns"] < 1e9, "lives without samples are no part of the time"
+
+
 # ---- what is no profile --------------------------------------------------------------------------
 
 def test_refused():
@@ -274,6 +350,7 @@ def test_refused():
         ("text", b"hello\n", "neither a recording nor a profile"),
         ("cut", node[:len(node) // 2], f"byte {len(node) // 2}: the JSON text is cut off"),
         ("cut.gz", packed[:len(packed) // 2], f"byte {len(packed) // 2}: its gzip data are cut off"),
+        ("perf.data.gz", gzip.compress(b"PERFILE2" + bytes(100)), "a perf.data file packed by gzip; `zcat FILE | sysprof report -` reads it"),
         ("nothing", b'{"nodes":[],"samples":[2],"timeDeltas":[1]}', "no sample is whole: samples of call paths"),
     ]
     for name, data, part in cases:

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
-                    has_chain, load_json, long, main, natively, need_root, new_scratch, read, record, run, scratch, share,
+                    has_chain, load_json, long, main, natively, need_root, new_scratch, read, record, record_cpu, run, scratch, share,
                     started_sampling, write)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
@@ -216,7 +216,7 @@ def test_functions_without_frame_pointers():
     with Fixture("jitshapes", 60) as f:
         f.wait_facts("start")
         path, text = scratch("shapes.json"), scratch("shapes.folded")
-        record("-p", f.pid, "-d", 1.5, "-F", 999, "-o", path, "-o", text)
+        record_cpu(f.pid, 1.3, "-p", f.pid, "-F", 999, "-o", path, "-o", text)
         os.unlink(f"/tmp/perf-{f.pid}.map")
         f.p.kill()
     rows = [(frames, n) for frames, n in folded(text) if not frames[-1].endswith("_[k]")]
@@ -236,12 +236,12 @@ def test_functions_without_frame_pointers():
 def test_unwinding_by_jitdump():
     """Its functions use the frame pointer for something else: what the dump says of frames leads to their caller."""
     need_root()
-    with Fixture("jitreuse", "-u", "-p", 1000, "-n", 1, "-f", scratch(""), 6) as f:
+    with Fixture("jitreuse", "-u", "-p", 1000, "-n", 1, "-f", scratch(""), 60) as f:
         f.wait_facts("start")
         time.sleep(0.5)
         path = scratch("unwinding.folded")
         # the dump is read at the start, then each second
-        result = record("-p", f.pid, "-F", 1999, "-d", 1.5, "-o", path)
+        result = record_cpu(f.pid, 1.3, "-p", f.pid, "-F", 1999, "-o", path)
     rows = [(frames, n) for frames, n in folded(path) if frames[-1] == "f0"]
     whole = share(rows, lambda frames: frames[-2] == "run_one" and frames[-3] == "main")
     print(f"  {sum(n for _, n in rows)} samples in it, {whole:.4f} through to its callers")
@@ -340,7 +340,6 @@ def test_what_is_no_map():
 
 
 @long
-@alone
 def test_a_map_that_grows_without_end():
     """A writer at full speed: bounded in CPU and memory, and no wrong name."""
     with Elsewhere() as f:

@@ -9,8 +9,8 @@ import shutil
 import time
 
 from jit import Judged, leaves, spans_of
-from libe2e import (Background, Facts, Skip, alone, children_of, folded, load_json, long, main, need_root, record, scratch, share,
-                    user_part)
+from libe2e import (Background, Facts, Skip, alone, children_of, folded, load_json, long, main, need_root, new_scratch, read, record,
+                    record_cpu, scratch, share, use_cpu, user_part, wait_for, write)
 from librecorded import FIXTURES, FOREVER, HZ, TOP, java_command, newer_python, nodes, recorded
 from unwind import is_rooted, warm_samples
 
@@ -60,12 +60,12 @@ def innermost_of(pid, wanted):
 def profile_of(command, wanted, seconds=2.2, options=(), before=1.5):
     """Attach to a command that runs already: ({format: path}, the summary, pid)."""
     need_root()
-    paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded", ".sysprof")}
+    paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded")}
     with Background(*command, FOREVER, cwd=scratch("")) as program:
         pid = innermost_of(program.pid, wanted)
-        time.sleep(before)
+        use_cpu(pid, before)
         outputs = [x for path in paths.values() for x in ("-o", path)]
-        result = record("-p", pid, "-F", HZ, "-d", seconds, *options, *outputs, "--thread", pid)
+        result = record_cpu(pid, seconds, "-p", pid, "-F", HZ, *options, *outputs, "--thread", pid)
     forget_map(pid)
     return paths, result, pid
 
@@ -164,12 +164,14 @@ def test_fibonacci_by_jitdump_of_a_newer_one():
 
 def functions_come_and_go(versions):
     for node in versions:
-        log, path = scratch("churn.log"), scratch("churn.json")
-        seconds = 5
-        with Background(node, "--perf-basic-prof", "--expose-gc", os.path.join(FIXTURES, "churn.js"),
-                        seconds + 1.5, log, cwd=scratch("")) as program:
-            time.sleep(0.7)
-            result = record("-p", program.pid, "-F", 999, "-d", seconds, "-o", path)
+        log, path, end = scratch("churn.log"), scratch("churn.json"), new_scratch("churn.end")
+        seconds = 4  # of CPU time
+        with Background(node, "--perf-basic-prof", "--expose-gc", os.path.join(FIXTURES, "churn.js"), FOREVER, log, end,
+                        cwd=scratch("")) as program:
+            map_of = f"/tmp/perf-{program.pid}.map"
+            wait_for(lambda: os.path.exists(map_of) and "churn_9 " in read(map_of), 60, "ten functions")
+            result = record_cpu(program.pid, seconds, "-p", program.pid, "-F", 999, "-o", path)
+            write(end, "")
             program.finish(check=0)
         forget_map(program.pid)
         with open(log, encoding="utf-8") as f:

@@ -15,9 +15,8 @@ import time
 
 from libbrowser import Browser
 from libconsumers import CACHE, node
-from libe2e import Skip, long, main, run, scratch, sysprof, write
-from libgo import pprof
-from libprofiles import chrome_profiles, gecko_profile, go_profile, node_profile, perf_script, pprof_files, python_profiles, report
+from libe2e import long, main, needed, run, scratch, sysprof, write
+from libprofiles import chrome_profiles, compare, gecko_profile, go_profile, node_profile, perf_script, pprof_files, pprof_top, python_profiles, report, reported
 from libviewers import speedscope
 
 import read_pprof
@@ -27,14 +26,6 @@ TAKE = """
     window.taken = null;
     URL.createObjectURL = blob => { blob.text().then(text => { window.taken = text; }); return '#'; };
 """
-
-
-def reported(path):
-    """Percent of each function as innermost."""
-    found = collections.Counter()
-    for row in report(path)["rows"]:
-        found[row["function"]] += 100 * row["self_share"]
-    return found
 
 
 def plain(name):
@@ -59,39 +50,12 @@ def weights(path):
     return +found
 
 
-def compare(what, expected, found, tolerance):
-    different = {name: (expected.get(name, 0), found.get(name, 0)) for name in set(expected) | set(found)
-                 if abs(expected.get(name, 0) - found.get(name, 0)) > tolerance}
-    assert expected and not different, (what, different)
-
-
-def judge(test):
-    """A case that fails if what it needs is not there."""
-    def case():
-        try:
-            test()
-        except Skip as reason:
-            raise AssertionError(f"no judge: {reason}") from reason
-    case.__name__, case.__doc__ = test.__name__, test.__doc__
-    return case
-
-
 # ---- go tool pprof -------------------------------------------------------------------------------
 
-def pprof_top(path):
-    found = collections.Counter()
-    for line in pprof("-top", "-symbolize=none", "-nodecount=1000000", "-nodefraction=0", path).splitlines():
-        # "  1.13s 63.48% 63.48%  1.13s 63.48%  name (inline)"
-        match = re.match(r"\s+\S+\s+([-\d.e]+)%?\s+[-\d.e]+%\s+\S+\s+[-\d.e]+%\s+(.*)", line)
-        if match:
-            found[re.sub(r" \((partial-)?inline\)$", "", match[2])] += float(match[1])
-    return found
-
-
 @long
-@judge
+@needed
 def test_pprof_has_the_same_shares():
-    """30 files of four profilers; 0.1 point, because pprof prints two decimals of each line of a function."""
+    """31 files of five profilers; 0.1 point, because pprof prints two decimals of each line of a function."""
     for path in pprof_files():
         compare(path, pprof_top(path), reported(path), 0.1)
 
@@ -134,7 +98,7 @@ def backwards(path):
 
 
 @long
-@judge
+@needed
 def test_speedscope_reads_the_same():
     """
     The self time of every function, in files of five formats; and in speedscope's export of each. Not in the text of perf
@@ -227,7 +191,7 @@ def thinned(path):
 
 
 @long
-@judge
+@needed
 def test_firefox_profiler_reads_the_same():
     """
     As many samples of every function, in files of four formats. Not in traces: of these it shows a part of the samples.

@@ -15,6 +15,7 @@ The table (helper_classes.json) has for each class
   no_new_privs, filters, oom, root
                    a builder also has one thread, and has mapped no ring of the kernel's
   dumpable         null: until it first borrows a user
+  read_by_parent   its parent reads its memory
   user             user and group; other groups: none, or sysprof's where the user is. "own": a user that no other process
                    has; "borrows": file system user, groups and effective capabilities may be a target's for a while
   descriptors      how many there may be of each kind; "*": files and directories, and whatever else was opened
@@ -33,7 +34,7 @@ import time
 
 STOPPED_MS = 20  # until a child that gets SIGSTOP is stopped; one that waits for a device is looked at without
 POLL_S = 0.0005
-CALM_POLL_S, CALM_AFTER_S = 0.003, 1  # between polls when no child has come for a while
+CALM_POLL_S, CALM_AFTER_S = 0.01, 1  # between polls when no child has come for a while
 CAPABILITY_SYS_PTRACE = 19
 KEPT = "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters"
 LIMITS = {"Max address space": "AS", "Max file size": "FSIZE", "Max cpu time": "CPU", "Max core file size": "CORE",
@@ -204,8 +205,8 @@ class Class:
         found.expect("oom", state.oom, self.row["oom"])
         if self.row["name"] == "sysprof-builder":
             found.expect("threads, rings of the kernel", (state.threads, state.maps_rings), (1, False))
-        # it becomes so by changing its user, which takes privileges
-        stays = self.row["user"] == "own" and not self._is_root(sysprof)
+        # it is not dumpable because it has changed its user, which takes privileges
+        stays = self.row.get("read_by_parent") and not self._is_root(sysprof)
         if self.row["dumpable"] is not None:
             found.expect("dumpable", state.dumpable, sysprof.dumpable if stays else self.row["dumpable"])
         group = {"own": state.pid, "parent's": parent.group, "sysprof's": sysprof.group}[self.row["group"]]

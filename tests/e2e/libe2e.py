@@ -8,6 +8,7 @@ Those marked @long are for `make test-all`: CASES=short leaves them out, CASES=l
 Those marked @soak repeat others for longer: CASES=soak, as `make soak` sets it, runs them alone.
 Those marked @alone run when nothing else does: CASES="short beside" leaves them out, CASES="short alone" runs no others.
 Those marked @natively are not repeated with the sanitizers.
+Those marked @needed fail instead of being skipped.
 """
 import gzip
 import hashlib
@@ -81,6 +82,17 @@ def alone(test):
     """A case of a test that runs beside others that itself does not: it measures time or shares of the CPUs."""
     test.is_alone = True
     return test
+
+
+def needed(test):
+    """A case that fails if what it needs is not there."""
+    def case():
+        try:
+            test()
+        except Skip as reason:
+            raise AssertionError(f"it cannot run here: {reason}") from reason
+    case.__name__, case.__doc__ = test.__name__, test.__doc__
+    return case
 
 
 def natively(test):
@@ -161,6 +173,9 @@ def scratch(name):
 
 
 def read(path, mode="r", errors=None):
+    """What the kernel says of a process has the bytes that the process chose; other text is UTF-8."""
+    if not errors and "b" not in mode and str(path).startswith("/proc/"):
+        errors = "surrogateescape"
     with open(path, mode, encoding=None if "b" in mode else "utf-8", errors=errors) as f:
         return f.read()
 
@@ -220,8 +235,8 @@ class Background:
     def __init__(self, *args, **options):
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
-        self.p = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, text=True,
-                                  errors="replace", **options)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        self.p = subprocess.Popen([str(a) for a in args], text=True, errors="replace", **options)
         self.pid = self.p.pid
 
     def __enter__(self):
@@ -374,6 +389,31 @@ def schedstat(pid):
         return tuple(map(int, f.read().split()[:2]))
 
 
+def use_cpu(pid, seconds):
+    """Until a process, all of its threads, has used so much more CPU time, however long that takes."""
+    def used():
+        return sum(map(int, read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    begin = used()
+    wait_for(lambda: used() - begin >= seconds, 60, f"{seconds} s of CPU time of {pid}")
+
+
+def record_cpu(pid, seconds, *args):
+    """record until a process, all of its threads, has used so much CPU time: a busy host has as many samples as others."""
+    need_root()
+    recording = new_scratch("cpu.sysprof")
+    with Background(SYSPROF, "record", *args, "-o", recording) as recorder:
+        started_sampling(recorder, recording)
+        use_cpu(pid, seconds)
+        recorder.signal(signal.SIGINT)
+        return recorder.finish(check=0)
+
+
+def until_cpu(seconds, *command):
+    """A command line for COMMAND that is killed (status 137) when it has used so much CPU time."""
+    return ["prlimit", f"--cpu={seconds}", "--", *command]
+
+
 class HostDelay:
     """How long the first thread of a program waited for a CPU, in pieces of 50 ms: no time that it took itself."""
 
@@ -472,6 +512,12 @@ def load_json(path):
         return json.load(f)
 
 
+def program_of(title):
+    """Of "OrderService (java, shop/api-7f9)": java. A title may be the program alone."""
+    found = re.fullmatch(r".* \(([^,()]+)(, [^()]*)?\)", title)
+    return found[1] if found else title
+
+
 class FirefoxThread:
     """One thread of a Firefox file, with the columns resolved to names."""
 
@@ -479,9 +525,12 @@ class FirefoxThread:
         shared = profile["shared"]
         self.profile, self.thread = profile, thread
         self.pid, self.tid = int(thread["pid"].split(".")[0]), int(thread["tid"].split(".")[0])
-        self.name, self.process = thread["name"], thread["processName"]
-        if thread["isMainThread"] and self.name.startswith(self.process + " ("):  # "node (MainThread)"
-            self.name = self.name[len(self.process) + 2:-1]
+        self.name, title = thread["name"], thread["processName"]
+        self.process = program_of(title)
+        if thread["isMainThread"] and self.name.startswith(title + " ("):  # "node (MainThread)"
+            self.name = self.name[len(title) + 2:-1]
+        elif thread["isMainThread"] and self.name == title:
+            self.name = self.process
         samples = thread["samples"]
         self.stacks = samples["stack"]
         self.deltas = samples["threadCPUDelta"]

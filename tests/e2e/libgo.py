@@ -35,5 +35,6 @@ def go_build(package, output, *flags, cgo=False):
 
 def pprof(*args):
     """Go's pprof, which looks for symbols in its own places and sends no requests."""
-    # newer versions of Go compile the tool first
-    return run(go(), "tool", "pprof", *args, check=0, timeout=300, env=dict(environment(), PPROF_TMPDIR=scratch("pprof-tmp"))).out
+    built = os.path.join(CACHE, "pprof")
+    command = [built] if os.path.exists(built) else [go(), "tool", "pprof"]
+    return run(*command, *args, check=0, timeout=300, env=dict(environment(), PPROF_TMPDIR=scratch("pprof-tmp"))).out

@@ -21,6 +21,34 @@ while True:
 NOW_AND_THEN = "while (1) { select(undef, undef, undef, 0.02); for (1 .. 100000) {} }"  # Perl; some ms of 20
 
 
+# publishes an OpenTelemetry process context, whose message is at ADDRESS
+PUBLISH = """
+import ctypes, mmap, os, struct
+def field(number, data):
+    return bytes([number << 3 | 2, len(data)]) + data
+def attribute(key, value):
+    return field(1, field(1, key.encode()) + field(2, field(1, value.encode())))
+message = attribute("service.name", "checkout") + attribute("service.version", "7.1")
+fd = os.memfd_create("OTEL_CTX")
+os.ftruncate(fd, 4096)
+m = mmap.mmap(fd, 4096)
+m[64:64 + len(message)] = message
+address = ctypes.addressof(ctypes.c_char.from_buffer(m)) + 64
+ADDRESS
+m[0:32] = b"OTEL_CTX" + struct.pack("<IIQQ", 2, len(message), 1, address)
+"""
+CONTEXT = PUBLISH.replace("ADDRESS", "") + SPIN
+
+# the message is in a file that is not served
+HOLD_UP = PUBLISH.replace("ADDRESS", """
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+address = libc.mmap(None, 4096, 1, 2, os.open("/tmp/perf-0.map", os.O_RDONLY), 0)  # PROT_READ, MAP_PRIVATE
+assert address
+""") + 'open("/proc/self/comm", "w").write("mapped")\n' + SPIN
+
+
 def write(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     e.write(path, text)

@@ -4,7 +4,7 @@
 """Text that a program has moved into anonymous memory (huge pages): names and stacks as before, and none of other code there."""
 import os
 
-from libe2e import BUILD, Background, folded, long, main, need_root, record, scratch, sysprof, user_part
+from libe2e import BUILD, Background, folded, long, main, need_root, record, record_cpu, scratch, sysprof, user_part
 
 PROGRAM = os.path.join(BUILD, "tests/fixtures/moved_text")
 LIBRARY = os.path.join(BUILD, "tests/fixtures/libmoved.so")
@@ -31,7 +31,7 @@ def attached(mode, *args):
     path = scratch(f"{mode}-attached.folded")
     with Background(PROGRAM, mode, "20", *args) as program:
         assert program.p.stdout.readline() == "ready\n"
-        record("-F", 1999, "-d", 0.6, "-o", path, "-p", program.pid, timeout=60)
+        record_cpu(program.pid, 0.5, "-F", 1999, "-o", path, "-p", program.pid)
     return stacks(path)
 
 

@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: alone
+# runs: beside
 # time-limit: 300
 """
 Files of perf record through report, convert and diff. The judge is perf itself: each sample of `perf script`, with its
 name, numbers, time, period and stack, is one of the profile, and the other way round.
 """
 import collections
+import contextlib
+import gzip
 import json
 import os
+import random
 import re
+import signal
 import struct
 import subprocess
 
-from libe2e import BUILD, SCRATCH, SYSPROF, fixture, main, natively, quick, read, run, scratch, sysprof, write
+from libe2e import (BUILD, SCRATCH, SYSPROF, Background, alone, children_of, comm_of, fixture, main, natively, quick, read, run, scratch,
+                    started_sampling, sysprof, wait_for, write)
+from libperf import perf_data
 
 ADDRESS = (1 << 56) - 1  # a frame's upper byte is ours
 KERNEL = 0xff << 56
@@ -21,10 +27,7 @@ NUMBER = (1 << 32) - 1  # also that of tasks that have none any more
 
 
 def perf(*args, check=None):
-    """
-    A system without perf fails the test. It runs alone: where sysprof records meanwhile, the kernel marks mappings of
-    others' events as if they had build ids, and perf 6.1 ends in an assertion about their sizes.
-    """
+    """A system without perf fails the test."""
     result = run("perf", *args)
     assert check is None or result.status == check, result
     return result
@@ -127,6 +130,25 @@ def test_samples_are_those_of_perf_script():
     assert samples > 100
 
 
+@quick
+def test_perf_records_beside_a_recording():
+    """
+    The kernel hands a record of a mapping to all listeners. If sysprof requested build-ids, those of perf were marked
+    as if they had one, and perf 6.1 ends in an assertion about its size.
+    """
+    recording = scratch("beside.sysprof")
+    with Background(SYSPROF, "record", "-a", "-o", recording) as recorder:
+        started_sampling(recorder, recording)
+        for _ in range(8):
+            path = recorded("beside.data", "-g", command=("true",))
+            out = perf("script", "--show-mmap-events", "-i", path, check=0).out
+            mappings = [line for line in out.splitlines() if "PERF_RECORD_MMAP2" in line]
+            assert any("/true" in line for line in mappings), out
+            assert all(re.search(r" [0-9a-f]+:[0-9a-f]+ \d+ \d+\]: ", line) for line in mappings), mappings
+        recorder.signal(signal.SIGINT)
+        recorder.finish(check=0)
+
+
 @natively
 def test_samples_of_threads_and_children():
     """Names of processes that fork and execute, and of what there was before (-a)."""
@@ -189,6 +211,32 @@ def test_copied_stacks_are_those_that_perf_walks():
 
 
 @natively
+def test_samples_are_of_a_cpu_if_perf_recorded_it():
+    """perf records the CPU of all samples with -a, of those of a program with --sample-cpu alone."""
+    path = recorded("without.data")
+    said = sysprof("report", path, "--cpu", "0", check=1)
+    assert "its samples have no CPU" in said.err, said
+    path = recorded("with.data", "--sample-cpu")
+    cpus = collections.Counter(re.findall(r"\[(\d+)\]", perf("script", "-i", path, "-F", "cpu", check=0).out))
+    assert cpus, path
+    for cpu, count in cpus.items():
+        summary = json.loads(sysprof("report", path, "--json", "--cpu", str(int(cpu)), check=0).out)["summary"]
+        assert summary["samples"] == count, (cpus, summary)
+
+
+@natively
+def test_what_the_file_does_not_say_is_unknown():
+    """Why stacks of frame pointers end. That of copied ones is known, as they are walked here, and so is what was lost."""
+    for options, header, share in ((("-g",), "unknown how many are complete", None), (("--call-graph", "dwarf"), "% complete", 1)):
+        path = recorded("ends.data", *options)
+        said = sysprof("report", path, check=0).out
+        summary = json.loads(sysprof("report", path, "--json", check=0).out)["summary"]
+        assert re.search(rf"^# stacks .*{header}", said, re.M) and "# lost       unknown" not in said, said
+        assert summary["clock"] is None and "losses_known" not in summary, summary
+        assert (summary["complete_share"] is None) == (share is None), summary
+
+
+@natively
 def test_of_several_events_a_clock_is_read():
     """The others are counted by name."""
     path = scratch("several.data")
@@ -243,6 +291,73 @@ def test_a_file_that_is_cut_is_read_up_to_there():
     said = sysprof("report", cut, check=0)
     assert "bytes behind the last whole record" in said.err or "samples" in said.out, said
     assert len(read_by_us(cut)) > len(read_by_us(path)) // 3
+
+
+@natively
+def test_a_directory_of_perf_is_refused_with_its_reason():
+    path = recorded("threads.data", "--threads=cpu")
+    said = sysprof("report", path, check=1)
+    assert f"perf's records are in {path}/data" in said.err, said
+    said = sysprof("report", os.path.join(path, "data"), check=1)
+    assert "record without --threads" in said.err, said
+
+
+@quick
+def test_a_packed_file_is_refused_with_the_command_that_unpacks_it():
+    path = recorded("packed.data")
+    with open(path, "rb") as f:
+        packed = write(scratch("packed.data.gz"), gzip.compress(f.read()))
+    said = sysprof("report", packed, check=1)
+    command = re.search(r"`(.*)`", said.err)[1].replace("sysprof", SYSPROF).replace("FILE", packed)
+    assert run("sh", "-c", command, check=0).out == sysprof("report", path, check=0).out, command
+
+
+@quick
+def test_damaged_files_are_read_or_refused():
+    """The process that reads them does not crash, and the report is made, or says why not."""
+    with open(recorded("sound.data", "-g"), "rb") as f:
+        data = f.read()
+    chance = random.Random(1)
+    for _ in range(30):
+        forged = bytearray(data)
+        for _ in range(chance.choice((1, 30, 3000))):
+            forged[chance.randrange(16, len(forged))] = chance.randrange(256)
+        said = sysprof("report", write(scratch("forged.data"), bytes(forged)))
+        assert "ended by signal" not in said.err and "Traceback" not in said.err, said
+        assert (said.status, "samples" in said.out) == (0, True) or (said.status == 1 and "cannot read" in said.err), said
+
+
+def reader_of(program):
+    with contextlib.suppress(OSError):
+        return next((pid for pid in children_of(program.pid) if comm_of(pid) == "sysprof-perf"), None)
+    return None
+
+
+def signalled(path, number, to_reader):
+    """(result, reader) of a report during whose reading the program or the reader got a signal."""
+    for _ in range(10):
+        with Background(SYSPROF, "report", path) as program:
+            wait_for(lambda: reader_of(program) or program.p.poll() is not None, 60, "a reader")
+            reader = reader_of(program)
+            if reader:
+                os.kill(reader if to_reader else program.pid, number)
+            result = program.finish()
+        if reader and result.status:
+            return result, reader
+    raise AssertionError("each report was made before it got a signal")
+
+
+@quick
+@alone
+def test_program_and_reader_end_together():
+    path = perf_data(scratch("large.data"), 1000000)
+    result, _ = signalled(path, signal.SIGKILL, True)
+    assert result.status == 1 and "the process that reads it was ended by signal 9" in result.err, result
+    assert not result.out, result
+    for number in signal.SIGINT, signal.SIGKILL:
+        result, reader = signalled(path, number, False)
+        assert not result.out, result
+        wait_for(lambda reader=reader: not os.path.exists(f"/proc/{reader}"), 10, "the end of the reader")
 
 
 if __name__ == "__main__":

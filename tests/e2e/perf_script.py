@@ -10,7 +10,7 @@ import json
 import os
 import re
 
-from libe2e import firefox_threads, folded, main, quick, scratch, sysprof, write
+from libe2e import firefox_threads, folded, main, quick, read, scratch, sysprof, write
 from libprofiles import perf, report
 
 # A line of JSON for each sample: what perf has, not what it prints
@@ -54,9 +54,16 @@ def recording(name, *options):
     return _made[name]
 
 
+def perf_print(data, *options):
+    """With the kernel's symbols of one moment: BPF programs of other tests come and go."""
+    if "kallsyms" not in _made:
+        _made["kallsyms"] = write(scratch("kallsyms"), read("/proc/kallsyms"))
+    return perf("script", "-i", data, "--kallsyms", _made["kallsyms"], *options)
+
+
 def samples_of(data):
     script = write(scratch("model.py"), MODEL)
-    out = perf("script", "-i", data, "--no-inline", "-s", script)
+    out = perf_print(data, "--no-inline", "-s", script)
     samples = [Sample(*json.loads(line)) for line in out.splitlines() if line.startswith("[")]
     if not any(s.frames for s in samples):  # without callchains
         samples = [s._replace(frames=s.alone) for s in samples]
@@ -67,7 +74,7 @@ def samples_of(data):
 def text_of(data, *options, inline=("--no-inline",)):
     """The text in a file."""
     path = scratch(f"{os.path.basename(data)}{'_'.join(options).replace('/', '')}.txt")
-    return write(path, perf("script", "-i", data, *inline, *options))
+    return write(path, perf_print(data, *inline, *options))
 
 
 def threads_of(path):
@@ -182,7 +189,11 @@ def test_written_and_read_again():
 def test_whole_system():
     """All CPUs and several events: the clock is the profile's; idle CPUs and other events are counted."""
     data = recording("system", "-a", "-e", "cpu-clock,page-faults,context-switches", "-c", "1000003", "-g")
-    samples, path = samples_of(data), text_of(data)
+    # perf reads files that other processes may remove meanwhile, as their perf maps: compare what is the same before and after
+    for _ in range(10):
+        samples, path = samples_of(data), text_of(data)
+        if samples_of(data) == samples:
+            break
     clock = of_clock(samples)
     summary = report(path)["summary"]
     assert summary["samples"] == len(clock) and summary["cpu_ns"] == sum(s.period for s in clock), summary

@@ -11,7 +11,7 @@ import sys
 
 from libe2e import (SCRATCH, SYSPROF, TOP, Background, Facts, Fixture, Skip, alone, assert_sample_count, comms,
                     firefox_threads, fixture, folded, has_chain, kernel_part, long, lost_in, main, natively, read,
-                    record, run, scratch, share, started_sampling, total, user_part, write)
+                    record, record_cpu, run, scratch, share, started_sampling, total, user_part, write)
 from librecorded import recorded
 
 CHAIN = ("outer", "middle", "inner", "leaf")
@@ -317,7 +317,7 @@ def test_binary_deleted_or_replaced():
         with Fixture(binary, "30") as chain:
             chain.wait_facts("start")
             change(binary)
-            record("-p", chain.pid, "-d", "0.6", "-o", path)
+            record_cpu(chain.pid, 0.5, "-p", chain.pid, "-o", path)
         assert_chain(folded(path))
         assert comms(folded(path)).keys() == {name}
     record("-o", path, "--", binary, "0.5")
@@ -356,7 +356,6 @@ def test_binary_without_a_path():
 
 # ---- lives --------------------------------------------------------------------------------------
 
-@alone
 def test_two_lives_with_one_number():
     if not os.path.exists("/proc/sys/kernel/ns_last_pid"):
         raise Skip("this kernel has no ns_last_pid (CONFIG_CHECKPOINT_RESTORE)")
@@ -444,7 +443,7 @@ def test_leader_that_exits_first():
     with Fixture("exits_leader", "30") as target:  # and when we come, it has gone already
         tids = {int(row[0]) for row in target.wait_facts("tid", 2)}
         target.wait_facts("leader_exits")
-        record("-p", target.pid, "-d", "0.8", "-o", path)
+        record_cpu(target.pid, 1, "-p", target.pid, "-o", path)
     seen = {t.tid: t for t in firefox_threads(path) if t.count >= 20}
     assert set(seen) == tids, seen
     for thread in seen.values():
@@ -537,7 +536,6 @@ def test_vfork_and_posix_spawn():
         assert not [row for row in parent if "leaf" in row[0]], parent
 
 
-@alone
 def test_setuid_exec():
     """Counters that belong to a task vanish when it executes a set-user-ID program."""
     path, binary = scratch("setuid.folded"), copied("chain", "suid-chain")
@@ -587,7 +585,6 @@ REAL = [("python", "system", "python3", "python3"),
 
 
 @natively
-@alone
 def test_real_programs():
     missing = []
     for row in REAL:

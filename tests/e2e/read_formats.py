@@ -13,13 +13,15 @@ import struct
 import subprocess
 import sys
 
-from libe2e import BUILD, TOP, long, main, quick, sysprof, write
+from libe2e import BUILD, SANITIZED, TOP, long, main, quick, scratch, sysprof, write
 from libreport import invalid
 
 sys.path.append(os.path.join(TOP, "tests/models"))
+import misread  # noqa: E402
 import profiles  # noqa: E402
 
 FORMATS_WRITTEN = "folded", "pprof", "cpuprofile", "trace", "firefox"
+KEPT, ALL, ADDRESSES = 100, 101, 102  # numbers of read_profiles
 SHOWN = 5  # files that differ
 
 
@@ -100,8 +102,8 @@ def check_again(first, count):
         for number, through in enumerate(FORMATS_WRITTEN, 1):
             read_again = ask(tool, data, number)
             assert read_again != "it ended", f"seed {seed} ({name}) through {through}: the reader ended"
-            if through == "cpuprofile" and len(read_first[4]) > 1:
-                continue  # it has one thread
+            if through == "cpuprofile" and (len(read_first[4]) > 1 or name == "perf.data"):
+                continue  # it has one thread; perf.data has several of one name
             if len(read_again) != 5:
                 differing.append(f"seed {seed} ({name}) through {through}: {read_again}")
                 continue
@@ -117,7 +119,7 @@ def check(first, count):
     for seed in range(first, first + count):
         name = list(profiles.FORMATS)[seed % len(profiles.FORMATS)]
         data, expected = profiles.FORMATS[name](random.Random(seed))
-        got = ask(tool, data)
+        got = ask(tool, data, ADDRESSES if name == "perf.data" else 0)
         if got == "it ended":
             raise AssertionError(f"seed {seed} ({name}): the reader ended")
         want = wanted(expected)
@@ -129,11 +131,47 @@ def check(first, count):
     assert not differing, f"{len(differing)} of {count} differ\n" + "\n".join(differing[:SHOWN])
 
 
+def joined(answers):
+    """Call paths and threads of several files: those of one name add up."""
+    paths, threads = collections.defaultdict(lambda: [0, 0]), collections.defaultdict(lambda: [0, 0])
+    for answer in answers:
+        for sums, of_file in (paths, answer[3]), (threads, answer[4]):
+            for name, (events, cpu) in of_file.items():
+                sums[name][0] += events
+                sums[name][1] += cpu
+    return answers[0][0], sum(a[1] for a in answers), dict(paths), dict(threads)
+
+
+def check_joined(first, count):
+    """Two to five files as one, of any formats: as many as have one unit."""
+    differing, several, refused, tool = [], 0, 0, start()
+    for seed in range(first, first + count):
+        rng, kept = random.Random(seed), []
+        names = [rng.choice(list(profiles.FORMATS)) for _ in range(rng.randrange(2, 6))]
+        for name in names:
+            answer = ask(tool, profiles.FORMATS[name](rng)[0], KEPT)
+            if len(answer) == 5:
+                kept.append(answer)
+                continue
+            refused += 1
+            assert kept and "cannot be one profile" in answer[0], (seed, names, answer)
+        got = ask(tool, b"", ALL)
+        assert len(got) == 5, (seed, names, got)
+        several += len(kept) > 1
+        got = got[0], got[1], dict(got[3]), got[4]
+        if got != joined(kept):
+            differing.append(f"seed {seed} ({names}): {got}, expected {joined(kept)}"[:1500])
+    tool.stdin.close()
+    assert tool.wait() == 0
+    assert not differing, f"{len(differing)} of {count} differ\n" + "\n".join(differing[:SHOWN])
+    assert several > count / 4 and refused > count / 4, (several, refused)
+
+
 @quick
 def test_reports_say_that_weights_are_no_samples():
-    write("seconds.folded", "main;a 0.5\nmain;b 1.25\n")
-    write("cpu.folded", "# weights: 7 ns of CPU time\nmain;a 5\nmain;b 1\n")
-    reports = [json.loads(sysprof("report", f"{name}.folded", "--json", *options, check=0).out)
+    write(scratch("seconds.folded"), "main;a 0.5\nmain;b 1.25\n")
+    write(scratch("cpu.folded"), "# weights: 7 ns of CPU time\nmain;a 5\nmain;b 1\n")
+    reports = [json.loads(sysprof("report", scratch(f"{name}.folded"), "--json", *options, check=0).out)
                for name in ("seconds", "cpu") for options in ([], ["--tree"], ["--by", "thread"])]
     assert not invalid(*reports), invalid(*reports)
     for report in reports:
@@ -142,12 +180,23 @@ def test_reports_say_that_weights_are_no_samples():
     assert [r["self_share"] for r in reports[0]["rows"]][:2] == [0.714286, 0.285714], reports[0]["rows"]
     assert reports[3]["summary"]["tick_cpu_ns"] == 7 and reports[3]["summary"]["cpu_ns"] == 42, reports[3]["summary"]
     for options in ([], ["--tree"]):
-        text = sysprof("report", "cpu.folded", *options, check=0).out
+        text = sysprof("report", scratch("cpu.folded"), *options, check=0).out
         assert "number unknown: the file has weights of CPU time, 0.000007 ms each" in text, text
-    sysprof("convert", "cpu.folded", "-o", "cpu.trace.json", check=0)
-    with open("cpu.trace.json", encoding="utf-8") as file:
+    sysprof("convert", scratch("cpu.folded"), "-o", scratch("cpu.trace.json"), check=0)
+    with open(scratch("cpu.trace.json"), encoding="utf-8") as file:
         spans = [event["args"] for event in json.load(file)["traceEvents"] if "cpuTimeNs" in event.get("args", {})]
     assert [(span.get("samples"), span["weight"], span["cpuTimeNs"]) for span in spans] == [(None, 6, 42)], spans
+
+
+@quick
+def test_files_that_were_misread_or_refused():
+    tool, differing = start(), []
+    for what, (data, expected) in misread.FILES.items():
+        want = wanted(expected)
+        got = as_wanted(ask(tool, data), want)
+        if got != want:
+            differing.append(f"{what}: {difference(got, want)}")
+    assert not differing, "\n".join(differing)
 
 
 @quick
@@ -160,14 +209,27 @@ def test_100_files_are_read_back_from_every_format():
     check_again(0, 100)
 
 
+@quick
+def test_files_of_200_groups_add_up():
+    check_joined(0, 200)
+
+
+MUCH = 10 if SANITIZED else 1  # natively all files, with the sanitizers a tenth
+
+
+@long
+def test_files_of_3000_groups_add_up():
+    check_joined(1000, 3000 // MUCH)
+
+
 @long
 def test_2000_files_are_read_back_from_every_format():
-    check_again(20000, 2000)
+    check_again(20000, 2000 // MUCH)
 
 
 @long
 def test_10000_files_are_read_as_the_model_says():
-    check(1000, 10000)
+    check(1000, 10000 // MUCH)
 
 
 main(globals())

@@ -15,7 +15,8 @@ import threading
 from libe2e import GOLDEN, SYSPROF, main, quick, sysprof
 from libreport import invalid
 
-NAMES = "containers", "jit-reuse", "fork-exec", "pid-reuse", "cut-short", "lost-records"
+NAMES = "containers", "jit-reuse", "fork-exec", "pid-reuse", "cut-short", "lost-records", "services"
+BY = "function", "thread", "process", "dso", "line", "service", "container", "unit", "user"
 
 
 def recording(name):
@@ -27,7 +28,7 @@ def report(name, *options):
 
 
 def shapes():
-    for by in "function", "thread", "process", "dso", "line":
+    for by in BY:
         for shape in [], ["--tree"], ["--tree", "--callers"]:
             yield ["--by", by, *shape]
 
@@ -35,7 +36,7 @@ def shapes():
 def test_schema():
     """Every shape of several recordings keeps it; what has been tampered with does not."""
     good = [report(name, *options, "--min", "1%") for name in NAMES for options in shapes()]
-    assert {d["by"] for d in good} == {"function", "thread", "process", "dso", "line"}
+    assert {d["by"] for d in good} == set(BY)
     assert not invalid(*good), invalid(*good)
 
     def tampered(document, change):

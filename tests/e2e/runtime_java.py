@@ -9,7 +9,7 @@ import os
 import signal
 import struct
 
-from libe2e import EVENT_SAMPLE, SAMPLE_FRAMES, Background, Skip, long, main, need_root, record, recording_events, run, scratch, wait_for
+from libe2e import EVENT_SAMPLE, SAMPLE_FRAMES, Background, Skip, long, main, need_root, record, recording_events, run, scratch, until_cpu, wait_for
 from libjava import MAJOR, SOURCES, compiled, jdk, jdks
 
 ENDS = ("root no-user disabled depth fault no-frame compat user-worker no-regs budget no-caller no-rule copy stale no-table java "
@@ -178,10 +178,9 @@ def test_threads():
 def test_from_the_start():
     """A program that is recorded from its first instruction on: the JVM is not there yet when it is first looked at."""
     path = scratch("start.sysprof")
-    log = record("-o", path, "--", "timeout", 3.5, *command(MAJOR, "mixed"), timeout=60, check=124)
-    rows = sum(samples(path).values(), [])
-    first = min(s.time for s in rows)
-    warm = of_java([s for s in rows if s.time > first + 2.5e9])
+    log = record("-o", path, "--", *until_cpu(4, *command(MAJOR, "mixed")), timeout=200, check=137)
+    rows = sorted(sum(samples(path).values(), []), key=lambda s: s.time)
+    warm = of_java(rows[len(rows) * 3 // 4:])
     whole = sum(s.end in COMPLETE for s in warm)
     print(f"  {whole} of {len(warm)} whole; {collections.Counter(s.end for s in warm)}")
     assert len(warm) >= 100 and whole >= 0.98 * len(warm), log

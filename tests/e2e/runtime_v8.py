@@ -16,7 +16,7 @@ import random
 import subprocess
 import time
 
-from libe2e import BUILD, Background, alone, long, main, need_root, read
+from libe2e import BUILD, Background, long, main, need_root, read
 from librecorded import nodes
 from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
@@ -276,7 +276,6 @@ def check_steps(binary, name, flags):
 
 
 @long
-@alone
 def test_steps():
     need_root()
     for binary in all_nodes():

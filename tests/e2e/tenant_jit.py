@@ -270,6 +270,8 @@ def read_once(shared, count, opened, least=0.95):
     """(bytes recorded of one map that so many processes have by hard links, peak memory in MB)"""
     with Crowd(count, opened) as crowd, Victim() as victim:
         for process in crowd:
+            if os.path.exists(process.map):  # of an earlier process with its pid
+                os.unlink(process.map)
             os.link(shared, process.map)
         os.utime(shared)  # newer than all of them
         os.unlink(shared)
@@ -451,7 +453,7 @@ def test_excluded():
 
 
 def test_signals_end_it():
-    """Ctrl-C while the watcher hangs."""
+    """Ctrl-C while the watcher hangs. So does the program soon, whose file is there: it may have no samples."""
     with Silent() as f:
         path = scratch("signal.folded")
         with Background(SYSPROF, "record", "-p", f.pid, "-o", path) as recorder:
@@ -459,7 +461,7 @@ def test_signals_end_it():
             time.sleep(0.5)
             recorder.signal(signal.SIGINT)
             result = recorder.finish(timeout=25, check=0)
-        assert folded(path), result
+        assert "did not answer" in result.err and os.path.exists(path), result
 
 
 if __name__ == "__main__":

@@ -155,11 +155,27 @@ def has_all_ticks(recording):
     return lost["not-run"] <= 0.03 * due + recording.stolen
 
 
-def with_all_ticks(record, *arguments):
-    """A recording that has lost none."""
+def has_whole_stacks(recording):
+    """
+    While the host has the CPU that the collector waits for, those who map on the others can fill its rings: where records of
+    mappings were lost, another recording decides.
+    """
+    try:
+        recording.check_all()
+    except AssertionError:
+        lost = re.search(r"(\d+) process and mapping records: ", recording.reported.err)
+        if not lost:
+            raise
+        print(f"  {lost[1]} records of mappings were lost, {recording.stolen:.0f} ticks were stolen")
+        return False
+    return True
+
+
+def with_all_ticks(record, *arguments, is_whole=lambda recording: True):
+    """A recording that has lost none, and has what is due."""
     for _ in range(TRIES):
         recording = record(*arguments)
-        if has_all_ticks(recording):
+        if has_all_ticks(recording) and is_whole(recording):
             return recording
     raise AssertionError(recording.reported)
 
@@ -346,8 +362,7 @@ def check_starts(users):
     need_root()
     programs = Programs.all()
     with Crowd(attackers(users)):
-        recording = with_all_ticks(Starts, programs.programs)
-    recording.check_all()
+        with_all_ticks(Starts, programs.programs, is_whole=has_whole_stacks)
 
 
 @long

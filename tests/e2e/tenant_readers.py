@@ -12,7 +12,7 @@ import shutil
 import signal
 import time
 
-from libe2e import (SYSPROF, Background, Fixture, alone, as_user, comm_of, firefox_threads, fixture, folded,
+from libe2e import (SYSPROF, Background, Fixture, as_user, comm_of, firefox_threads, fixture, folded,
                     fuse_device, has_chain, main, need_root, place_of, read, run, scratch, share, started_sampling,
                     wait_for, write)
 
@@ -70,7 +70,6 @@ def silent_file(operation):
     assert any(row[0][0] == "mapped" for row in folded(path)), "the attacker is seen"
 
 
-@alone
 def test_read_that_is_not_answered():
     silent_file("read")
 

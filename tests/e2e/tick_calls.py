@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
 # runs: beside
-"""How many functions and helpers a tick calls for a frame more: where returns are slow that is most of what a frame costs.
+"""
+How many functions and helpers a tick calls for a frame more, and a filtered one at all: where returns are slow that is most of
+what it costs.
 
 The programs of build/counted/sysprof count what they call (tests/bench/counted_calls.bpf.h). No host changes the counts; two
 depths of one program differ by frames that are all alike.
@@ -13,7 +15,7 @@ import shutil
 import subprocess
 import sys
 
-from libe2e import BUILD, Background, Skip, fixture, main, need_root, new_scratch, schedstat, started_sampling, wait_for
+from libe2e import BUILD, Background, Skip, fixture, main, need_root, new_scratch, quick, schedstat, started_sampling, wait_for
 
 CPU = max(os.sched_getaffinity(0))
 SHALLOW, DEEP = 12, 76
@@ -30,7 +32,7 @@ while True:
 
 
 class Counts:
-    """The three counts of a running recording: functions called, helpers called, samples."""
+    """The counts of a running recording: functions called, helpers called, samples; helpers of ticks without one, and these."""
 
     def __init__(self, pid):
         self.query = subprocess.Popen([os.path.join(BUILD, "tests/bench/bpf_maps")], stdin=subprocess.PIPE,
@@ -51,7 +53,8 @@ class Counts:
         return self.query.stdout.readline().strip()
 
     def read(self):
-        return [int(w) for w in self.line("words", self.map, "0").split()[:3]]
+        words = [int(w) for w in self.line("words", self.map, "0").split()]
+        return words[:3], words[6:8]
 
     def close(self):
         self.query.communicate()
@@ -61,11 +64,11 @@ class Reading:
     """What a sample has called, over and over, until it does so no less: then the tables of the target are there."""
 
     def __init__(self, counts):
-        self.counts, self.before, self.seen = counts, counts.read(), []
+        self.counts, self.before, self.seen = counts, counts.read()[0], []
 
     def is_steady(self):
         """Three times one after the other, of so many samples each, it is the same."""
-        now = self.counts.read()
+        now = self.counts.read()[0]
         calls, helpers, samples = (b - a for a, b in zip(self.before, now))
         if samples < SAMPLES:
             return False
@@ -121,6 +124,35 @@ def test_frame_pointers_and_notes_of_v8():
 def test_notes_of_python():
     """0.25 calls, and 0.14 helpers: its frames are read a kilobyte at a time."""
     assert_few(0.6, 0.3, lambda depth: (sys.executable, "-c", PYTHON.replace("DEPTH", str(depth))))
+
+
+@quick
+def test_filtered_ticks():
+    """Of a process that is no target by any kind of name: the clock and the task."""
+    need_root()
+    path = new_scratch("filtered.sysprof")
+    names = [f"--{kind}=65533" for kind in ("comm", "exe", "user", "unit", "service")]
+    with Background(fixture("loop"), "60", preexec_fn=lambda: os.sched_setaffinity(0, {CPU})), \
+            Background(os.path.join(BUILD, "counted/sysprof"), "record", "-q", *names, "-F", "2999", "-C", CPU, "-o", path) as recorder:
+        started_sampling(recorder, path)
+        counts = Counts(recorder.pid)
+        seen, before = [], counts.read()[1]
+
+        def is_least():
+            """Without one of others that run on that CPU for a moment, and are decided about."""
+            nonlocal before
+            now = counts.read()[1]
+            helpers, ticks = (b - a for a, b in zip(before, now))
+            if ticks >= 20:
+                seen.append(helpers / ticks)
+                before = now
+            return seen and seen[-1] <= 2.05
+
+        wait_for(is_least, 50, "ticks with few calls")
+        counts.close()
+    print(f"  helpers in a filtered tick: {', '.join('%.2f' % each for each in seen)}")
+    # and they are counted at all
+    assert seen[-1] >= 2, seen
 
 
 if __name__ == "__main__":

@@ -87,7 +87,6 @@ def check_recorded(name, *keys):
         assert good >= 0.99 * len(rows), f"{name}: {good} of {len(rows)}"
 
 
-@alone
 def test_root_of_python():
     check_recorded("python", "system", "own")
 

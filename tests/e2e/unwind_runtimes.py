@@ -28,7 +28,6 @@ def test_java_with_frame_pointers():
     check_java("java")
 
 
-@alone
 def test_java_without():
     """Without its flag the frame pointer is used for something else; the code heap says how large each frame is."""
     check_java("launcher")
@@ -74,7 +73,6 @@ def test_io_uring_worker():
     assert share(stacks, lambda f: f[0].startswith("iou-sqp") and "io_sq_thread_[k]" in f) >= 0.9, stacks
 
 
-@alone
 def test_musl():
     """No call frame information at all in the C library, so not in what a handler returns to either."""
     if not shutil.which("musl-gcc"):

@@ -301,13 +301,13 @@ def check_long_waits(path, truths):
     """
     Waits of many periods that are apart from others: each is one slice, from its begin to its end, within a millisecond. It ends when
     its time is over; that the thread then waits for a CPU is not in it. On a busy machine the thread may be held up between its own
-    reading of the clock and its wait, so one of ten may be off by more. None is missed, unless no visit was made within it, and visits
-    that are not made are in the books.
+    reading of the clock and its wait, so one of ten may be off by more, and as many again as visits that were not made: without those
+    an end may not be seen. None is missed, unless no visit was made within it, and visits that are not made are in the books.
     """
     visits = report(path, "state")["visits"]
     out = e.scratch("long.trace.json")
     e.sysprof("convert", path, "--wall", "-o", out)
-    found = off = 0
+    found, off = 0, []
     for truth in truths:
         slices = [(event["ts"] * 1000, (event["ts"] + event["dur"]) * 1000) for event in events_of(out)
                   if event["tid"] == truth["tid"] and event["args"]["state"] == "sleep"]
@@ -316,10 +316,11 @@ def check_long_waits(path, truths):
             near = [(b, c) for b, c in slices if b < over and c > begin]
             assert len(near) <= 1, (begin, end, near)
             found += len(near)
-            off += not near or not (abs(near[0][0] - begin) <= MS and over - MS <= near[0][1] <= end + MS)
+            if not near or not (abs(near[0][0] - begin) <= MS and over - MS <= near[0][1] <= end + MS):
+                off.append([(b - begin, c - over, end - over) for b, c in near])
     waits = sum(len(truth["waits"]) for truth in truths)
     periods = 120 * MS * HZ // (1000 * MS)  # all of those within a wait
-    assert waits >= 5 * len(truths) and off <= waits / 10, (waits, found, off)
+    assert waits >= 5 * len(truths) and len(off) <= waits * (1.1 - visits["made"] / visits["due"]), (waits, off, visits)
     assert (waits - found) * periods <= visits["due"] - visits["made"], (waits, found, visits)
 
 

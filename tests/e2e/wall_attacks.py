@@ -318,13 +318,14 @@ def test_a_frozen_group():
 
 
 VFORKS = """
-import ctypes
+import ctypes, time
 libc = ctypes.CDLL(None)
 CLONE_VM, CLONE_VFORK, SIGCHLD = 0x100, 0x4000, 17
 stack = ctypes.create_string_buffer(1 << 16)
 child = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 sleep = ctypes.cast(libc.sleep, ctypes.c_void_p)
 libc.clone(sleep, ctypes.c_void_p(ctypes.addressof(stack) + (1 << 16) - 64), CLONE_VM | CLONE_VFORK | SIGCHLD, ctypes.c_void_p(2))
+time.sleep(1)  # until it was visited after that, on a busy host too
 """
 
 

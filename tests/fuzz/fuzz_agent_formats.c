@@ -64,7 +64,7 @@ static void encode_all(const struct profile *p, unsigned int choice)
 		{{"pod", "e"}, {"service_name", "e"}}, {{"pod", "f"}, {"service_name", "f"}},
 		{{"pod", "g"}, {"service_name", "g"}},
 	};
-	struct agent_service services[SERVICES_MAX];
+	struct labeled_service services[SERVICES_MAX];
 	struct agent_window window = {.profile = p,
 				      .start_realtime = 1700000000000000000,
 				      .end_realtime = 1700000015000000000,
@@ -74,7 +74,7 @@ static void encode_all(const struct profile *p, unsigned int choice)
 
 	MUST(of_process);
 	for (size_t i = 0; i < SERVICES_MAX; i++)
-		services[i] = (struct agent_service){labels[i], 2};
+		services[i] = (struct labeled_service){labels[i], 2};
 	for (size_t i = 1; i < p->process_count; i++)
 		of_process[i] = (uint32_t)(i % window.service_count);
 	window.service_of_process = of_process;

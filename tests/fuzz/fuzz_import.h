@@ -15,6 +15,8 @@
 #include "formats/out/exporters.h"
 #include "formats/out/html_data.h"
 #include "fuzz.h"
+#include "fuzz_merge.h"
+#include "fuzz_parts.h"
 #include "models/profile_dump.h"
 
 /* Both sides as one profile keep all invariants, have all samples, and have a page. */
@@ -54,9 +56,9 @@ static inline void fuzz_compare(const struct profile *profile)
 	int err;
 
 	MUST(c);
-	err = comparison__add(c, COMPARE_OLD, "a", profile, NULL, &failure);
+	err = comparison__add(c, COMPARE_OLD, "a", profile, &failure);
 	if (!err)
-		err = comparison__add(c, COMPARE_NEW, "b", profile, NULL, &failure);
+		err = comparison__add(c, COMPARE_NEW, "b", profile, &failure);
 	if (!err)
 		err = comparison__finish(c, &options, &result, &failure);
 	MUST(!err || *failure.what);
@@ -108,6 +110,8 @@ static inline char *fuzz_import_once(const struct importer *importer, const uint
 		profile_dump(profile, out);
 		fclose(out);
 		fuzz_compare(profile);
+		fuzz_merge(profile);
+		fuzz_parts(profile);
 	}
 	profile_builder__free(request.builder);
 	return text;

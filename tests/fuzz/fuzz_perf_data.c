@@ -9,7 +9,7 @@
 #include "base/clocks.h"
 #include "fuzz.h"
 #include "stream/event_decode.h"
-#include "stream/perf/perf_data.h"
+#include "stream/perf/perf_kernel.h"
 #include "window/windows.h"
 
 #define NS_FREE 2000000000ull
@@ -55,11 +55,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t begin = thread_cpu_ns(), passed;
 	struct checked checked = {};
 	struct failure failure = {};
+	struct running_kernel kernel;
 	int fd = fuzz_file(data, size), err;
 
 	perf_data_probe(fd);
 	MUST(!windows__new(&options, &checked.windows));
-	err = perf_data_read(fd, size % 2, check_event, &checked, &summary, &failure);
+	running_kernel__open(&kernel);
+	err = perf_data_read(fd, &(struct perf_data_options){size % 2, &kernel}, check_event,
+			     &checked, &summary, &failure);
+	running_kernel__close(&kernel);
 	close(fd);
 	MUST(!err || *failure.what);
 	passed = checked.samples + checked.copies;

@@ -5,15 +5,15 @@
  */
 #include <string.h>
 
-#include "agent/cgroup_path.h"
-#include "agent/containers.h"
-#include "agent/label_set.h"
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "live/proc/command_line.h"
 #include "live/proc/environment.h"
 #include "live/proc/fact_reader.h"
 #include "live/proc/otel_context.h"
+#include "services/cgroup_path.h"
+#include "services/containers.h"
+#include "services/label_set.h"
 
 static const char *const programs[] = {"python3", "node", "java", "bash", "perl", "php", "dotnet"};
 
@@ -35,7 +35,7 @@ static void check_label(const char *label)
 {
 	size_t length = strlen(label);
 
-	MUST(length > 0 && length <= AGENT_LABEL_VALUE_MAX);
+	MUST(length > 0 && length <= LABEL_VALUE_MAX);
 	for (size_t i = 0; i < length;) {
 		size_t size = utf8_sequence(label + i, length - i);
 
@@ -69,7 +69,7 @@ static void read_facts(const uint8_t *data, size_t size, bool is_context)
 
 static void read_text(const char *text, unsigned int kind)
 {
-	char value[AGENT_LABEL_VALUE_MAX + 1], small[7];
+	char value[LABEL_VALUE_MAX + 1], small[7];
 	struct cgroup_place place;
 
 	if (kind == 0) {

@@ -18,7 +18,11 @@
 #include "formats/out/exporters.h"
 #include "formats/out/report.h"
 #include "fuzz.h"
+#include "fuzz_merge.h"
+#include "fuzz_parts.h"
 #include "models/profile_dump.h"
+#include "profile/anonymize.h"
+#include "profile/profile_check.h"
 #include "stream/event_decode.h"
 #include "stream/recording_file.h"
 #include "window/windows.h"
@@ -225,7 +229,7 @@ static void must_fit(const char *what, uint64_t used, uint64_t most, const char 
 	abort();
 }
 
-static void export_one(const struct exporter *exporter, const struct profile *p,
+static void export_one(const struct exporter *exporter, const struct profile *p, bool merges,
 		       struct budget budget)
 {
 	struct export_left_out left_out = {};
@@ -235,6 +239,7 @@ static void export_one(const struct exporter *exporter, const struct profile *p,
 					       .out = out,
 					       .waits = true,
 					       .parked = p->thread_count % 2,
+					       .merge_threads = merges,
 					       .left_out = &left_out};
 
 	MUST(!exporter->write(&request));
@@ -275,11 +280,31 @@ static void report_number(const struct profile *p, unsigned int number, struct b
 	report_one(p, &options, budget);
 }
 
+/* A letter can be a word, which is WORD_GROWTH letters then. */
+#define WORD_GROWTH 13
+
+static void export_anonymous(const struct profile *p, struct budget budget)
+{
+	const struct anonymous_key key = {{1, 2}};
+	struct anonymous_profile *anonymous;
+	uint64_t begin = thread_cpu_ns();
+
+	MUST(!anonymous_profile__new(p, key, &anonymous));
+	MUST(!profile_check(anonymous_profile__get(anonymous), NULL, 0));
+	must_fit("an anonymous profile", thread_cpu_ns() - begin, budget.ns, "ns");
+	budget.bytes *= WORD_GROWTH;
+	budget.ns *= WORD_GROWTH;
+	export_one(&folded_exporter, anonymous_profile__get(anonymous), false, budget);
+	anonymous_profile__free(anonymous);
+}
+
 /* All formats, and every eighth report: `choice` says which. */
 static void write_all(const struct profile *p, unsigned int choice, struct budget budget)
 {
 	for (const struct exporter *const *e = exporters(); *e; e++)
-		export_one(*e, p, budget);
+		export_one(*e, p, false, budget);
+	export_one(&cpuprofile_exporter, p, true, budget);
+	export_anonymous(p, budget);
 	for (unsigned int number = choice % 8; number < REPORTS; number += 8)
 		report_number(p, number, budget);
 	for (int by = 0; by < REPORT_WALL_BY_COUNT; by++)
@@ -333,6 +358,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must_fit("the replay", thread_cpu_ns() - begin,
 			 NS_FREE + NS_REPLAY * (uint64_t)file.count, "ns");
 		write_all(profile, header.reports, budget);
+		begin = thread_cpu_ns();
+		fuzz_merge(profile);
+		must_fit("a merge", thread_cpu_ns() - begin, budget.ns, "ns");
+		fuzz_parts(profile);
 	}
 	windows__free(windows);
 	vec_free(&events);

@@ -100,6 +100,11 @@ printf '%s\n' '7227bbdff8940 1942 LazyCompile:*a.renderDOM /opt/app/react-dom.js
 	'227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44' >"$dir/map-node"
 printf '@0x00007fd0e8a1c2c0 0x0000000000000158 void Fib.run(int)\r\n1000 0 stub\nno entry\n2000 10 cut' \
 	>"$dir/map-java"
+# a filter, an expression, and a text for it
+printf '%s\n' "@10s-20s --process=java '--focus=a b' --cpu=0,2-4 --state=lock" '(?i)^(a|b[^c-e]{2,3})*\b\d+?$' 'ab 12' >"$dir/filter"
+printf '%s\n' '--focus=(?P' '(?P' a >"$dir/filter-group"
+printf '%s\n' '--focus=([\\' '([\' a >"$dir/filter-class"
+printf '%s\n' '--focus=((?P<a' '((?P<a' a >"$dir/filter-name"
 # an archive with two files, one of them as it is
 (cd "$dir" && python3 -c '
 import sys, zipfile

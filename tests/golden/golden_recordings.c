@@ -23,7 +23,7 @@
 static const char *const cases[] = {
 	"containers",  "cut-short",	      "epoch-change", "fork-exec",    "jit-reuse",
 	"kernel-code", "hardware-events",     "left-out",     "lost-records", "overlapping-mmaps",
-	"pid-reuse",   "processes-over-time", "waits",
+	"pid-reuse",   "processes-over-time", "services",     "waits",
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 

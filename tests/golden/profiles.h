@@ -422,7 +422,7 @@ static inline void build_events(struct fixture *f)
 	profile_builder__session(f->b)->clock_epochs = 2;
 	profile_builder__epoch(f->b, AT(55));
 	parent = f->process = add_process(f, 500, "parent", 0, 0);
-	profile_builder__process_cgroup(f->b, parent, text(f, "/jobs/\xff"));
+	profile_builder__get_process(f->b, parent)->cgroup = text(f, "/jobs/\xff");
 	main_thread = add_thread(f, parent, 500, true, "parent", 0);
 	worker = add_thread(f, parent, 502, false, "second", 5);
 	profile_builder__thread_renamed(f->b, worker, AT(6), text(f, "first"));

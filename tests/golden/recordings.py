@@ -28,7 +28,7 @@ PLACE = os.path.join(HERE, "recordings")
 
 # include/sysprof/event.h
 SAMPLE, THREAD_CPU, VISIT, MMAP, COMM, FORK, EXIT, LOST = 1, 2, 6, 8, 9, 10, 11, 12
-PROCESS, THREAD, MAPS_READ, MEMORY, CGROUP = 16, 17, 18, 19, 20
+PROCESS, THREAD, MAPS_READ, MEMORY, CGROUP, PROCESS_FACTS = 16, 17, 18, 19, 20, 21
 ANCHOR, BOOKS, META, KALLSYMS, END, OUTSIDE, VISIT_BOOKS = 24, 25, 26, 27, 28, 30, 31
 SYMBOL, SYMBOL_DSO, SYMBOLS_END, JIT_FILE, JIT_BYTES = 32, 33, 34, 40, 41
 ADDED, REMOVED = 0x200, 0x1000  # of kallsyms
@@ -155,6 +155,11 @@ class Story:
 
     def cgroup(self, pid, path):
         self.put(CGROUP, struct.pack("<II", pid, 0) + text(path), FROM_PROC)
+
+    def facts(self, pid, state, **facts):
+        """State 1: the first ones; 2: all. In keys "__" is a colon and "_" at the end nothing."""
+        strings = text(*(s for k, v in facts.items() for s in (k.replace("__", ":"), v)))
+        self.put(PROCESS_FACTS, struct.pack("<IB3xQII", pid, state, self.time(), len(facts), len(strings)) + strings, FROM_PROC)
 
     def map(self, pid, start, length, path, offset=0, inode=0, flags=0, build_id=b"", major=8, minor=1):
         state = RIGHT if path.startswith("/") else 0
@@ -534,6 +539,48 @@ def story_waits():
     s.visit_books(10, 4, 15, 5, 1, 9)
     s.end({}, [(1, [(0x1010, ("work", 0x1000, 0x18)), (0x1020, ("take_lock", 0x1018, 0x10)), (0x1030, ("loop", 0x1028, 0x10)),
                     (0x10ff, ("main", 0x1080, 0x100))])])
+    return s.data()
+
+
+def story_services():
+    """
+    What processes belong to: a pod, of which one process was gone before it was read; a container of Docker; two instances of a
+    unit; a script in a user's session; one whose name is made up by a tenant; one that was started by it and never read.
+    """
+    s = begun("java", target="-a")
+    pod = "/kubepods.slice/kubepods-pod12345678_1234_1234_1234_123456789abc.slice/cri-containerd-" + "c0de" * 16 + ".scope"
+    docker = "/system.slice/docker-" + "d0c4" * 16 + ".scope"
+    names = {"container__pod": "api-7f9", "container__namespace": "shop", "container__container": "orders"}
+    programs = (
+        (100, "java", pod, 2, {"exe": "/opt/java/bin/java", "script": "com.shop.Orders", "user": "1001",
+                               "otel__service.name": "OrderService", "otel__service.version": "2.1", **names}),
+        (110, "sh", pod, 0, {}),
+        (120, "python3", docker, 2, {"exe": "/usr/bin/python3", "script": "app/main.py", "user": "root", "container__name": "web",
+                                     "container__image": "registry/web:1.4"}),
+        (130, "postgres", "/system.slice/system-postgresql.slice/postgresql@14-main.service", 2,
+         {"exe": "/usr/lib/postgresql/14/bin/postgres", "user": "postgres"}),
+        (140, "postgres", "/system.slice/system-postgresql.slice/postgresql@15-main.service", 1,
+         {"exe": "/usr/lib/postgresql/15/bin/postgres", "user": "postgres"}),
+        (150, "bash", "/user.slice/user-1000.slice/session-3.scope", 2, {"exe": "/bin/bash", "script": "backup.sh", "user": "ann"}),
+        (160, "evil", "/user.slice/user-1001.slice/session-4.scope", 2,
+         {"exe": "/tmp/evil", "env__DD_SERVICE": "a\n\x1b[31m\"<b>\udcff" + 400 * "x", "user": "1001"}),
+    )
+    for pid, name, group, state, facts in programs:
+        if pid > 100:
+            s.process(pid, name, target=0)
+            s.thread(pid, pid, name)
+            s.map(pid, 0x10000, 0x4000, f"/opt/golden/{name}", 0x1000, pid, FROM_PROC, bytes([pid]) * 20)
+            s.maps_read(pid)
+        s.cgroup(pid, group)
+        for _ in range(1 + pid % 3):
+            s.sample(pid, 0x10010, MAIN)
+        if state:
+            s.facts(pid, state, **facts)
+    s.fork(160, 170)
+    s.sample(170, 0x10010, MAIN)
+    s.comm(170, 170, "gone", EXEC)
+    s.sample(170, 0x10010, MAIN)
+    s.end(symbols=[(1, [(0x1010, ("work", 0x1000, 0x40)), (0x10ff, ("main", 0x1080, 0x100))])])
     return s.data()
 
 

@@ -94,6 +94,13 @@ static void dump_session(const struct profile *p, FILE *out)
 			row->user, outside_things[row->thing].name,
 			outside_reasons[row->reason].name, row->count, row->since);
 	}
+	for (size_t i = 0; i < p->marker_count; i++) {
+		const struct profile_marker *m = &p->markers[i];
+
+		fprintf(out, "marker thread=%" PRIu32, m->thread.v);
+		put_string(p, "name", m->name, out);
+		fprintf(out, " %" PRIu64 "..%" PRIu64 "\n", m->start, m->end);
+	}
 	for (size_t i = 0; i < p->epoch_count; i++)
 		fprintf(out, "epoch %" PRIu64 "\n", p->epochs[i]);
 	if (p->unmapped_frames)
@@ -297,6 +304,11 @@ static void dump_lives(const struct profile *p, FILE *out)
 			fprintf(out, " facts=%d", process->facts_state);
 		for (uint32_t k = 0; k < process->fact_count; k++)
 			put_fact(p, &p->facts[process->first_fact + k], out);
+#define X(field, label)                                                                            \
+	if (process->names.field.v)                                                                \
+		put_string(p, label, process->names.field, out);
+		PROCESS_NAMES(X)
+#undef X
 		fputc('\n', out);
 	}
 	for (size_t i = 1; i < p->thread_count; i++) {

@@ -11,6 +11,7 @@ import dataclasses
 import gzip
 import json
 import re
+import struct
 
 NAMES = ["main", "run", "parse", "a::b<int>", "Ünïcode", "work item", "λ", "x" * 40, "operator()", "f.g.h", "do_it", "'quoted\"", "tail\\", "100%"]
 THREADS = ["worker", "main loop", "io 3", "φ-thread"]
@@ -145,7 +146,7 @@ class Strings:
 
 def pprof_values(random, count):
     """Types, rows of values, period, and of each row events, CPU time and samples; whether these are known."""
-    kind = random.choice(["proportion", "periods", "cpu alone", "cpu of periods", "counts alone", "uneven", "default", "ours", "cycles", "weights", "zeros", "others", "other default"])
+    kind = random.choice(["proportion", "periods", "cpu alone", "cpu of periods", "counts alone", "uneven", "default", "ours", "cycles", "weights", "zeros", "others", "other default", "wall", "wall alone"])
     counts = [random.choice([1, 2, 5, 40]) for _ in range(count)]
     cpu = [random.randrange(10**5, 10**9) * 2 + 1 for _ in range(count)]
     period = random.choice([0, 1, 10**7, 10**15])
@@ -177,6 +178,10 @@ def pprof_values(random, count):
     if kind == "cycles":
         cycles = [random.randrange(1, 10**9) for _ in range(count)]
         return [both[0], ("cycles", "count"), both[1]], list(zip(counts, cycles, cpu)), period, list(zip(cycles, cpu, counts)), True, extra
+    if kind == "wall":
+        return [both[0], ("wall", "nanoseconds")], list(zip(counts, cpu)), period, [(n, c * 10**7 if plausible else 0, c) for c, n in zip(counts, cpu)], True, extra
+    if kind == "wall alone":
+        return [("wall", "nanoseconds")], [(c,) for c in cpu], period, [(c, 0, c) for c in cpu], False, extra
     if kind == "weights":
         return [("weight", "bytes")], [(c,) for c in cpu], period, [(c, 0, c) for c in cpu], False, extra
     if kind == "zeros" and count > 1:  # samples without CPU time, and CPU time without samples
@@ -419,6 +424,9 @@ def trace(random):
 
 # ---- Firefox ---------------------------------------------------------------------------------------------------------
 
+SHARED_TEXTS = "stringArray", "sources"
+SHARED_TABLES = *SHARED_TEXTS, "funcTable", "frameTable", "stackTable", "resourceTable", "nativeSymbols"
+
 def firefox_tables(random, stacks):
     strings, functions, frames, table = [], [], [], {}
 
@@ -446,6 +454,7 @@ def firefox_tables(random, stacks):
                        "subcategory": [0] * len(frames), "func": frames, "nativeSymbol": none, "line": none, "column": none},
         "stackTable": {"length": len(prefixes), "prefix": prefixes, "frame": frame_of},
         "resourceTable": {"length": 0, "lib": [], "name": [], "host": [], "type": []},
+        "sources": {"length": 0, "filename": []},
     }
     if random.random() < 0.5:
         tables["nativeSymbols"] = random.choice([{}, {"length": 0, "libIndex": [], "address": [], "name": [], "functionSize": []}])
@@ -501,7 +510,7 @@ def firefox_rows(random, expected, thread, table, stacks, kind, short=False):
 def firefox(random):
     expected = Expected()
     kind = random.choice(["samples", "weights", "ms", "ns", "us"])
-    shared = random.random() < 0.5
+    shared = random.choice([(), SHARED_TEXTS, SHARED_TABLES])  # formats to 56, 57 to 59, from 60 on
     stacks = paths(random, random.choice([1, 3, 6]))
     threads = []
     tables, table = firefox_tables(random, stacks)
@@ -513,12 +522,14 @@ def firefox(random):
                   "unregisterTime": None, "processStartupTime": 0, "processShutdownTime": None,
                   "samples": firefox_rows(random, expected, name, table, stacks, kind, short=True), "markers": {"length": 0}}
         expected.threads[name]
-        threads.append(thread if shared else thread | tables)
+        threads.append(thread | {key: value for key, value in tables.items() if key not in shared})
     expected.known = kind != "ms"
     meta = {"preprocessedProfileVersion": random.choice([27, 58, 66]), "interval": 2, "startTime": 1700000000000, "version": 24,
             "categories": [{"name": "Other", "color": "grey", "subcategories": ["Other"]}], "product": "tool",
             "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns" if kind == "ns" else "µs"}}
-    data = {"meta": meta, "libs": [], "threads": threads} | ({"shared": tables} if shared else {})
+    data = {"meta": meta, "libs": [], "threads": threads}
+    if shared:
+        data["shared"] = {key: tables[key] for key in shared if key in tables}
     return packed(random, json.dumps(data, ensure_ascii=random.random() < 0.5).encode()), expected
 
 
@@ -660,4 +671,327 @@ def speedscope(random):
     return packed(random, json.dumps({key: data[key] for key in keys}, ensure_ascii=random.random() < 0.5).encode()), expected
 
 
-FORMATS = {"folded": folded, "pprof": pprof, "cpuprofile": cpuprofile, "trace": trace, "firefox": firefox, "gecko": gecko, "speedscope": speedscope}
+# ---- the text of perf script -----------------------------------------------------------------------------------------
+
+FILES = ["/usr/bin/prog", "/usr/lib/libc.so.6", "/opt/with a blank (1)/lib.so", "[kernel.kallsyms]"]
+# Of two events of a file the one further on is read.
+EVENTS = [["page-faults", "context-switches:u", "sched:sched_switch"], ["instructions:u", "cache-misses"], ["cycles:ppp", "cycles"], ["cpu-clock", "task-clock:u", "cpu-clock:ppp"]]
+HEADER = """# ========
+# captured on    : Mon Nov 30 06:47:54 2026
+# hostname : host
+# os release : 6.1.0
+# cmdline : /usr/bin/perf record -g -- prog
+# ========
+#
+"""
+
+
+def perf_frames(random, path, indent):
+    """Innermost first; what is inlined has the address of its caller, which is in the next line."""
+    lines, address = [], None
+    for depth, name in enumerate(reversed(path), 1):
+        file = random.choice(FILES)
+        address = address or (0xffffffff81000000 if file.startswith("[") else 0x401000) + 64 * NAMES.index(name)
+        if depth < len(path) and random.random() < 0.1:
+            lines.append(f"{indent}{address:16x} {name} (inlined)")
+            continue
+        lines.append(f"{indent}{address:16x} {name}{random.choice(['', '+0x1f'])} ({file})")
+        address = None
+    return lines
+
+
+def perf_head(layout, thread, tid, cpu, when, period, event):
+    """The first line of a sample."""
+    number = f"7/{tid}" if "pid" in layout else f"{tid:>5}"
+    line = f"{thread:>16} {number} " + (f"[{cpu:03}] " if "cpu" in layout else "")
+    if when is not None:
+        line += f"{when // 10**9:>5}.{when % 10**9 // (1 if 'ns' in layout else 1000):0{9 if 'ns' in layout else 6}}: "
+    return line + (f"{period:>10} " if period is not None else "") + f"{event}: "
+
+
+def perf_script(random):
+    expected, rank = Expected(), random.randrange(len(EVENTS))
+    event, clock = random.choice(EVENTS[rank]), rank == len(EVENTS) - 1
+    layout = {field for field in ("pid", "cpu", "ns", "time", "time", "period", "period") if random.random() < 0.7}
+    stacks, indent = paths(random, random.choice([1, 3, 8])), random.choice(["\t", "    "])
+    threads = random.sample(range(len(THREADS)), random.choice([1, 2]))
+    count, when, blocks = random.choice([2, 5, 30]), 394 * 10**9, []
+    for number in range(count):
+        when += random.choice([0, 1000, 4321000])
+        thread, path, odd = random.choice(threads), random.choice(stacks), random.random() if number else 1
+        period = random.choice([250000, 1001001]) if clock else random.choice([1, 99, 10**7])
+        text = [perf_head(layout, THREADS[thread], 10 + thread, 3, when if "time" in layout else None, period if "period" in layout else None, event)]
+        text += perf_frames(random, path, indent)
+        if odd < 0.05 and "period" in layout:  # without what the others have
+            text[0] = perf_head(layout, THREADS[thread], 10 + thread, 3, when if "time" in layout else None, 0, event)
+            expected.left_out = True
+        elif odd < 0.1 and rank:  # another event
+            text[0] = perf_head(layout, THREADS[thread], 10 + thread, 3, when if "time" in layout else None, 5 if "period" in layout else None,
+                                random.choice(EVENTS[random.randrange(rank)]))
+            expected.left_out = True
+        elif odd < 0.15 and clock:  # an idle CPU
+            text[0] = perf_head(layout, "swapper", 0, 3, when if "time" in layout else None, period if "period" in layout else None, event)
+            expected.left_out = True
+        elif "period" not in layout:
+            expected.add(THREADS[thread], path, 1, 0)
+        elif clock:
+            expected.add(THREADS[thread], path, 1, period)
+        else:
+            expected.add(THREADS[thread], path, period, 0, samples=1)
+        blocks.append("\n".join(text) + "\n")
+        if random.random() < 0.05 and "time" in layout:
+            blocks.append(f"{THREADS[thread]:>16} {10 + thread:>5} {when // 10**9}.{when % 10**9:09}: PERF_RECORD_COMM: {THREADS[thread]}:7/{10 + thread}\n")
+    if "time" in layout:  # their order is that of their times
+        random.shuffle(blocks)
+    text = (HEADER if random.random() < 0.3 else "") + "\n".join(blocks) + "\n"
+    text = text.replace("\n", random.choice(["\n", "\n", "\r\n"]))
+    return packed(random, text.encode(random.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"]))), expected
+
+
+# ---- perf.data -------------------------------------------------------------------------------------------------------
+
+CODE = ["/nowhere/prog", "/nowhere/lib.so", "/nowhere/with a blank.so"]  # no files of this machine: addresses have no names
+KERNEL_CODE = 0xffffffff81000000
+# (name, type, configuration), ranked as EVENTS
+PERF_EVENTS = [[("page-faults", 1, 2), ("context-switches", 1, 3)], [("instructions", 0, 1), ("cache-misses", 0, 3)], [("cycles", 0, 0)],
+               [("cpu-clock", 1, 0), ("task-clock", 1, 1)]]
+IP, TID, TIME, READ, CALLCHAIN, CPU, PERIOD, IDENTIFIER = 1, 2, 4, 16, 32, 128, 256, 65536
+MMAP, LOST, COMM, EXIT, THROTTLE, FORK, SAMPLE, MMAP2, HEADER_ATTR, FINISHED_ROUND = 1, 2, 3, 4, 5, 7, 9, 10, 64, 68
+OF_KERNEL, OF_USER, EXECVE = 1, 2, 1 << 13
+IN_KERNEL, IN_USER = -128, -512  # contexts of a chain
+SAMPLE_ID_ALL = 1 << 18
+
+
+def perf_record(kind, misc, body):
+    return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
+
+
+def perf_string(text):
+    return text.encode() + bytes(8 - len(text.encode()) % 8)
+
+
+class Life:
+    """Of a process, from its fork or execve to its end or the next execve: names and weights of threads, mappings."""
+    def __init__(self, pid, names, mappings):
+        self.pid, self.names, self.mappings, self.sums = pid, dict(names), list(mappings), {}
+
+    def map(self, start, size, offset, file):
+        """What it covers is gone."""
+        kept = []
+        for s, n, o, f in self.mappings:
+            if s < start:
+                kept.append((s, min(n, start - s), o, f))
+            if s + n > start + size:
+                kept.append((max(s, start + size), s + n - max(s, start + size), o + max(s, start + size) - s, f))
+        self.mappings = [m for m in kept if m[1] > 0] + [(start, size, offset, file)]
+
+    def frame(self, random, is_caller):
+        """An address and how it is shown; of a caller that of the call."""
+        start, size, offset, file = random.choice(self.mappings)
+        address = start + random.randrange(1, size // 16) * 16
+        return address, f"{file.rsplit('/', 1)[1]}+{address - start + offset - is_caller:x}"
+
+
+class PerfData:
+    """A machine that is recorded: records with their times, and what is read of them."""
+    def __init__(self, random):
+        self.random, self.expected, self.records, self.now, self.ended = random, Expected(), [], 10**9, []
+        rank = random.randrange(len(PERF_EVENTS))
+        self.is_clock = rank == len(PERF_EVENTS) - 1
+        others = [event for events in PERF_EVENTS[:rank] for event in events]
+        self.events = [random.choice(PERF_EVENTS[rank])] + random.sample(others, min(len(others), random.choice([0, 0, 1, 2])))
+        self.common = TID | (0 if random.random() < 0.1 else TIME) | random.choice([0, CPU]) | random.choice([PERIOD, PERIOD, 0]) | IP
+        self.types = [self.common | random.choice([CALLCHAIN, CALLCHAIN, 0]) for _ in self.events]
+        self.ids = len(self.events) > 1 or random.random() < 0.5
+        if self.ids:
+            self.types = [kind | IDENTIFIER for kind in self.types]
+        self.counters = collections.defaultdict(lambda: [0, 0])  # now, and at the last sample that is whole
+        self.counts = self.ids and random.random() < 0.2  # with a sample comes what its counter has counted
+        self.format, self.inherits = random.choice([4, 7, 12, 15]), random.choice([0, 2])  # with its id, times, of a group
+        if self.counts:
+            self.types = [kind | READ for kind in self.types]
+        self.timed = self.common & TIME
+        self.expected.left_out = not self.timed
+        self.lives = {pid: Life(pid, {pid: random.choice(THREADS)}, []) for pid in random.sample([7, 50, 4000], random.choice([1, 2]))}
+        self.next = 5000  # number of a task
+        for life in self.lives.values():
+            self.comm(life, life.pid, 0, 0)
+            for _ in range(random.choice([1, 2, 3])):
+                self.mmap(life, 0)
+
+    def time(self):
+        self.now += self.random.choice([1, 1000, 10**7])
+        return self.now
+
+    def add(self, kind, misc, body, time, pid, tid):
+        """What ends every record but samples: task, time, CPU, id."""
+        end = struct.pack("<II", pid, tid) + (struct.pack("<Q", time) if self.timed else b"")
+        end += (struct.pack("<II", 2, 0) if self.common & CPU else b"") + (struct.pack("<Q", self.id(0)) if self.ids else b"")
+        self.records.append((time, perf_record(kind, misc, body + end)))
+
+    def id(self, event):
+        return 100 + event
+
+    def comm(self, life, tid, misc, time):
+        self.add(COMM, misc, struct.pack("<II", life.pid, tid) + perf_string(life.names[tid]), time, life.pid, tid)
+
+    def mmap(self, life, time):
+        start, size = 0x400000 + self.random.randrange(64) * 0x4000, self.random.choice([1, 4, 9]) * 0x1000
+        offset, file = self.random.randrange(16) * 0x1000, self.random.choice(CODE)
+        body, more = struct.pack("<IIQQQ", life.pid, life.pid, start, size, offset), b""
+        is_new = self.random.random() < 0.7
+        if is_new:
+            more = struct.pack("<IIQQII", 8, 1, 2**40 + CODE.index(file), 0, 5, 2)  # device, inode, generation, protection, flags
+        life.map(start, size, offset, file)
+        self.add(MMAP2 if is_new else MMAP, OF_USER, body + more + perf_string(file), time, life.pid, life.pid)
+
+    def task(self, kind, pid, tid, parent, of):
+        time = self.time()
+        self.add(kind, 0, struct.pack("<IIIIQ", pid, parent, tid, of, time), time, pid, tid)
+
+    def fork(self, life):
+        self.next += 1
+        self.task(FORK, self.next, self.next, life.pid, life.pid)
+        self.lives[self.next] = Life(self.next, {self.next: life.names[life.pid]}, life.mappings)
+
+    def thread(self, life):
+        self.next += 1
+        self.task(FORK, life.pid, self.next, life.pid, life.pid)
+        life.names[self.next] = life.names[life.pid]
+
+    def exec(self, life):
+        self.ended.append(life)
+        self.lives[life.pid] = new = Life(life.pid, {life.pid: self.random.choice(THREADS)}, [])
+        self.comm(new, life.pid, EXECVE, self.time())
+        self.mmap(new, self.time())
+
+    def rename(self, life):
+        tid = self.random.choice(list(life.names))
+        life.names[tid] = self.random.choice(THREADS)
+        self.comm(life, tid, 0, self.time())
+
+    def exit(self, life):
+        if len(self.lives) > 1:
+            self.task(EXIT, life.pid, life.pid, life.pid, life.pid)
+            self.ended.append(self.lives.pop(life.pid))
+
+    def lost(self, life):
+        self.add(LOST, 0, struct.pack("<QQ", self.id(0), 3), self.time(), life.pid, life.pid)
+        self.expected.left_out = True
+
+    def throttle(self, life):
+        self.add(THROTTLE, 0, struct.pack("<QQQ", self.now, self.id(0), 0), self.time(), life.pid, life.pid)
+        self.expected.left_out = True
+
+    def stack(self, life, has_chain):
+        """The chain, innermost first, and how it is shown."""
+        kernel = [KERNEL_CODE + 64 * self.random.randrange(1, 99) for _ in range(self.random.choice([0, 0, 1, 3]))]
+        shown = [f"[kernel]+{address - (number > 0):x}" for number, address in enumerate(kernel)]
+        chain = [IN_KERNEL] + kernel if kernel else []
+        users = self.random.choice([1, 2, 9]) if has_chain or not kernel else 0
+        if users:
+            chain.append(IN_USER)
+        for number in range(users):
+            address, text = life.frame(self.random, number > 0)
+            chain.append(address)
+            shown.append(text)
+        return chain, shown if has_chain else shown[:1], OF_KERNEL if kernel else OF_USER
+
+    def since_last(self, event, tid):
+        counter = self.counters[event, tid if self.inherits else 0]
+        before, counter[1] = counter[1], counter[0]
+        return counter[0] - before
+
+    def counted(self, event, tid, count):
+        """Of a group another counter is beside it."""
+        counter = self.counters[event, tid if self.inherits else 0]
+        counter[0] += count
+        times, own = b"t" * 8 * bin(self.format & 3).count("1"), struct.pack("<Q", counter[0])
+        if self.format & 8:
+            return struct.pack("<Q", 2) + times + own + struct.pack("<QQQ", self.id(event), 5, self.id(9))
+        return own + times + struct.pack("<Q", self.id(event))
+
+    def sample(self, life, event=0, is_idle=False):
+        kind, period, time = self.types[event], self.random.choice([1, 99, 250000]), self.time()
+        tid = self.random.choice(list(life.names))
+        chain, shown, misc = self.stack(life, kind & CALLCHAIN)
+        body = struct.pack("<Q", self.id(event)) if self.ids else b""
+        body += struct.pack("<QII", chain[1] & 2**64 - 1, *((0, 0) if is_idle else (life.pid, tid))) + (struct.pack("<Q", time) if self.timed else b"")
+        body += (struct.pack("<II", 1, 0) if kind & CPU else b"") + (struct.pack("<Q", period) if kind & PERIOD else b"")
+        if self.counts:
+            body += self.counted(event, tid, self.random.choice([1, 7, 10**6]))
+        if kind & CALLCHAIN:
+            body += struct.pack(f"<Q{len(chain)}q", len(chain), *(word - 2**64 if word >= 2**63 else word for word in chain))
+        if self.random.random() < 0.02 and not event:  # of a chain that does not end there
+            body = body[:-8] if kind & CALLCHAIN else body[:8]
+            self.expected.left_out = True
+        elif event or is_idle:
+            self.expected.left_out = True
+        else:
+            weight = self.since_last(event, tid) if self.counts else period if kind & PERIOD else 1000
+            row = (1, weight) if self.is_clock else (weight, 0)
+            self.expected.add(None, shown[::-1], *row, samples=1)
+            sums = life.sums.setdefault(tid, [0, 0])
+            sums[0] += row[0]
+            sums[1] += row[1]
+        self.records.append((time, perf_record(SAMPLE, misc, body)))
+
+    def run(self, count):
+        changes = [self.fork, self.thread, self.exec, self.rename, self.exit, self.lost, self.throttle, lambda life: self.mmap(life, self.time())]
+        self.sample(self.random.choice(list(self.lives.values())))
+        for _ in range(count):
+            life, odd = self.random.choice(list(self.lives.values())), self.random.random()
+            if odd < 0.2 and self.timed:
+                self.random.choice(changes)(life)
+            elif odd < 0.3 and len(self.events) > 1:
+                self.sample(life, self.random.randrange(1, len(self.events)))
+            elif odd < 0.35 and self.is_clock:
+                self.sample(life, is_idle=True)
+            else:
+                self.sample(life)
+
+    def threads(self):
+        """A thread of a life is called by its last name."""
+        self.expected.threads.pop(None, None)
+        for life in self.ended + list(self.lives.values()):
+            for tid, (events, cpu) in life.sums.items():
+                sums = self.expected.threads[life.names[tid]]
+                sums[0] += events
+                sums[1] += cpu
+
+    def attribute(self, event, size):
+        _, kind, config = self.events[event]
+        return struct.pack("<IIQQQQQIIQ", kind, size, config, 1000, self.types[event], self.format, SAMPLE_ID_ALL | self.inherits, 0, 0, 0) + bytes(size - 64)
+
+    def write(self):
+        """A stream, or a file with an index; that of a recording that was killed has no size, and may be cut."""
+        state, records = ([record for time, record in self.records if is_later == bool(time)] for is_later in (False, True))
+        if self.timed and not self.counts and self.random.random() < 0.5:  # samples of a counter are in order
+            self.random.shuffle(records)
+        records = state + records  # what was there before has no time
+        for _ in range(self.random.choice([0, 2])):
+            records.insert(self.random.randrange(len(records) + 1), perf_record(FINISHED_ROUND, 0, b""))
+        if self.random.random() < 0.1:
+            records.append(perf_record(SAMPLE, OF_USER, bytes(64))[:20])
+            self.expected.left_out = True
+        data, numbers = b"".join(records), range(len(self.events))
+        ids = [struct.pack("<Q", self.id(event)) if self.ids else b"" for event in numbers]
+        if self.random.random() < 0.4:
+            heads = b"".join(perf_record(HEADER_ATTR, 0, self.attribute(event, self.random.choice([64, 112, 136])) + ids[event]) for event in numbers)
+            return struct.pack("<8sQ", b"PERFILE2", 16) + heads + data
+        size, index, start = self.random.choice([64, 112]), 104, 104 + len(b"".join(ids))
+        attributes = b"".join(self.attribute(event, size) + struct.pack("<QQ", index + 8 * event, len(ids[event])) for event in numbers)
+        data_size = self.random.choice([len(data), len(data), 0])
+        head = struct.pack("<8sQQQQQQQQ32x", b"PERFILE2", index, size + 16, start, len(attributes), start + len(attributes), data_size, 0, 0)
+        return head + b"".join(ids) + attributes + data
+
+
+def perf_data(random):
+    machine = PerfData(random)
+    machine.run(random.choice([2, 10, 60]))
+    machine.threads()
+    return machine.write(), machine.expected
+
+
+FORMATS = {"folded": folded, "pprof": pprof, "cpuprofile": cpuprofile, "trace": trace, "firefox": firefox, "gecko": gecko, "speedscope": speedscope, "perf script": perf_script,
+           "perf.data": perf_data}

@@ -98,6 +98,34 @@ char *text_word(char **step)
 	return word;
 }
 
+uint64_t text_number(char **step, int base)
+{
+	return strtoull(text_word(step), NULL, base);
+}
+
+/* Behind it; NULL: it is not there. */
+static const char *text_find_word(const char *words, const char *word)
+{
+	for (const char *at = words; (at = strstr(at, word)) != NULL; at++)
+		if (at == words || at[-1] == ' ')
+			return at + strlen(word);
+	return NULL;
+}
+
+bool text_has(const char *words, const char *word)
+{
+	const char *end = text_find_word(words, word);
+
+	return end && (!*end || *end == ' ');
+}
+
+uint64_t text_option(const char *words, const char *name, uint64_t otherwise)
+{
+	const char *value = text_find_word(words, name);
+
+	return value ? strtoull(value, NULL, 0) : otherwise;
+}
+
 void text_run_steps(FILE *out, char *input, bool (*take)(FILE *out, const char *name, char *words))
 {
 	bool printed = false;
@@ -207,6 +235,10 @@ static void text_case_test(void **state)
 	const size_t *first = *state;
 	bool pass = true;
 
+	if (geteuid() && strstr(text_file.rows[first[0]].verb->name, "-as-root")) {
+		print_message("needs root\n");
+		skip();
+	}
 	if (text_file.table->begin)
 		text_file.table->begin();
 	for (size_t i = first[0]; i < first[1]; i++)

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 
 struct unit_fixtures {
-	int (*before_all)(void **state);
-	int (*after_all)(void **state);
-	int (*before_each)(void **state);
-	int (*after_each)(void **state);
+	void (*before_all)(void);
+	void (*after_all)(void);
+	void (*before_each)(void);
+	void (*after_each)(void);
 };
 
 extern struct unit_fixtures unit_fixtures;
 
-void add_unit_test(const char *name, void (*body)(void **state), int (*set_up)(void **state),
-		   int (*tear_down)(void **state));
+void add_unit_test(const char *name, void (*body)(void **state), void (*set_up)(void),
+		   void (*tear_down)(void));
 
 bool has_unit_tests(void);
 /* Runs them; 0: none has failed. */

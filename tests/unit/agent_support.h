@@ -17,7 +17,7 @@
 
 struct made_window {
 	struct agent_window window;
-	struct agent_service services[SERVICES_MAX];
+	struct labeled_service services[SERVICES_MAX];
 	struct service_label labels[SERVICES_MAX][4];
 	char names[SERVICES_MAX][16];
 	uint32_t *service_of_process;
@@ -37,7 +37,7 @@ static inline void made_window__init(struct made_window *m, const struct profile
 		snprintf(m->names[i], sizeof(m->names[i]), "service-%zu", i);
 		m->labels[i][0] = (struct service_label){"namespace", "shop"};
 		m->labels[i][1] = (struct service_label){"service_name", m->names[i]};
-		m->services[i] = (struct agent_service){m->labels[i], 2, false};
+		m->services[i] = (struct labeled_service){m->labels[i], 2, false};
 	}
 	m->window = (struct agent_window){
 		.profile = p,

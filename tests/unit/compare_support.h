@@ -200,17 +200,16 @@ static struct {
 	const struct compare_result *result;
 } t;
 
-static int free_trial(void **state)
+static void free_trial(void)
 {
 	comparison__free(t.c);
 	t.c = NULL;
 	t.result = NULL;
-	return 0;
 }
 
 static void begin_trial(void)
 {
-	free_trial(NULL);
+	free_trial();
 	t.c = comparison__new();
 	assert_non_null(t.c);
 }
@@ -230,7 +229,7 @@ static void compare_files(const struct program *old, const struct program *new,
 			const struct profile *p = record(&f, side ? new : old, r);
 
 			assert_int_equal(comparison__add(t.c, (enum compare_side)side, "made-up", p,
-							 NULL, &failure),
+							 &failure),
 					 0);
 			profile_builder__free(f.b);
 		}
@@ -248,8 +247,7 @@ static void compare_two(const struct program *new, const struct recording *old_r
 		struct fixture f;
 		const struct profile *p = record(&f, side ? new : &base, side ? new_run : old_run);
 
-		assert_int_equal(
-			comparison__add(t.c, (enum compare_side)side, "x", p, NULL, failure), 0);
+		assert_int_equal(comparison__add(t.c, (enum compare_side)side, "x", p, failure), 0);
 		profile_builder__free(f.b);
 	}
 	if (comparison__finish(t.c, options, &t.result, failure))

@@ -20,11 +20,9 @@ static const char SOURCE[] =
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static inline int setup(void **state)
+static inline void setup(void)
 {
-	(void)state;
-	if (make_scratch())
-		return -1;
+	make_scratch();
 	write_scratch("prog.c", SOURCE, sizeof(SOURCE) - 1);
 	/* two builds with a build-id, two without; each whole, its debug part, and what is left */
 	run("for n in 1 2; do"
@@ -33,20 +31,16 @@ static inline int setup(void **state)
 	    "for f in id1 id2 plain1 plain2; do objcopy --only-keep-debug $f $f.debug;"
 	    " strip -o $f.stripped $f;"
 	    " objcopy --add-gnu-debuglink=$f.debug $f.stripped $f.linked; done");
-	return 0;
 }
 
-static inline int teardown(void **state)
+static inline void teardown(void)
 {
-	(void)state;
-	return remove_scratch();
+	remove_scratch();
 }
 
-static inline int empty_root(void **state)
+static inline void empty_root(void)
 {
-	(void)state;
 	run("rm -rf root outside; mkdir -p root/opt/app root/usr/lib/debug root/usr/bin outside");
-	return 0;
 }
 
 static inline size_t build_id_of(const char *name, uint8_t id[64])

@@ -74,22 +74,20 @@ static inline int build_id_of_path(const char *path, uint8_t *id)
 	return size;
 }
 
-static inline int make_directory(void **state)
+static inline void make_directory(void)
 {
-	(void)state;
-	return mkdtemp(directory) ? 0 : -1;
+	assert_true(mkdtemp(directory));
 }
 
-static inline int remove_directory(void **state)
+static inline void remove_directory(void)
 {
 	char command[300];
 
-	(void)state;
 	for (size_t i = 0; i < paths.count; i++)
 		free(paths.data[i]);
 	vec_free(&paths);
 	snprintf(command, sizeof(command), "rm -r %s", directory);
-	return system(command);
+	assert_int_equal(system(command), 0);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -111,10 +109,10 @@ static inline void make_event(struct mapping *m, pid_t pid, const char *path)
 	snprintf(m->event.path, sizeof(m->path), "%s", path);
 }
 
-/* As perf reports a program with a build-id: without an inode. */
-static inline void make_perf_event(struct mapping *m, pid_t pid, const char *path, const char *like)
+/* As recorded, with a build-id. */
+static inline void make_recorded_event(struct mapping *m, const char *path, const char *like)
 {
-	make_event(m, pid, path);
+	make_event(m, 0, path);
 	m->event.build_id_size = build_id_of_path(like, m->event.build_id);
 	m->event.header.flags |= EVENT_BUILD_ID;
 }
@@ -131,6 +129,13 @@ static inline void make_inode_event(struct mapping *m, pid_t pid, const char *pa
 	m->event.minor = minor(st.st_dev);
 	m->event.inode = st.st_ino;
 	m->event.inode_generation = generation;
+}
+
+/* As perf reports a mapping: by a name in the process's root, and the numbers of the file `like`. */
+static inline void make_perf_event(struct mapping *m, pid_t pid, const char *path, const char *like)
+{
+	make_inode_event(m, pid, like, 77);
+	snprintf(m->event.path, sizeof(m->path), "%s", path);
 }
 
 /* ---- the opener ------------------------------------------------------------------------------- */

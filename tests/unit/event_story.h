@@ -58,7 +58,7 @@ static inline void open_window(uint64_t start)
 	ev.symbol_handler = profile_symbols__handler(&ev.symbols);
 }
 
-static inline int set_up(void **state)
+static inline void set_up(void)
 {
 	memset(&ev, 0, sizeof(ev));
 	ev.requests.reread_process = note_reread;
@@ -66,10 +66,9 @@ static inline int set_up(void **state)
 	ev.facts = recording_facts__new();
 	open_window(0);
 	ev.now = S;
-	return 0;
 }
 
-static inline int tear_down(void **state)
+static inline void tear_down(void)
 {
 	recorder__free(ev.recorder);
 	profile_symbols__fini(&ev.symbols);
@@ -78,7 +77,6 @@ static inline int tear_down(void **state)
 		profile_builder__free(ev.closed[i]);
 	recording_facts__free(ev.facts);
 	world__free(ev.world);
-	return 0;
 }
 
 /* `end` 0: the last window. */
@@ -540,16 +538,6 @@ static inline const char *stack_text(const struct profile_thread *t, size_t i)
 static inline void expect_stack(const struct profile_thread *t, size_t i, const char *wanted)
 {
 	assert_string_equal(stack_text(t, i), wanted);
-}
-
-static inline uint64_t cpu_of_tid(uint32_t tid)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 1; i < ev.p->thread_count; i++)
-		if (ev.p->threads[i].tid == tid)
-			sum += profile_thread__cpu(&ev.p->threads[i]);
-	return sum;
 }
 
 /* A process of one thread that was there before: pid 10, "prog", 5 s of CPU so far. */

@@ -18,16 +18,14 @@
 	"GOCACHE=${GOCACHE:-${HOME:-/tmp}/.cache/go-build} && mkdir -p $GOCACHE && "               \
 	"exec 9>$GOCACHE/sysprof-tests.lock && flock 9 && "
 
-/* A scratch directory with a module of one file. 0 or -1. */
-static inline int make_go_module(const char *source)
+/* A scratch directory with a module of one file. */
+static inline void make_go_module(const char *source)
 {
 	static const char MODULE[] = "module example\ngo 1.18\n";
 
-	if (make_scratch())
-		return -1;
+	make_scratch();
 	write_scratch("main.go", source, strlen(source));
 	write_scratch("go.mod", MODULE, strlen(MODULE));
-	return 0;
 }
 
 struct go_file {

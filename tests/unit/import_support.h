@@ -184,11 +184,14 @@ static inline void put_profile(FILE *out, const struct profile *p)
 		(unsigned long long)p->start_realtime, (unsigned long long)p->period,
 		(unsigned long long)p->sample_count);
 	if (p->event.v)
-		fprintf(out, " of %llu %s", (unsigned long long)p->event_count, profile__event(p));
+		fprintf(out, " of %llu %s%s%s", (unsigned long long)p->event_count,
+			strcmp(profile__event_unit(p), "count") ? profile__event_unit(p) : "",
+			strcmp(profile__event_unit(p), "count") ? " of " : "", profile__event(p));
 	if (p->uncounted)
 		fprintf(out, ", uncounted, %llu ns each", (unsigned long long)p->tick_cpu);
-	fprintf(out, "%s%s%s\n", p->untimed ? ", untimed" : "", p->idle_known ? ", idle known" : "",
-		p->weight_ahead ? ", weight ahead" : "");
+	fprintf(out, "%s%s%s%s\n", p->untimed ? ", untimed" : "",
+		p->idle_known ? ", idle known" : "", p->weight_ahead ? ", weight ahead" : "",
+		profile__meta(p, META_CPU_TIME) ? ", no CPU time" : "");
 	if (profile__meta(p, META_NOT_READ))
 		fprintf(out, "not read: %s\n", profile__meta(p, META_NOT_READ));
 	for (size_t i = 1; i < p->thread_count; i++)

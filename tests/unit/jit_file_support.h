@@ -26,17 +26,15 @@ static const struct jit_signs MODIFIED = {.modified = true};
 static const struct jit_signs OPENED = {.opened = true, .modified = true};
 static const struct jit_signs CLOSED = {.opened = true, .modified = true, .closed = true};
 
-static inline int make_directory(void **state)
+static inline void make_directory(void)
 {
-	(void)state;
-	return mkdtemp(directory) ? chdir(directory) : -1;
+	assert_true(mkdtemp(directory) && !chdir(directory));
 }
 
-static inline int remove_directory(void **state)
+static inline void remove_directory(void)
 {
-	(void)state;
 	unlink(FILENAME);
-	return chdir("/") || rmdir(directory);
+	assert_false(chdir("/") || rmdir(directory));
 }
 
 /* ---- what is reported ---------------------------------------------------------------------------- */
@@ -273,11 +271,9 @@ static inline void end_map(void)
 	unlink(FILENAME);
 }
 
-static inline int end_test(void **state)
+static inline void end_test(void)
 {
-	(void)state;
 	end_map();
-	return 0;
 }
 
 #endif

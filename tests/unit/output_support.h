@@ -18,22 +18,27 @@
 #include "base/io.h"
 #include "base/output_file.h"
 
-static char directory[] = "/tmp/sysprof-test-io-XXXXXX";
+static char directory[] = "/tmp/sysprof-test-io-XXXXXX", previous_directory[PATH_MAX];
 
-static inline int enter_directory(void **state)
+static inline void enter_directory(void)
 {
 	strcpy(directory + strlen(directory) - 6, "XXXXXX");
-	if (!mkdtemp(directory))
-		return -1;
-	return chdir(directory);
+	assert_true(getcwd(previous_directory, PATH_MAX) && mkdtemp(directory));
+	assert_int_equal(chdir(directory), 0);
 }
 
-static inline int leave_directory(void **state)
+static inline void leave_directory(void)
 {
 	char command[128];
 
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	return chdir("/") || system(command);
+	assert_false(chdir(previous_directory) || system(command));
+}
+
+AT_START(leave_sudo) /* the tests themselves may run under sudo */
+{
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
 }
 
 static inline void write_text(const char *path, const char *text)
@@ -76,7 +81,5 @@ static inline void put(const char *path, const char *text)
 	fputs(text, output_file__stream(f));
 	assert_int_equal(output_file__commit(f), 0);
 }
-
-#define in_directory(f) cmocka_unit_test_setup_teardown(f, enter_directory, leave_directory)
 
 #endif

@@ -167,12 +167,11 @@ static inline void path_in(const char *name, char path[512])
 	snprintf(path, 512, "%s/%s", directory, name);
 }
 
-static inline int fresh_directory(void **state)
+static inline void fresh_directory(void)
 {
 	static int count;
 
 	snprintf(directory, sizeof(directory), "%s/spool.%d", scratch, count++);
-	return 0;
 }
 
 /* Not O_TRUNC, after which some file systems wait for the disk. */

@@ -200,19 +200,17 @@ static void clear_directory(void)
 	closedir(d);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
 	snprintf(directory, sizeof(directory), "/tmp/test_symbol_cache.XXXXXX");
-	return mkdtemp(directory) ? 0 : -1;
+	assert_true(mkdtemp(directory));
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-	(void)state;
 	assert_int_equal(chmod(directory, 0700), 0);
 	clear_directory();
-	return rmdir(directory);
+	assert_int_equal(rmdir(directory), 0);
 }
 
 static size_t list_directory(char *first, size_t size)

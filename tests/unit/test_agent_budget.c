@@ -26,16 +26,15 @@ static const enum budget_part PART_OF[BUDGET_STEP_COUNT] = {
 #undef X
 };
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	budget__free(run.budget);
 	run.budget = NULL;
-	return 0;
 }
 
 static void start_with(const struct budget_options *options)
 {
-	tear_down(NULL);
+	tear_down();
 	run = (struct run){.budget = budget__new(options), .now = TICK, .least_hz = ~0u};
 	assert_non_null(run.budget);
 }

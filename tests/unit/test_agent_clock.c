@@ -109,15 +109,15 @@ TEST(large_clock_steps_and_suspends_end_a_window)
 
 static char directory[] = "/tmp/start-log-XXXXXX";
 
-static int make_directory(void **state)
+static void make_directory(void)
 {
-	return mkdtemp(directory) ? 0 : -1;
+	assert_true(mkdtemp(directory));
 }
 
-static int remove_directory(void **state)
+static void remove_directory(void)
 {
 	(void)start_log__end(directory);
-	return rmdir(directory);
+	assert_int_equal(rmdir(directory), 0);
 }
 
 static bool is_safe(uint64_t now)

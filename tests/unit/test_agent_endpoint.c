@@ -93,22 +93,20 @@ static void start_with(struct endpoint_options options)
 		fail_msg("%s", failure.what);
 }
 
-static int start(void **state)
+static void start(void)
 {
 	start_with((struct endpoint_options){});
-	return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
 	endpoint__free(e);
 	e = NULL;
-	return 0;
 }
 
 static void restart_with(struct endpoint_options options)
 {
-	end(NULL);
+	end();
 	start_with(options);
 }
 
@@ -163,7 +161,7 @@ static void count_error(const char *text)
 TEST(a_poll_error_is_logged_once_and_serving_continues)
 {
 	struct rlimit before, few;
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	restart_with((struct endpoint_options){.say = count_error});
 	fd = connect_to_it();
@@ -179,7 +177,6 @@ TEST(a_poll_error_is_logged_once_and_serving_continues)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(errors_said, 1);
 	assert_int_equal(get("/healthz"), 200);
-	close(fd);
 }
 
 TEST(health_fails_after_three_windows_that_reached_no_sink)
@@ -273,7 +270,7 @@ TEST(an_invalid_profile_query_is_a_bad_request)
 			fail_msg("%s: %s", QUERIES[i], buffer);
 	}
 	memset(name, 'a', sizeof(name));
-	name[AGENT_LABEL_VALUE_MAX + 1] = '\0';
+	name[LABEL_VALUE_MAX + 1] = '\0';
 	snprintf(path, sizeof(path), "/debug/pprof/profile?service=%s", name);
 	assert_int_equal(get(path), 400);
 	assert_false(endpoint__take_request(e, &request));
@@ -302,7 +299,7 @@ TEST(a_client_that_disconnects_frees_the_profile_slot)
 	/* a client that waits at the end gets an answer */
 	fd = begin("/debug/pprof/profile");
 	await_request();
-	end(NULL);
+	end();
 	assert_int_equal(receive(fd), 503);
 }
 
@@ -337,10 +334,10 @@ TEST(malformed_and_foreign_requests_get_no_metrics)
 			assert_null(strstr(buffer, "a 1\n"));
 		}
 		{
-			int fd = connect_to_it(); /* TLS: a line that does not end */
+			/* TLS: a line that does not end */
+			_cleanup_close_ int fd = connect_to_it();
 
 			say(fd, "\x16\x03\x01\x02\x01\xfc\x03\x03");
-			close(fd);
 		}
 		/* a header that never ends: closed before all of it is taken */
 		for (int kind = 0; kind < 2; kind++) {
@@ -419,7 +416,7 @@ TEST(only_a_dead_unix_socket_is_replaced)
 	/* a living one is not replaced */
 	assert_int_equal(endpoint__new(&options, &second, &failure), -EADDRINUSE);
 	assert_non_null(strstr(failure.what, path));
-	end(NULL);
+	end();
 	assert_int_equal(access(path, F_OK), -1);
 	/* a dead one is */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -432,7 +429,7 @@ TEST(only_a_dead_unix_socket_is_replaced)
 	close(fd);
 	assert_int_equal(access(path, F_OK), 0);
 	restart_with(options);
-	end(NULL);
+	end();
 	/* what is no socket stays */
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	close(fd);

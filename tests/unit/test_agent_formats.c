@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests of windows: sums, limits, names, times, and that the same window gives the same bytes. */
+#include "base/cleanup.h"
 #include "agent_support.h"
 
 #define TWO_MIB (2u << 20)
@@ -11,7 +12,7 @@ static struct sealed_window sealed;
 static uint8_t *plain;
 static size_t size;
 
-static int forget_window(void **state)
+static void forget_window(void)
 {
 	free(plain);
 	sealed_window__fini(&sealed);
@@ -21,7 +22,6 @@ static int forget_window(void **state)
 	sealed = (struct sealed_window){};
 	m = (struct made_window){};
 	f = (struct fixture){};
-	return 0;
 }
 
 static void seal_as(const char *format, bool name_all)
@@ -72,7 +72,7 @@ static void add_push_series(struct totals *t, const struct wire *series)
 static void add_push(struct totals *t, const struct sink_request *request)
 {
 	size_t size;
-	uint8_t *plain = unzip(request->body, request->size, &size);
+	_cleanup_free_ uint8_t *plain = unzip(request->body, request->size, &size);
 	struct wire series = fields(plain, size);
 	size_t before = t->series;
 
@@ -85,7 +85,6 @@ static void add_push(struct totals *t, const struct sink_request *request)
 	assert_int_equal(t->series - before, request->series);
 	assert_true(request->series <= 500);
 	t->requests++;
-	free(plain);
 }
 
 static struct totals totals_of_push(const struct sealed_window *sealed)
@@ -353,7 +352,7 @@ TEST(profiles_of_services_do_not_depend_on_others)
 	made_window__init(&m, p, 5);
 	all = seal("pyroscope", &m.window, true);
 	for (size_t i = 0; i < 5; i++) {
-		uint8_t *wanted, *got;
+		_cleanup_free_ uint8_t *wanted = NULL, *got = NULL;
 		size_t wanted_size, size;
 
 		made_window__init(&alone, p, 5);
@@ -366,8 +365,6 @@ TEST(profiles_of_services_do_not_depend_on_others)
 		got = profile_of_series(&all.requests[0], i, &size);
 		assert_int_equal(size, wanted_size);
 		assert_memory_equal(got, wanted, size);
-		free(wanted);
-		free(got);
 		sealed_window__fini(&one);
 		made_window__fini(&alone);
 	}
@@ -415,7 +412,7 @@ TEST(rows_of_one_file_and_function_names_stand_together)
 {
 	uint64_t last_mapping = 0, names = 0, last_name = 0, first_file = UINT64_MAX;
 	struct wire row;
-	uint8_t *profile;
+	_cleanup_free_ uint8_t *profile = NULL;
 	size_t size;
 
 	made_window__init(&m, build_random(&f, 5, 12, 900), 1);
@@ -440,7 +437,6 @@ TEST(rows_of_one_file_and_function_names_stand_together)
 	assert_int_equal(last_mapping, 2); /* the program's and the kernel's */
 	assert_true(names > 20);
 	assert_true(last_name < first_file);
-	free(profile);
 }
 
 /* Of the same labels and the same time one of two would be dropped. */

@@ -3,6 +3,7 @@
  * When to try again, and what is sent to be known by: back-off, credentials from files, and that no secret is found in what a core dump would have.
  */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "agent/credentials.h"
 #include "agent/http.h"
 #include "agent/retry.h"
@@ -59,7 +60,7 @@ static const char *file_of(const char *text, size_t size)
 static void expect_headers(const struct credential_files *files, const char *first,
 			   const char *second)
 {
-	struct credentials c;
+	_cleanup_(credentials__fini) struct credentials c = {};
 	struct failure failure = {};
 
 	assert_int_equal(credentials__read(files, &c, &failure), 0);
@@ -67,12 +68,11 @@ static void expect_headers(const struct credential_files *files, const char *fir
 	assert_string_equal(c.headers[0], first);
 	if (second)
 		assert_string_equal(c.headers[1], second);
-	credentials__fini(&c);
 }
 
 static void refuse(const struct credential_files *files, int wanted, const char *secret)
 {
-	struct credentials c;
+	_cleanup_(credentials__fini) struct credentials c = {};
 	struct failure failure = {};
 
 	assert_int_equal(credentials__read(files, &c, &failure), wanted);
@@ -80,7 +80,6 @@ static void refuse(const struct credential_files *files, int wanted, const char 
 	assert_null(strstr(failure.what, secret));
 	assert_null(strstr(failure.remedy, secret));
 	assert_int_equal(c.header_count, 0);
-	credentials__fini(&c);
 }
 
 TEST(credential_files_become_request_headers)
@@ -135,7 +134,7 @@ TEST(an_unusable_credential_is_refused_without_showing_it)
 TEST(cut_or_escaped_secrets_are_found_in_a_text)
 {
 	struct credential_files basic = {.basic = file_of("user:correct-horse", 18)};
-	struct credentials c;
+	_cleanup_(credentials__fini) struct credentials c = {};
 
 	assert_int_equal(credentials__read(&basic, &c, NULL), 0);
 	assert_true(credentials__are_in(&c, "so correct-horse it is", 22));
@@ -144,7 +143,6 @@ TEST(cut_or_escaped_secrets_are_found_in_a_text)
 	assert_true(credentials__are_in(&c, "dXNlcjpjb3JyZWN0LWhvcnNl", 24)); /* as it was sent */
 	assert_false(credentials__are_in(&c, "correct horse", 13));
 	assert_false(credentials__are_in(&c, "", 0));
-	credentials__fini(&c);
 }
 
 /* ---- where secrets are ----------------------------------------------------------------------- */
@@ -233,10 +231,9 @@ static void make_secret(char secret[32])
 
 static void write_secret(const char *secret)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	assert_int_equal(write(fd, secret, strlen(secret)), strlen(secret));
-	close(fd);
 }
 
 TEST(no_dump_has_a_secret)
@@ -349,4 +346,4 @@ TEST(malformed_urls_and_bad_options_are_refused)
 	assert_int_equal(http_client__new(&options, &client, NULL), -EINVAL);
 }
 
-ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);
+ALL_TESTS_WITH(make_scratch, remove_scratch);

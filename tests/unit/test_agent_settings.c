@@ -3,6 +3,7 @@
 #include "text_cases.h"
 
 #include "agent/settings.h"
+#include "base/cleanup.h"
 #include "base/io.h"
 
 static int read_text(const char *text, struct agent_settings *settings, struct failure *failure)
@@ -51,7 +52,7 @@ static void put_settings(FILE *out, const struct agent_settings *s)
 
 static void read_file(FILE *out, char *input)
 {
-	struct agent_settings s;
+	_cleanup_(agent_settings__fini) struct agent_settings s = {};
 	struct failure failure;
 	char text[1024];
 	int err;
@@ -65,7 +66,6 @@ static void read_file(FILE *out, char *input)
 		put_settings(out, &s);
 		assert_int_equal(agent_settings__check(&s, &failure), 0);
 	}
-	agent_settings__fini(&s);
 }
 
 /* Lines that libinih would cut, files without an end, bytes of all kinds. */
@@ -96,7 +96,7 @@ TEST(too_long_lines_and_missing_files_are_errors)
 
 TEST(command_line_lists_replace_those_of_the_file)
 {
-	struct agent_settings s;
+	_cleanup_(agent_settings__fini) struct agent_settings s = {};
 	struct failure failure = {};
 
 	for (const struct setting *row = agent_settings__table(); row->key; row++) {
@@ -117,7 +117,6 @@ TEST(command_line_lists_replace_those_of_the_file)
 	assert_int_equal(agent_settings__check(&s, &failure), 0);
 	assert_int_equal(set(&s, "sink", "dir:/y", &failure), 0);
 	assert_int_equal(agent_settings__check(&s, &failure), -EINVAL);
-	agent_settings__fini(&s);
 }
 
 static const struct text_verb verbs[] = {{"file", read_file}, {}};

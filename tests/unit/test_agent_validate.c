@@ -2,6 +2,7 @@
 /* Of a good profile one thing is made bad at a time, each something that a backend refuses or loses. */
 #include "pprof_text.h"
 
+#include "base/cleanup.h"
 #include "agent/validate.h"
 
 static char good[4000];
@@ -12,14 +13,13 @@ static void validate(FILE *out, char *text)
 	struct pprof_sums sums = {};
 	char why[128] = "";
 	size_t size;
-	char *bytes = encode_pprof(text, &size);
+	_cleanup_free_ char *bytes = encode_pprof(text, &size);
 
 	if (validate_pprof((uint8_t *)bytes, size, &sums, why, sizeof(why)))
 		fprintf(out, "valid: %llu samples, %lld %lld", (unsigned long long)sums.samples,
 			(long long)sums.values[0], (long long)sums.values[1]);
 	else
 		fputs(why, out);
-	free(bytes);
 }
 
 /* The profile that others change. */
@@ -52,17 +52,16 @@ TEST(almost_every_truncated_profile_is_invalid)
 {
 	struct pprof_sums sums;
 	size_t size, valid = 0;
-	uint8_t *bytes = (uint8_t *)encode_pprof(good, &size);
+	_cleanup_free_ uint8_t *bytes = (uint8_t *)encode_pprof(good, &size);
 	char why[128];
 
 	assert_true(validate_pprof(bytes, size, &sums, why, sizeof(why)));
 	assert_int_equal(sums.time_ns, 1700000000000000000);
 	for (size_t i = 0; i < size; i++) {
-		uint8_t *copy = malloc(i + 1);
+		_cleanup_free_ uint8_t *copy = malloc(i + 1);
 
 		memcpy(copy, bytes, i);
 		valid += validate_pprof(copy, i, NULL, why, sizeof(why));
-		free(copy);
 	}
 	assert_in_range(valid, 0, 16); /* what is last, the period, may be missing */
 	for (size_t i = 0; i < size; i++)
@@ -72,7 +71,6 @@ TEST(almost_every_truncated_profile_is_invalid)
 			bytes[i] ^= (uint8_t)(1u << bit);
 		}
 	assert_true(validate_pprof(bytes, size, NULL, why, sizeof(why)));
-	free(bytes);
 }
 
 TEST(missing_oversized_or_duplicate_labels_are_invalid)

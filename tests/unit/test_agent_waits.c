@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The series of waits: sums and leaves in each format, no parked thread, and no other byte of CPU time. */
+#include "base/cleanup.h"
 #include "agent/spool.h" /* before cmocka, whose fail() is a macro */
 #include "agent/spool_profiles.h"
 #include "agent_support.h"
@@ -132,12 +133,11 @@ static void make_series(const struct agent_window *window, bool counts)
 					       .name_all = true,
 					       .samples_max = VALID_SAMPLES_MAX,
 					       .size_max = VALID_SIZE_MAX};
-	struct sealed_window sealed;
+	_cleanup_(sealed_window__fini) struct sealed_window sealed = {};
 
 	free_series();
 	assert_int_equal(series__seal(window, &options, &kind, &sealed), 0);
 	assert_int_equal(sealed.series_invalid, 0);
-	sealed_window__fini(&sealed);
 }
 
 static void check_worker(const struct series_part *part)
@@ -163,7 +163,7 @@ static void check_worker(const struct series_part *part)
 /* Of each service CPU time, if it has any, and then all time; no two at one time. */
 TEST(a_series_of_all_time_follows_cpu_time)
 {
-	struct waits w;
+	_cleanup_(waits__fini) struct waits w = {};
 
 	waits__init(&w);
 	for (int counts = 0; counts < 2; counts++) {
@@ -182,16 +182,15 @@ TEST(a_series_of_all_time_follows_cpu_time)
 				     sums_of(part[1].pprof.data, part[1].pprof.count).time_ns / MS);
 	}
 	free_series();
-	waits__fini(&w);
 }
 
 /* Without the setting: what a profile without visits gives, byte for byte. */
 TEST(without_the_setting_requests_are_those_without_waits)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
-	struct made_window without;
-	struct fixture f;
-	struct waits w;
+	_cleanup_(made_window__fini) struct made_window without = {};
+	_cleanup_fixture_ struct fixture f = {};
+	_cleanup_(waits__fini) struct waits w = {};
 
 	waits__init(&w);
 	w.m.window.parked = NULL;
@@ -208,9 +207,6 @@ TEST(without_the_setting_requests_are_those_without_waits)
 		sealed_window__fini(&a);
 		sealed_window__fini(&b);
 	}
-	made_window__fini(&without);
-	profile_builder__free(f.b);
-	waits__fini(&w);
 }
 
 struct taken {
@@ -236,7 +232,7 @@ static int take_profile(void *context, const void *pprof, size_t size)
 TEST(readers_of_cpu_profiles_skip_the_series_of_waits)
 {
 	static const char *const formats[] = {"pyroscope", "parca", "otlp"};
-	struct waits w;
+	_cleanup_(waits__fini) struct waits w = {};
 
 	waits__init(&w);
 	for (size_t i = 0; i < 3; i++) {
@@ -260,15 +256,14 @@ TEST(readers_of_cpu_profiles_skip_the_series_of_waits)
 			assert_false(taken.has_waits);
 		sealed_window__fini(&sealed);
 	}
-	waits__fini(&w);
 }
 
 TEST(in_files_the_state_of_waits_is_a_label)
 {
-	struct sealed_window sealed;
-	struct waits w;
+	_cleanup_(sealed_window__fini) struct sealed_window sealed = {};
+	_cleanup_(waits__fini) struct waits w = {};
 	uint8_t *plain;
-	cJSON *json;
+	_cleanup_cjson_ cJSON *json = NULL;
 	size_t size;
 
 	waits__init(&w);
@@ -285,9 +280,6 @@ TEST(in_files_the_state_of_waits_is_a_label)
 	assert_int_equal(number(json, "cpu_ns"), RUN_MS * MS);
 	assert_int_equal(number(json, "wall_ns"), (RUN_MS + LOCK_MS + DISK_MS + CPU_MS + 30) * MS);
 	assert_int_equal(number(cJSON_GetArrayItem(get(json, "services"), 1), "wall_ns"), 30 * MS);
-	cJSON_Delete(json);
-	sealed_window__fini(&sealed);
-	waits__fini(&w);
 }
 
 /* A leaf more: the stack is cut one frame earlier. */
@@ -296,7 +288,7 @@ TEST(leaves_of_waits_count_towards_the_depth_limit)
 	struct location_id functions[2];
 	struct stack_id stack = {0};
 	struct thread_id thread;
-	struct waits w;
+	_cleanup_(waits__fini) struct waits w = {};
 
 	fixture__init(&w.f, 200);
 	profile_builder__session(w.f.b)->visits.hz = HZ;
@@ -318,5 +310,4 @@ TEST(leaves_of_waits_count_towards_the_depth_limit)
 	assert_int_equal(series.data[0].wall_ns, 40 * MS);
 	assert_true(contains(series.data[0].pprof.data, series.data[0].pprof.count, "[truncated]"));
 	free_series();
-	waits__fini(&w);
 }

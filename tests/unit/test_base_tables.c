@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* vec, hashmap and strtab. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/strtab.h"
 #include "base/vec.h"
@@ -83,7 +84,7 @@ static void check_all(const struct hashmap *map, const struct model *m)
 
 static void run_against_model(uint64_t hash_mask)
 {
-	struct model *m = calloc(1, sizeof(*m));
+	_cleanup_free_ struct model *m = calloc(1, sizeof(*m));
 	struct hashmap map = {};
 
 	assert_non_null(m);
@@ -113,7 +114,6 @@ static void run_against_model(uint64_t hash_mask)
 	assert_true(map.capacity <= 8 * KEYS); /* tombstones do not make it grow */
 	hashmap__fini(&map);
 	hashmap__fini(&map);
-	free(m);
 }
 
 TEST(hashmap_agrees_with_model)
@@ -129,19 +129,18 @@ TEST(hashmap_survives_collisions)
 TEST(hashmap_empty)
 {
 	const struct model m = {};
-	struct hashmap map = {};
+	_cleanup_(hashmap__fini) struct hashmap map = {};
 
 	assert_int_equal(find_key(&map, &m, 1), HASHMAP_NONE);
 	hashmap__clear(&map);
 	assert_int_equal(hashmap__add(&map, 0, HASHMAP_NONE), -ENOMEM);
 	assert_int_equal(hashmap__add(&map, 0, HASHMAP_NONE - 1), -ENOMEM);
 	assert_int_equal(hashmap__add(&map, 0, (size_t)UINT32_MAX + 1), -ENOMEM);
-	hashmap__fini(&map);
 }
 
 TEST(hashmap_reuses_tombstones)
 {
-	struct hashmap map = {};
+	_cleanup_(hashmap__fini) struct hashmap map = {};
 
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(hashmap__add(&map, 99, 0), 0);
@@ -150,7 +149,6 @@ TEST(hashmap_reuses_tombstones)
 		assert_int_equal(map.tombstones, 1);
 	}
 	assert_int_equal(map.capacity, 16);
-	hashmap__fini(&map);
 }
 
 TEST(hashes_depend_on_everything)
@@ -208,7 +206,7 @@ TEST(strtab_takes_large_strings)
 {
 	struct strtab *t = strtab__new();
 	size_t sizes[] = {8190, 8191, 8192, 65534, 65535, 65536, 65537, 1 << 20};
-	char *text = malloc((1 << 20) + 1);
+	_cleanup_free_ char *text = malloc((1 << 20) + 1);
 	int64_t numbers[8];
 
 	assert_non_null(t);
@@ -229,6 +227,5 @@ TEST(strtab_takes_large_strings)
 		assert_int_equal(s[0], 'a' + i);
 		assert_int_equal(s[sizes[i] - 1], 'a' + i);
 	}
-	free(text);
 	strtab__free(t);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* tenant_open: names that try to lead elsewhere, and things that are no files. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "tenants/tenant_open.h"
 
 #define LIMIT 4096
@@ -17,26 +18,25 @@ static void write_text(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-static int make_tree(void **state)
+static void make_tree(void)
 {
-	if (!mkdtemp(directory) || chdir(directory))
-		return -1;
+	assert_true(mkdtemp(directory) && !chdir(directory));
 	mkdir("root", 0700);
 	mkdir("root/etc", 0700);
 	mkdir("root/lib", 0700);
 	write_text("root/etc/passwd", "inside");
 	write_text("outside", "outside");
 	root_fd = open("root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return root_fd < 0 ? -1 : chdir("root");
+	assert_true(root_fd >= 0 && !chdir("root"));
 }
 
-static int remove_tree(void **state)
+static void remove_tree(void)
 {
 	char command[128];
 
 	close(root_fd);
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	return chdir("/") || system(command);
+	assert_false(chdir("/") || system(command));
 }
 
 static int try_open(const char *path, int flags)
@@ -101,17 +101,16 @@ TEST(refuses_links_on_request)
 
 TEST(refuses_magic_links)
 {
-	int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
 	assert_int_equal(tenant_open(proc, "self/exe", 0, UINT64_MAX, &st), -ELOOP);
 	assert_int_equal(tenant_open(proc, "self/root/etc/passwd", 0, UINT64_MAX, &st), -ELOOP);
-	close(proc);
 }
 
 TEST(refuses_what_is_no_file)
 {
-	int dev = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int dev = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
 	assert_int_equal(mkfifo("fifo", 0600), 0);
@@ -125,12 +124,11 @@ TEST(refuses_what_is_no_file)
 	assert_int_equal(tenant_open(dev, "null", 0, LIMIT, &st), -ENOTSUP);
 	assert_int_equal(tenant_open(dev, "zero", 0, LIMIT, &st), -ENOTSUP);
 	assert_int_equal(tenant_open(-1, "etc/passwd", 0, LIMIT, &st), -EBADF);
-	close(dev);
 }
 
 TEST(refuses_what_is_too_big)
 {
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	write_text("sized", "");
 	assert_int_equal(truncate("sized", LIMIT + 1), 0);
@@ -138,12 +136,11 @@ TEST(refuses_what_is_too_big)
 	assert_int_equal(truncate("sized", LIMIT), 0);
 	fd = try_open("sized", 0);
 	assert_true(fd >= 0);
-	close(fd);
 }
 
 TEST(does_not_wait_for_a_lease)
 {
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	write_text("leased", "x");
 	fd = open("leased", O_RDWR | O_CLOEXEC);
@@ -152,7 +149,6 @@ TEST(does_not_wait_for_a_lease)
 	alarm(10);
 	assert_int_equal(try_open("leased", 0), -EAGAIN);
 	alarm(0);
-	close(fd);
 }
 
 TEST(finds_the_root_of_a_process)

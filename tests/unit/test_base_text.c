@@ -6,13 +6,12 @@
 #include <math.h>
 
 #include "base/base64.h"
+#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/parse.h"
 #include "base/suffix.h"
 #include "base/utf8.h"
 #include "compare/time_span.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* ---- utf8 ------------------------------------------------------------------------------------ */
 
@@ -128,7 +127,7 @@ static void write_nested(FILE *out, char *input)
 TEST(the_largest_number_has_all_its_digits)
 {
 	struct json_writer *w;
-	char *text = NULL;
+	_cleanup_free_ char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
@@ -137,7 +136,6 @@ TEST(the_largest_number_has_all_its_digits)
 	assert_int_equal(json_writer__finish(w), 0);
 	fclose(out);
 	assert_int_equal(size, 1 + 309 + 1 + 9);
-	free(text);
 }
 
 TEST(an_error_of_writing_json_stays)
@@ -298,7 +296,7 @@ TEST(base64_that_is_written_is_read_back_at_any_size)
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 151 + 7);
 	for (size_t size = 0; size <= sizeof(data); size++) {
-		char *text = NULL;
+		_cleanup_free_ char *text = NULL;
 		size_t length = 0;
 		FILE *out = open_memstream(&text, &length), *base64 = base64_writer(out);
 
@@ -309,7 +307,6 @@ TEST(base64_that_is_written_is_read_back_at_any_size)
 		assert_int_equal(count, size);
 		assert_memory_equal(bytes, data, size);
 		free(bytes);
-		free(text);
 	}
 }
 

@@ -38,7 +38,7 @@ static struct recording {
 
 static struct bpf_session_options options;
 
-static int set_up(void **state)
+static void set_up(void)
 {
 	options = (struct bpf_session_options){
 		.target = {.mode = TARGET_PROCESSES, .inherit = true},
@@ -47,16 +47,14 @@ static int set_up(void **state)
 		.kernel_stacks = true,
 		.max_depth = 256,
 	};
-	return 0;
 }
 
-static int close_recording(void **state)
+static void close_recording(void)
 {
 	if (r)
 		bpf_session__free(r->session);
 	free(r);
 	r = NULL;
-	return 0;
 }
 
 static int take(void *context, struct event_header *event)
@@ -104,7 +102,7 @@ static void open_recording(void)
 		print_message("needs root\n");
 		skip();
 	}
-	close_recording(NULL);
+	close_recording();
 	r = calloc(1, sizeof(*r));
 	err = bpf_session__open(&options, &r->session, &failure);
 	if (err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which processes began and ended between two readings, in any order of the rings, and passed nothing on. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "live/brief_lives.h"
 
 #define SHELL 10u
@@ -32,7 +33,7 @@ static void exits(struct brief_lives *b, uint64_t time, uint32_t pid)
 
 TEST(brief_lives_are_dropped_from_fork_to_exit)
 {
-	struct brief_lives b = {};
+	_cleanup_(brief_lives__fini) struct brief_lives b = {};
 
 	exits(&b, 130, CHILD); /* its ring is read first */
 	forks(&b, 110, SHELL, CHILD);
@@ -46,13 +47,12 @@ TEST(brief_lives_are_dropped_from_fork_to_exit)
 	assert_true(brief_lives__dropped(&b, CHILD, 130)); /* its end */
 	assert_false(brief_lives__dropped(&b, CHILD, 109));
 	assert_false(brief_lives__dropped(&b, CHILD, 131));
-	brief_lives__fini(&b);
 }
 
 /* What has children, threads, no beginning or no end in view may have passed its mappings on, or lives. */
 TEST(lives_with_children_threads_or_no_end_are_kept)
 {
-	struct brief_lives b = {};
+	_cleanup_(brief_lives__fini) struct brief_lives b = {};
 
 	forks(&b, 110, SHELL, CHILD);
 	assert_false(brief_lives__drop(&b, CHILD, 110, 200));
@@ -79,24 +79,22 @@ TEST(lives_with_children_threads_or_no_end_are_kept)
 	exits(&b, 130, CHILD + 7);
 	assert_false(brief_lives__drop(&b, CHILD + 7, 110, 200));
 	assert_false(brief_lives__drop(&b, CHILD + 7, 118, 200));
-	brief_lives__fini(&b);
 }
 
 TEST(a_process_whose_fork_was_kept_keeps_its_records)
 {
-	struct brief_lives b = {};
+	_cleanup_(brief_lives__fini) struct brief_lives b = {};
 
 	forks(&b, 110, SHELL, CHILD);
 	assert_false(brief_lives__drop(&b, CHILD, 110, 115));
 	exits(&b, 130, CHILD);
 	assert_false(brief_lives__dropped(&b, CHILD, 120));
 	assert_false(brief_lives__dropped(&b, CHILD, 130));
-	brief_lives__fini(&b);
 }
 
 TEST(only_records_before_the_given_time_are_forgotten)
 {
-	struct brief_lives b = {};
+	_cleanup_(brief_lives__fini) struct brief_lives b = {};
 
 	forks(&b, 121, CHILD, CHILD + 1);
 	brief_lives__forget(&b, 121);
@@ -105,12 +103,11 @@ TEST(only_records_before_the_given_time_are_forgotten)
 	assert_false(brief_lives__drop(&b, CHILD, 110, 200));
 	brief_lives__forget(&b, 131);
 	assert_int_equal(b.lives.count, 0);
-	brief_lives__fini(&b);
 }
 
 TEST(missed_records_and_a_full_list_prevent_drops)
 {
-	struct brief_lives b = {};
+	_cleanup_(brief_lives__fini) struct brief_lives b = {};
 
 	forks(&b, 110, SHELL, CHILD);
 	exits(&b, 130, CHILD);
@@ -129,5 +126,4 @@ TEST(missed_records_and_a_full_list_prevent_drops)
 	forks(&b, 210, SHELL, CHILD);
 	exits(&b, 230, CHILD);
 	assert_true(brief_lives__drop(&b, CHILD, 210, 300));
-	brief_lives__fini(&b);
 }

@@ -95,7 +95,7 @@ TEST(a_builder_makes_the_same_table_as_this_process)
 {
 	_cleanup_close_ int library = open_c_library(),
 			    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	struct unwind_table_image own;
+	_cleanup_(unwind_table_image__fini) struct unwind_table_image own = {};
 	struct helper_pool *s;
 	struct built result;
 
@@ -120,7 +120,6 @@ TEST(a_builder_makes_the_same_table_as_this_process)
 	assert_int_equal(result.err, -ENOEXEC);
 	assert_int_equal(result.refusal, TABLE_REFUSAL_NONE);
 	helper_pool__free(s);
-	unwind_table_image__fini(&own);
 }
 
 /* A section that is longer than the file, and parts of a record behind the last section. */

@@ -13,7 +13,6 @@
 #define LIMIT	  (UINT64_C(64) << 20)
 #define FUNCTIONS 20000
 #define CODE	  0x10000
-#define FDE_SIZE  48
 
 /* Functions of 16 bytes with two rows each, in order or the other way round. */
 static int forge_functions(bool descending, size_t *size)
@@ -131,7 +130,7 @@ TEST(a_piece_with_too_many_functions_is_refused)
 	static const uint8_t CIE[] = "\x10\0\0\0\0\0\0\0\1\0\1\x78\x10\x0c\7\x08\x90\1\0\0";
 	const size_t size = sizeof(CIE) - 1 + (size_t)PIECE_FUNCTIONS * SIZE;
 	_cleanup_free_ uint8_t *data = calloc(1, size);
-	struct unwind_table_image image;
+	_cleanup_(unwind_table_image__fini) struct unwind_table_image image = {};
 	struct unwind_piece piece = {
 		.start = CODE,
 		.end = CODE + PIECE_FUNCTIONS,
@@ -153,7 +152,6 @@ TEST(a_piece_with_too_many_functions_is_refused)
 	assert_int_equal(unwind_table__build_pieces(&piece, 1, LIMIT, &image), 0);
 	assert_int_equal(image.counts.functions, 1000);
 	assert_int_equal(unwind_table_image__check(&image), 0);
-	unwind_table_image__fini(&image);
 }
 
 /* Code that is not followed is counted; the table has all the rest. The program's start has no CFI. */
@@ -206,7 +204,7 @@ static int with_text_of(uint64_t size)
 TEST(text_claimed_beyond_the_file_refuses_no_table)
 {
 	_cleanup_close_ int fd = with_text_of(UINT64_C(1) << 62);
-	struct unwind_table_image image;
+	_cleanup_(unwind_table_image__fini) struct unwind_table_image image = {};
 	enum table_refusal refusal;
 	struct elf_file *file;
 
@@ -215,7 +213,6 @@ TEST(text_claimed_beyond_the_file_refuses_no_table)
 			 0);
 	assert_int_equal(refusal, TABLE_REFUSAL_NONE);
 	assert_int_equal(image.left, UINT32_MAX);
-	unwind_table_image__fini(&image);
 	elf_file__free(file);
 }
 
@@ -258,7 +255,7 @@ TEST(a_merge_replaces_only_rows_without_a_cfa)
 	static const struct unwind_rule SAYS = {.cfa = UNWIND_CFA_ROOT},
 					WHY = {.ra = UNWIND_RA_INFERRED}, NONE = {};
 	static const uint64_t ADDRESSES[] = {100, 150, 200, 300, 400, 500};
-	struct unwind_rows r;
+	_cleanup_(unwind_rows__fini) struct unwind_rows r = {};
 	row_list more = {};
 
 	unwind_rows__init(&r, LIMIT, NULL);
@@ -275,5 +272,4 @@ TEST(a_merge_replaces_only_rows_without_a_cfa)
 	assert_true(unwind_rows__is_rule(&r, r.rows.data[2].rule, &WHY));
 	assert_true(unwind_rows__is_rule(&r, r.rows.data[3].rule, &SAYS));
 	unwind_rows__drop(&r, &more);
-	unwind_rows__fini(&r);
 }

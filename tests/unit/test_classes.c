@@ -6,14 +6,11 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "unit.h"
+#include "document_table.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "tenants/classes.h"
 #include "tenants/confine.h"
-
-#define BEGIN  "<!-- table: build/tests/unit/test_classes --print -->\n"
-#define END    "<!-- end of table -->\n"
 
 #define SECOND 1000000000ull
 
@@ -28,6 +25,7 @@ static const char *const labels[HELPER_CLASS_COUNT] = {
 	[HELPER_DOWNLOADER] = "file finder with `--debuginfod`",
 	[HELPER_BUILDER] = "builder",
 	[HELPER_SYMBOLS] = "sandboxed reader",
+	[HELPER_PERF_READER] = "reader of perf.data",
 	[HELPER_SERVER] = "server of `record --open`",
 	[HELPER_VISITOR] = "visitor",
 };
@@ -124,22 +122,6 @@ static void print_table(FILE *out)
 		print_class(out, id);
 }
 
-TEST(the_documented_classes_are_those_of_the_program)
-{
-	_cleanup_free_ char *text = NULL, *table = NULL;
-	size_t size, length;
-	FILE *out = open_memstream(&table, &length);
-
-	fprintf(out, BEGIN);
-	print_table(out);
-	fprintf(out, END);
-	fclose(out);
-	assert_int_equal(read_file_at(-100, "docs/SECURITY.md", 1 << 20, &text, &size), 0);
-	if (!strstr(text, table))
-		fail_msg("the classes in docs/SECURITY.md are not those of "
-			 "userspace/tenants/classes.c: make format");
-}
-
 /* System call `number` fails from now on. */
 static void refuse_call(int number)
 {
@@ -183,11 +165,4 @@ TEST(user_and_capabilities_are_given_up_if_limits_fail)
 	assert_int_equal(status, 0);
 }
 
-int main(int argc, char **argv)
-{
-	if (argc == 2 && !strcmp(argv[1], "--print")) {
-		print_table(stdout);
-		return 0;
-	}
-	return run_unit_tests();
-}
+DOCUMENT_TABLE(print_table);

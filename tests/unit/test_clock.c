@@ -33,10 +33,9 @@ static struct clock_reading at(uint64_t ns, uint64_t mhz)
 static struct clock clock_;
 static struct clock_anchor_event event;
 
-static int begin(void **state)
+static void begin(void)
 {
 	clock__init(&clock_, true);
-	return 0;
 }
 
 static uint64_t monotonic(uint64_t tsc)

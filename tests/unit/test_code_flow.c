@@ -34,7 +34,6 @@ struct rows {
 
 static bool outside(void *context, uint64_t address, struct unwind_rule *rule)
 {
-	(void)context;
 	*rule = (struct unwind_rule){.cfa = UNWIND_CFA_SP,
 				     .cfa_register = UNWIND_X86_RSP,
 				     .cfa_offset = 8,
@@ -150,7 +149,8 @@ TEST(a_decoded_instruction_ends_within_its_bytes)
 	srandom(1);
 	for (int i = 0; i < 300000; i++) {
 		size_t size = (size_t)(random() % 20);
-		uint8_t *exact = malloc(size + 1); /* a reader of more is seen by sanitizers */
+		/* a reader of more is seen by sanitizers */
+		_cleanup_free_ uint8_t *exact = malloc(size + 1);
 
 		assert_non_null(exact);
 		for (size_t k = 0; k < size; k++)
@@ -159,7 +159,6 @@ TEST(a_decoded_instruction_ends_within_its_bytes)
 			assert_true(in.size && in.size <= size && in.size <= X86_SIZE_MAX);
 			assert_true(in.effect <= X86_STOP && in.reg <= X86_NO_REGISTER);
 		}
-		free(exact);
 	}
 }
 
@@ -319,7 +318,7 @@ TEST(most_rules_for_libc_agree_with_its_cfi)
 {
 	_cleanup_close_ int fd = open_c_library();
 	_cleanup_free_ void *text = NULL;
-	struct unwind_table_image image;
+	_cleanup_(unwind_table_image__fini) struct unwind_table_image image = {};
 	struct comparison c = {.image = &image};
 	struct elf_section section;
 	struct elf_file *file;
@@ -347,7 +346,6 @@ TEST(most_rules_for_libc_agree_with_its_cfi)
 		      100 * (double)c.unsaid / sum);
 	assert_true(sum > 500000);
 	assert_true((double)c.agreed > 0.75 * sum && (double)c.differing < 0.03 * sum);
-	unwind_table_image__fini(&image);
 	elf_file__free(file);
 }
 

@@ -9,7 +9,6 @@
 
 static bool is_known(void *context, uint64_t life)
 {
-	(void)context;
 	return life == LIFE || life == OTHER;
 }
 

@@ -4,13 +4,18 @@
  * Comparisons of profiles with a known truth: what differs is found, what does not raises no alarm, and code that has
  * moved is not called slower. Seeds are fixed, so a run is as the one before.
  */
+#include "base/cleanup.h"
 #include "compare/output_text.h"
 #include "compare/rules.h"
 #include "compare/tests.h"
 #include "compare_support.h"
+#include "filter/filter_apply.h"
 
-/* With the sanitizers it is memory that is looked at: a few pairs have it all, and say nothing of how often. */
-#ifdef __SANITIZE_ADDRESS__
+/*
+ * Seeds are fixed: how often something is found does not depend on the build. The sanitizers look at memory, and a bare
+ * system at libraries (tests/distros.sh): a few pairs have it all.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(TEST_REPEATED)
 #define PAIRS(n)  10
 #define IS_JUDGED false
 #else
@@ -331,6 +336,86 @@ TEST(cut_stacks_or_lost_samples_prevent_a_verdict)
 	}
 }
 
+/* What a filter keeps of a profile. */
+static void add_part(enum compare_side side, const char *text, const struct profile *p)
+{
+	_cleanup_(profile_filter__fini) struct profile_filter filter = {};
+	struct filtered *part = NULL;
+	struct failure failure = {};
+
+	if (profile_filter__parse(&filter, text, &failure) ||
+	    profile_filter__apply(&filter, p, &part, &failure) ||
+	    comparison__add(t.c, side, "x", filtered__profile(part), &failure))
+		fail_msg("%s: %s", text, failure.what);
+	filtered__free(part);
+}
+
+static void finish_trial(enum compare_view view)
+{
+	const struct compare_options options = {.view = view};
+	struct failure failure = {};
+
+	if (comparison__finish(t.c, &options, &t.result, &failure))
+		fail_msg("%s", failure.what);
+}
+
+TEST(losses_are_a_share_of_all_ticks_whatever_a_filter_keeps)
+{
+	static const struct recording run = {.samples = 6000, .lost = 0.02};
+
+	random_state = 99;
+	begin_trial();
+	for (int side = 0; side < COMPARE_SIDES; side++) {
+		_cleanup_fixture_ struct fixture f = {};
+
+		add_part((enum compare_side)side, "--focus=header", record(&f, &base, &run));
+	}
+	finish_trial(COMPARE_SHARE);
+	assert_false(t.result->refused);
+	assert_true(fabs(t.result->side[COMPARE_NEW].doubt[COMPARE_DOUBT_LOST] - 0.02) < 0.001);
+}
+
+/* A COMMAND that has ended, and a child of it. `end`: of the child; 0: it goes on. */
+static const struct profile *record_command(struct fixture *f, double end)
+{
+	static const char *const names[] = {"app", "child"};
+
+	fixture__init(f, 100);
+	profile_builder__meta(f->b, META_TARGET, "-- app");
+	for (uint32_t i = 0; i < 2; i++) {
+		struct thread_id thread;
+
+		f->process = add_process(f, 100 + i, names[i], 0, i ? end : 60);
+		thread = add_thread(f, f->process, 100 + i, true, names[i], 0);
+		for (int k = 1; k < 50; k++)
+			add_sample(f, thread, k, stack_of(f, "main;run"), 1, names[i]);
+	}
+	return finish(f);
+}
+
+TEST(a_command_whose_child_goes_on_is_no_whole_one_although_a_filter_drops_the_child)
+{
+	static const struct {
+		const char *filter;
+		double end;
+		enum compare_view view;
+	} cases[] = {{"--process=*", 0, COMPARE_SECOND},     {"--process=app", 0, COMPARE_SECOND},
+		     {"--process=child", 0, COMPARE_SECOND}, {"--process=*", 70, COMPARE_RUN},
+		     {"--process=app", 70, COMPARE_RUN},     {"--process=child", 70, COMPARE_RUN}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		begin_trial();
+		for (int side = 0; side < COMPARE_SIDES; side++) {
+			_cleanup_fixture_ struct fixture f = {};
+
+			add_part((enum compare_side)side, cases[i].filter,
+				 record_command(&f, cases[i].end));
+		}
+		finish_trial(COMPARE_AUTO);
+		assert_int_equal(t.result->view, cases[i].view);
+	}
+}
+
 /* A tick that was not run is another program's as often as those that were: a service that mostly waits has few of them. */
 TEST(a_mostly_idle_program_has_few_lost_ticks)
 {
@@ -433,11 +518,10 @@ static void assert_refused(const char *path_new, const struct compare_options *o
 	struct failure failure = {};
 
 	for (int side = 0; side < COMPARE_SIDES; side++) {
-		struct fixture f;
+		_cleanup_fixture_ struct fixture f = {};
 		const struct profile *p = record(&f, side && path_new ? &other : &base, &few);
 
-		comparison__add(c, (enum compare_side)side, "x", p, NULL, &failure);
-		profile_builder__free(f.b);
+		comparison__add(c, (enum compare_side)side, "x", p, &failure);
 	}
 	assert_true(comparison__finish(c, options, &result, &failure) < 0);
 	if (!strstr(failure.what, reason))
@@ -533,7 +617,7 @@ TEST(different_kernels_are_noted_in_the_output)
 	const struct recording old = {.samples = 1000, .kernel = "6.1.0"};
 	const struct recording new = {.samples = 1000, .kernel = "6.12.0"};
 	struct failure failure = {};
-	char *text = NULL;
+	_cleanup_free_ char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
@@ -547,7 +631,6 @@ TEST(different_kernels_are_noted_in_the_output)
 		0);
 	fclose(out);
 	assert_non_null(strstr(text, "note: the kernels differ"));
-	free(text);
 }
 
 /* Both sides as one profile have all samples and all CPU time of each file; a side's values add up to its whole. */

@@ -73,15 +73,13 @@ TEST(names_of_random_characters_fit_their_room)
 
 	for (int i = 0; i < 20000; i++) {
 		size_t size = (size_t)rand_r(&seed) % 40;
-		char *name = malloc(size + 1), *out = malloc(size + 26);
+		_cleanup_free_ char *name = malloc(size + 1), *out = malloc(size + 26);
 
 		for (size_t j = 0; j < size; j++)
 			name[j] = alphabet[(size_t)rand_r(&seed) % (sizeof(alphabet) - 1)];
 		name[size] = '\0';
 		stable_name(out, size + 26, name);
 		assert_true(*out && strlen(out) <= size + 25);
-		free(name);
-		free(out);
 	}
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of containers from a host's files, forged in a directory: each runtime's, damaged ones, thousands of them. */
 #include "unit.h"
-#include "agent/containers.h"
 #include "base/clocks.h"
+#include "services/containers.h"
 
+#include "base/cleanup.h"
 #include "unit/tools.h"
 
 #define S  1000000000ull
@@ -35,17 +36,16 @@ static void write_text(const char *path, const char *format, ...)
 	assert_int_equal(fclose(f), 0);
 }
 
-static int set_up(void **state)
+static void set_up(void)
 {
-	if (make_scratch())
-		return -1;
-	return containers__new(scratch, &containers);
+	make_scratch();
+	assert_int_equal(containers__new(scratch, &containers), 0);
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	containers__free(containers);
-	return remove_scratch();
+	remove_scratch();
 }
 
 static const struct container_names *find(const char *id, const char *pod)
@@ -127,6 +127,37 @@ TEST(cri_o_and_podman)
 	assert_string_equal(find(other, "")->name, "cache");
 }
 
+/* One reading has the names of all; a list that has changed is read again. */
+TEST(a_list_of_names_is_read_once)
+{
+	static const char list[] = "var/lib/containers/storage/overlay-containers/containers.json";
+	char id[80];
+
+	write_text(list,
+		   "[{\"id\": \"%064x\", \"names\": [\"one\"]}, "
+		   "{\"id\": \"%064x\", \"names\": [\"two\"]}]",
+		   1, 2);
+	snprintf(id, sizeof(id), "%064x", 1);
+	assert_string_equal(find(id, "")->name, "one");
+	snprintf(id, sizeof(id), "%064x", 2);
+	assert_string_equal(find(id, "")->name, "two");
+	snprintf(id, sizeof(id), "%064x", 3);
+	assert_true(containers__is_due(containers, id, "", S));
+	assert_int_equal(containers__first_try(containers, id, ""), 0);
+	assert_null(find(id, ""));
+	assert_false(containers__is_due(containers, id, "", S));
+	assert_int_equal(containers__first_try(containers, id, ""), S);
+	write_text("new.json", "[{\"id\": \"%064x\", \"names\": [\"three\"]}]", 3);
+	run("mv new.json %s", list);
+	assert_true(containers__is_due(containers, id, "", 100 * S));
+	assert_string_equal(containers__find(containers, id, "", 100 * S)->name, "three");
+	assert_false(containers__is_due(containers, id, "", 200 * S));
+	/* without the list there is no name of it */
+	run("rm %s", list);
+	snprintf(id, sizeof(id), "%064x", 4);
+	assert_null(find(id, ""));
+}
+
 TEST(kubelet)
 {
 	static const char uid[] = "12345678-1234-1234-1234-123456789abc";
@@ -170,8 +201,8 @@ TEST(files_that_are_damaged)
 		"{\"annotations\": {}, \"annotations\": {}}",
 		"{\"annotations\": {\"io.kubernetes.cri.sandbox-name\": \"\\ud800\"}",
 	};
-	struct container_names found = {};
-	char *text;
+	_cleanup_(container_names__fini) struct container_names found = {};
+	_cleanup_free_ char *text = NULL;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		char *copy = malloc(strlen(texts[i]) + 1); /* for ASan to guard */
@@ -191,8 +222,6 @@ TEST(files_that_are_damaged)
 	memcpy(text + CONTAINER_FILE_MAX - 2, "\"}", 2);
 	assert_int_equal(container_config__parse(text, CONTAINER_FILE_MAX, &found), 0);
 	assert_null(found.name);
-	container_names__fini(&found);
-	free(text);
 }
 
 TEST(files_of_others)

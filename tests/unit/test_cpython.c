@@ -288,7 +288,6 @@ TEST(instructions_lead_to_the_tls_variable)
 /* Lists that lead in circles. */
 static int count_thread(void *context, const struct cpython_thread *thread)
 {
-	(void)thread;
 	++*(uint32_t *)context;
 	return 0;
 }
@@ -362,7 +361,7 @@ TEST(at_the_frame_limit_the_group_keeps_its_anchor)
 
 TEST(the_base_frame_of_a_thread_is_left_out)
 {
-	struct forged *f = new_program(0x030f02f0);
+	_cleanup_free_ struct forged *f = new_program(0x030f02f0);
 	struct walked w;
 
 	/* nothing but the frame that every thread of 3.15 has */
@@ -371,13 +370,12 @@ TEST(the_base_frame_of_a_thread_is_left_out)
 	walk(f, &w, FRAMES);
 	assert_int_equal(w.stack.end, CPYTHON_END_ROOT);
 	assert_int_equal(w.stack.frame_count + w.stack.group_count, 0);
-	free(f);
 }
 
 /* A frame of no function is left out; a function whose name is its file's is not. */
 TEST(init_shims_are_not_counted_as_frames)
 {
-	struct forged *f = new_program(versions[3]);
+	_cleanup_free_ struct forged *f = new_program(versions[3]);
 	const struct cpython_layout *l = &f->py.layout;
 	uint32_t inner = FORGED_CODE + 2 * 0x200;
 	uint64_t name;
@@ -391,7 +389,6 @@ TEST(init_shims_are_not_counted_as_frames)
 	walk(f, &w, FRAMES);
 	assert_int_equal(w.stack.frame_count, 3);
 	assert_int_equal(w.groups[0].count, 1);
-	free(f);
 }
 
 /* 3.11 and 3.12: the loop's object is linked in before it is filled in. */

@@ -63,7 +63,7 @@ TEST(code_objects_have_a_name_a_file_and_lines)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
-		struct managed_function c;
+		_cleanup_(managed_function__fini) struct managed_function c = {};
 
 		assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_CONFIRMED);
 		assert_string_equal(c.name, "leaf");
@@ -75,7 +75,6 @@ TEST(code_objects_have_a_name_a_file_and_lines)
 		assert_int_equal(managed_function__row(&c, 8)->line, 0); /* has none */
 		assert_int_equal(managed_function__row(&c, 12)->line, 35);
 		assert_int_equal(managed_function__row(&c, 16)->line, 0); /* behind */
-		managed_function__fini(&c);
 	}
 }
 
@@ -194,7 +193,7 @@ TEST(line_entries_of_every_kind_are_decoded)
 	static const struct managed_row expected[] = {{0, 100, 0},  {20, 101, 0}, {24, 103, 0},
 						      {26, 106, 0}, {28, 146, 0}, {30, 0, 0},
 						      {32, 76, 0},  {36, 0, 0}};
-	struct managed_function f;
+	_cleanup_(managed_function__fini) struct managed_function f = {};
 
 	read_table(&f, table, sizeof(table));
 	assert_int_equal(f.rows.count, sizeof(expected) / sizeof(*expected));
@@ -202,7 +201,6 @@ TEST(line_entries_of_every_kind_are_decoded)
 		assert_int_equal(f.rows.data[i].offset, expected[i].offset);
 		assert_int_equal(f.rows.data[i].line, expected[i].line);
 	}
-	managed_function__fini(&f);
 }
 
 /* Cut anywhere, it gives what is whole, and an end. */
@@ -234,7 +232,7 @@ TEST(rows_beyond_the_limit_have_no_line)
 {
 	size_t size = 2 * CPYTHON_LINETABLE_MAX;
 	_cleanup_free_ uint8_t *table = malloc(size);
-	struct managed_function f;
+	_cleanup_(managed_function__fini) struct managed_function f = {};
 
 	assert_non_null(table);
 	for (size_t i = 0; i < size; i += 2) {
@@ -246,7 +244,6 @@ TEST(rows_beyond_the_limit_have_no_line)
 	assert_int_equal(f.rows.data[MANAGED_ROWS_MAX - 1].line, 0);
 	for (size_t i = 1; i < f.rows.count; i++)
 		assert_true(f.rows.data[i].offset > f.rows.data[i - 1].offset);
-	managed_function__fini(&f);
 }
 
 /* A linetable that claims a gigabyte. */
@@ -255,13 +252,12 @@ TEST(code_with_an_oversized_line_table_is_stale)
 	_cleanup_free_ struct forged *f = new_program(versions[2]);
 	const struct cpython_layout *l = &f->py.layout;
 	uint32_t table = word_of(f, LEAF + l->code_linetable) - FORGED_BASE;
-	struct managed_function c;
+	_cleanup_(managed_function__fini) struct managed_function c = {};
 
 	forged_word(f, table + l->bytes_size, UINT64_C(1) << 30);
 	assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_STALE); /* so much memory is not there */
 	assert_string_equal(c.name, "");
 	assert_int_equal(c.rows.count, 0);
-	managed_function__fini(&c);
 }
 
 /* ---- sureness ---------------------------------------------------------------------------------- */
@@ -387,12 +383,11 @@ TEST(code_beyond_the_limit_of_reads_is_unknown)
 					  .context = f,
 					  .bytes_left = CPYTHON_CODE_SPENT,
 					  .reads_left = reads};
-		struct managed_function function = {};
+		_cleanup_(managed_function__fini) struct managed_function function = {};
 
 		assert_int_equal(
 			cpython_code__read(&f->py, &m, forged_address(LEAF), &identity, &function),
 			CODE_STATE_UNKNOWN);
 		assert_string_equal(function.name, "");
-		managed_function__fini(&function);
 	}
 }

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "unit.h"
+#include "base/cleanup.h"
 #include "base/gzip.h"
 #include "elf/elf_file.h"
 #include "symbolize/debug_file.h"
@@ -267,8 +268,8 @@ TEST_WITH(a_path_as_long_as_possible_is_found_and_none_beyond, empty_root, NULL)
 TEST_WITH(damaged_linked_files_are_never_used, empty_root, NULL)
 {
 	size_t size, module_size;
-	unsigned char *debug = read_scratch("plain1.debug", &size);
-	unsigned char *module = read_scratch("plain1.linked", &module_size);
+	_cleanup_free_ unsigned char *debug = read_scratch("plain1.debug", &size);
+	_cleanup_free_ unsigned char *module = read_scratch("plain1.linked", &module_size);
 	uint64_t seed = 0x2545f4914f6cdd1d;
 
 	for (int round = 0; round < 200; round++) {
@@ -285,7 +286,7 @@ TEST_WITH(damaged_linked_files_are_never_used, empty_root, NULL)
 	write_scratch("root/opt/app/plain1.debug", debug, size);
 	assert_found("plain1.linked", "/opt/app/prog", "root/opt/app/plain1.debug");
 	for (int round = 0; round < 1000; round++) {
-		unsigned char *copy = malloc(module_size);
+		_cleanup_free_ unsigned char *copy = malloc(module_size);
 		size_t cut = round % 2 ? module_size : next_random(&seed) % module_size;
 
 		memcpy(copy, module, module_size);
@@ -293,10 +294,7 @@ TEST_WITH(damaged_linked_files_are_never_used, empty_root, NULL)
 			copy[next_random(&seed) % (i < 10 ? 64 : module_size)] = next_random(&seed);
 		write_scratch("mutated", copy, cut);
 		assert_int_equal(request_of("mutated", "/opt/app/prog").error, 0);
-		free(copy);
 	}
-	free(debug);
-	free(module);
 }
 
 static int count_progress(void *context, const char *what, uint64_t done, uint64_t total)
@@ -349,7 +347,7 @@ TEST_WITH(a_lack_of_descriptors_is_never_a_missing_file, empty_root, NULL)
 
 TEST_WITH(the_identity_changes_with_any_file_or_offset, empty_root, NULL)
 {
-	int a = open_scratch("id1", O_RDONLY), b = open_scratch("id2", O_RDONLY);
+	_cleanup_close_ int a = open_scratch("id1", O_RDONLY), b = open_scratch("id2", O_RDONLY);
 	uint64_t before = debug_file_identity(a, 0, -1, -1);
 
 	assert_true(before && before == debug_file_identity(a, 0, -1, -1));
@@ -362,8 +360,6 @@ TEST_WITH(the_identity_changes_with_any_file_or_offset, empty_root, NULL)
 	usleep(20000); /* the clock of file systems is a tick old */
 	run("touch id1");
 	assert_true(before != debug_file_identity(a, 0, -1, -1));
-	close(a);
-	close(b);
 }
 
 /* ---- dwz ------------------------------------------------------------------------------------- */
@@ -404,18 +400,18 @@ TEST_WITH(dwz_files_are_found_by_path_or_build_id, empty_root, NULL)
 	place_for("root", "common", "common");
 	assert_true(*request_of("id1.stripped", "/opt/app/prog").alternate);
 	/* relative to where the debug file is, or was before links led to it */
-	empty_root(NULL);
+	empty_root();
 	make_dwz("../../.dwz/y/common");
 	place_for("root", "id1", "id1.dwz");
 	run("mkdir -p root/usr/lib/debug/.dwz/y && cp common root/usr/lib/debug/.dwz/y/common");
 	assert_alternate("root/usr/lib/debug/.dwz/y/common");
-	empty_root(NULL);
+	empty_root();
 	make_dwz("../common");
 	place_for("root", "id1", "id1.dwz");
 	run("cp common root/usr/lib/debug/.build-id/");
 	assert_alternate("root/usr/lib/debug/.build-id/common");
 	/* out of the root it does not lead */
-	empty_root(NULL);
+	empty_root();
 	make_dwz("../../../../../../outside/common");
 	place_for("root", "id1", "id1.dwz");
 	run("cp common outside/");

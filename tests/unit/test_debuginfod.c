@@ -190,7 +190,7 @@ static bool prepare_client(void)
 	char cache[512];
 	int fd;
 
-	empty_root(NULL);
+	empty_root();
 	scratch_path("client", cache, sizeof(cache));
 	setenv("DEBUGINFOD_CACHE_PATH", cache, 1);
 	setenv("DEBUGINFOD_TIMEOUT", "2", 1);
@@ -349,11 +349,12 @@ TEST_WITH(servers_are_not_used_after_repeated_failures, empty_root, NULL)
 	stop_server(&server);
 }
 
-static int setup_all(void **state)
+static void setup_all(void)
 {
 	requests = mmap(NULL, sizeof(*requests), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			-1, 0);
-	return requests == MAP_FAILED ? -1 : setup(state);
+	assert_true(requests != MAP_FAILED);
+	setup();
 }
 
 ALL_TESTS_WITH(setup_all, teardown);

@@ -4,6 +4,7 @@
 
 #include <elf.h>
 
+#include "base/cleanup.h"
 #include "tenants/outside_books.h"
 
 #include "forge_zip.h"
@@ -12,14 +13,12 @@
 
 static void save_archive(const char *path, const struct forged_zip *z)
 {
-	char *data = calloc(1, z->size);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	_cleanup_free_ char *data = calloc(1, z->size);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	assert_int_equal(pread_full(z->fd, data, z->size, 0), z->size);
 	assert_int_equal(write_full(fd, data, z->size), 0);
-	close(fd);
 	close(z->fd);
-	free(data);
 }
 
 /* A file with two programs in it, and something else, at the path. */

@@ -52,35 +52,6 @@ TEST(files_of_this_process_are_right_and_opened_once)
 	dso_opener__free(NULL);
 }
 
-TEST(a_perf_event_finds_the_file_that_proc_reported)
-{
-	struct seen seen = {.opener = open_opener()};
-	pid_t pid = start_program(PROGRAM);
-	struct mapping perf, *proc;
-	uint64_t opens;
-
-	see_process(&seen, pid);
-	proc = seen_path(&seen, "/sleep");
-	assert_non_null(proc);
-	make_perf_event(&perf, 99999999, proc->event.path,
-			PROGRAM); /* no process to open it from */
-	opens = opens_of(seen.opener);
-	for (int i = 0; i < 1000; i++)
-		assert_int_equal(see(seen.opener, &perf), FILE_STATE_RIGHT);
-	assert_int_equal(opens_of(seen.opener), opens);
-	assert_int_equal(proc->event.build_id_size, perf.event.build_id_size);
-	assert_memory_equal(proc->event.build_id, perf.event.build_id, BUILD_ID_SIZE);
-	assert_int_equal(find(seen.opener, proc), find(seen.opener, &perf));
-	/* a build-id is anybody's word, and so is the name of a process that is gone */
-	make_perf_event(&perf, 99999999, "/any/name", PROGRAM);
-	assert_int_not_equal(see(seen.opener, &perf), FILE_STATE_RIGHT);
-	assert_true(perf.event.header.flags & EVENT_UNSHARED);
-	assert_true(find(seen.opener, &perf) < 0);
-	stop_program(pid);
-	vec_free(&seen.mappings);
-	dso_opener__free(seen.opener);
-}
-
 static void expect_program(struct dso_opener *o, const struct mapping *m, const char *like)
 {
 	uint8_t expected[BUILD_ID_SIZE], id[BUILD_ID_SIZE];
@@ -99,7 +70,7 @@ static void expect_program(struct dso_opener *o, const struct mapping *m, const 
 TEST(only_user_files_are_checked_at_each_mapping)
 {
 	struct dso_opener *o = open_opener();
-	struct mapping mapping, again;
+	struct mapping mapping, again, original;
 	struct dso_opener_stats before, after;
 
 	if (geteuid() != 0)
@@ -109,20 +80,20 @@ TEST(only_user_files_are_checked_at_each_mapping)
 
 		copy_file(PROGRAM, own);
 		assert_int_equal(chmod(own, 0755) | chown(own, users * 65534, users * 65534), 0);
-		make_perf_event(&mapping, getpid(), own, PROGRAM);
-		again = mapping;
+		make_perf_event(&mapping, getpid(), own, own);
+		again = original = mapping;
 		assert_int_equal(see(o, &mapping), FILE_STATE_RIGHT);
 		/* the first look at its state */
 		again.event.header.time = monotonic_ns();
 		assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
 		assert_int_equal(truncate(own, 1 << 24), 0);
 		dso_opener__stats(o, &before);
-		again = mapping;
+		again = original;
 		again.event.header.time = monotonic_ns();
 		assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
 		dso_opener__stats(o, &after);
 		assert_int_equal(after.opens - before.opens, users);
-		again = mapping;
+		again = original;
 		again.event.header.time = monotonic_ns() + 1000000001;
 		assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
 		dso_opener__stats(o, &after);
@@ -136,7 +107,7 @@ TEST(only_user_files_are_checked_at_each_mapping)
 TEST(the_build_id_of_user_files_is_unshared)
 {
 	char *own = in_directory("own"), *forged = in_directory("forged");
-	struct mapping first, second, again;
+	struct mapping first, second, again, original;
 	struct dso_opener *o = open_opener();
 	struct stat st[2], seen[2];
 
@@ -146,9 +117,9 @@ TEST(the_build_id_of_user_files_is_unshared)
 	copy_file(PROGRAM, forged);
 	assert_int_equal(chmod(own, 0755), 0);
 	assert_int_equal(chown(forged, 65534, 65534), 0);
-	make_perf_event(&first, getpid(), forged, PROGRAM);
-	make_perf_event(&second, getpid(), own, PROGRAM);
-	again = first;
+	make_perf_event(&first, getpid(), forged, forged);
+	make_perf_event(&second, getpid(), own, own);
+	again = original = first;
 	assert_int_equal(see(o, &first), FILE_STATE_RIGHT);
 	assert_int_equal(see(o, &second), FILE_STATE_RIGHT);
 	assert_true(first.event.header.flags & EVENT_UNSHARED);
@@ -162,10 +133,8 @@ TEST(the_build_id_of_user_files_is_unshared)
 	assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
 	assert_int_equal(again.event.inode_generation, first.event.inode_generation);
 	assert_int_equal(truncate(forged, st[0].st_size + 1), 0);
+	again = original;
 	again.event.header.time = monotonic_ns(); /* it is mapped afterwards */
-	again.event.header.flags &= ~EVENT_UNSHARED;
-	again.event.major = again.event.minor = again.event.inode = again.event.inode_generation =
-		0;
 	assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
 	assert_int_not_equal(again.event.inode_generation, first.event.inode_generation);
 	dso_opener__free(o);
@@ -227,8 +196,6 @@ TEST(files_of_ended_processes_are_found_if_they_match)
 	assert_true(find(o, &m) < 0);
 	make_perf_event(&m, pid, "/nonexistent/program", "/proc/self/exe");
 	assert_int_equal(see(o, &m), FILE_STATE_MISSING);
-	assert_int_equal(m.event.build_id_size,
-			 build_id_of_path("/proc/self/exe", m.event.build_id));
 	assert_true(find(o, &m) < 0);
 	make_inode_event(&m, pid, replaced, 0);
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
@@ -236,6 +203,27 @@ TEST(files_of_ended_processes_are_found_if_they_match)
 	make_inode_event(&m, pid, replaced, 0);
 	m.event.inode++;
 	assert_int_equal(see(o, &m), FILE_STATE_REPLACED);
+	dso_opener__free(o);
+}
+
+TEST(a_file_that_was_seen_is_known_by_its_numbers_when_a_process_has_ended)
+{
+	struct dso_opener *o = open_opener();
+	char *path = in_directory("seen-before");
+	pid_t pid = start_program(PROGRAM);
+	struct mapping m, gone;
+
+	stop_program(pid);
+	copy_file(PROGRAM, path);
+	make_inode_event(&m, getpid(), path, 77);
+	make_inode_event(&gone, pid, path, 77);
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	unlink(path); /* it is found nowhere else */
+	gone.event.inode_generation = 78;
+	assert_int_equal(see(o, &gone), FILE_STATE_MISSING);
+	gone.event.inode_generation = 77;
+	assert_int_equal(see(o, &gone), FILE_STATE_RIGHT);
+	assert_int_equal(gone.event.file, m.event.file);
 	dso_opener__free(o);
 }
 
@@ -255,7 +243,7 @@ TEST(files_are_found_in_the_root_of_ended_processes)
 	assert_int_equal(mkdir(root, 0755), 0);
 	copy_file(PROGRAM, program);
 	pid = start_in(root);
-	make_perf_event(&m, pid, "/program", PROGRAM);
+	make_perf_event(&m, pid, "/program", program);
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
 	stop_program(pid);
 	answer = request(o, &m);
@@ -368,21 +356,29 @@ static void expect_memfd(const char *content, enum file_state state)
 	dso_opener__free(seen.opener);
 }
 
-/* As maps on overlayfs: with an inode that stat does not have. */
-static enum file_state see_as_on_overlayfs(const char *path, const void *page)
+/* As mappings on overlayfs: with an inode that stat does not have. */
+static enum file_state see_other_inode(const char *path, const void *page, uint16_t flags,
+				       dev_t device)
 {
 	struct dso_opener *o = open_opener();
 	struct mapping m;
 	enum file_state state;
 
 	make_event(&m, getpid(), path);
-	m.event.header.flags |= EVENT_FROM_PROC;
+	m.event.header.flags |= flags;
+	m.event.major = major(device);
+	m.event.minor = minor(device);
 	m.event.start = (uintptr_t)page;
 	m.event.length = 4096;
 	m.event.inode = UINT32_MAX;
 	state = see(o, &m);
 	dso_opener__free(o);
 	return state;
+}
+
+static enum file_state see_as_on_overlayfs(const char *path, const void *page)
+{
+	return see_other_inode(path, page, EVENT_FROM_PROC, 0);
 }
 
 static void *map_page(const char *path, void *at)
@@ -399,6 +395,7 @@ TEST(a_file_mapped_since_the_mappings_were_read_is_rejected)
 {
 	char *read = in_directory("read"), *deleted = in_directory("read (deleted)");
 	char *later = in_directory("read-later");
+	struct stat st;
 	void *page;
 
 	if (geteuid() != 0)
@@ -406,6 +403,9 @@ TEST(a_file_mapped_since_the_mappings_were_read_is_rejected)
 	copy_file(PROGRAM, read);
 	copy_file(OTHER, later);
 	page = map_page(read, NULL);
+	assert_int_equal(stat(read, &st), 0);
+	assert_int_equal(see_other_inode(read, page, 0, 0), FILE_STATE_RIGHT);
+	assert_int_equal(see_other_inode(read, page, 0, st.st_dev), FILE_STATE_REPLACED);
 	assert_int_equal(see_as_on_overlayfs(read, page), FILE_STATE_RIGHT);
 	assert_int_equal(see_as_on_overlayfs(deleted, page), FILE_STATE_REPLACED);
 	unlink(read);
@@ -414,6 +414,7 @@ TEST(a_file_mapped_since_the_mappings_were_read_is_rejected)
 	map_page(later, page);
 	assert_int_equal(see_as_on_overlayfs(deleted, page), FILE_STATE_REPLACED);
 	assert_int_equal(see_as_on_overlayfs(read, page), FILE_STATE_REPLACED);
+	assert_int_equal(see_other_inode(read, page, 0, 0), FILE_STATE_REPLACED);
 	munmap(page, 4096);
 }
 
@@ -499,7 +500,7 @@ TEST(an_overwritten_file_is_not_found_for_old_mappings)
 	write_text(path, "not at all");
 	assert_true(find(o, &program) < 0);
 	/* but if the true one turns up again, it is taken */
-	make_perf_event(&m, getpid(), PROGRAM, PROGRAM);
+	make_recorded_event(&m, PROGRAM, PROGRAM);
 	assert_true(find_recorded(o, &m).fd >= 0);
 	assert_true(find(o, &program) >= 0);
 	free(data);
@@ -515,13 +516,13 @@ TEST(files_are_found_by_identity_without_a_process)
 	struct mapping m;
 	int fd;
 
-	make_perf_event(&m, 0, PROGRAM, PROGRAM);
+	make_recorded_event(&m, PROGRAM, PROGRAM);
 	assert_int_equal(find(o, &m), -ENOENT);
 	fd = find_recorded(o, &m).fd;
 	assert_true(fd >= 0);
 	assert_int_equal(find_recorded(o, &m).fd, fd);
 	assert_int_equal(find(o, &m), fd);
-	make_perf_event(&m, 0, OTHER, "/proc/self/exe");
+	make_recorded_event(&m, OTHER, "/proc/self/exe");
 	assert_int_equal(find_recorded(o, &m).fd, -ESTALE);
 	assert_int_equal(m.event.file, 0);
 	strcpy(m.event.path, "/nonexistent");

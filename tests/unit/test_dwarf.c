@@ -5,6 +5,7 @@
 
 #include "unit.h"
 #include "base/clocks.h"
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "stream/symbol_blob.h"
 #include "symbolize/dwarf.h"
@@ -26,21 +27,18 @@ static int open_reader(int fd, uint64_t limit, struct dwarf_reader **reader)
 static struct forged_dwarf d;
 static struct dwarf_reader *r;
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-	(void)state;
 	dwarf_reader__free(r);
 	r = NULL;
-	return 0;
 }
 
 static void open_forged(void)
 {
-	int fd = forge_finish(&d);
+	_cleanup_close_ int fd = forge_finish(&d);
 
-	tear_down(NULL);
+	tear_down();
 	assert_int_equal(open_reader(fd, LIMIT, &r), 0);
-	close(fd);
 }
 
 static const struct dwarf_frame *resolve(uint64_t address, size_t expected)
@@ -584,25 +582,23 @@ TEST(a_false_size_of_compressed_data_is_an_error)
 	static const uint64_t claims[] = {UINT64_C(1) << 60, UINT64_MAX, 1 << 30, 0};
 
 	for (size_t i = 0; i < 4; i++) {
-		int fd;
+		_cleanup_close_ int fd = -1;
 
 		forge_begin(&d);
 		forge_chain(&d);
 		compress_section(&d.sections[INFO], ELFCOMPRESS_ZLIB, claims[i]);
 		fd = forge_finish(&d);
 		assert_int_equal(open_result(fd, LIMIT), -EBADMSG);
-		close(fd);
 	}
 }
 
 TEST(files_beyond_the_memory_limit_are_refused)
 {
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	fd = chain_file();
 	assert_int_equal(open_result(fd, 100), -EFBIG);
 	assert_int_equal(open_result(fd, LIMIT), 0);
-	close(fd);
 }
 
 /* The first unit came out before the stream broke off. */
@@ -627,14 +623,13 @@ TEST(units_before_a_cut_in_the_stream_are_read)
 
 TEST(unknown_compression_is_not_supported)
 {
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	forge_begin(&d);
 	forge_chain(&d);
 	compress_section(&d.sections[INFO], 77, forge_info(&d)->size);
 	fd = forge_finish(&d);
 	assert_int_equal(open_result(fd, LIMIT), -ENOTSUP);
-	close(fd);
 }
 
 /* ---- everything else ------------------------------------------------------------------------- */
@@ -656,7 +651,7 @@ static bool request_everything(int fd)
 	struct dwarf_chain chain;
 	int err;
 
-	tear_down(NULL);
+	tear_down();
 	err = open_reader(fd, LIMIT, &r);
 	if (err) {
 		assert_true(err == -ENODATA || err == -EBADMSG || err == -EFBIG || err == -ENOTSUP);
@@ -669,7 +664,7 @@ static bool request_everything(int fd)
 
 TEST(a_file_cut_anywhere_fails_only_to_open)
 {
-	int fd = chain_file();
+	_cleanup_close_ int fd = chain_file();
 	size_t size;
 
 	free(read_all(fd, &size));
@@ -677,14 +672,13 @@ TEST(a_file_cut_anywhere_fails_only_to_open)
 		assert_int_equal(ftruncate(fd, size), 0);
 		assert_false(request_everything(fd));
 	}
-	close(fd);
 }
 
 TEST(addresses_resolve_in_mutated_files_that_open)
 {
-	int fd = chain_file();
+	_cleanup_close_ int fd = chain_file();
 	unsigned int opened = 0;
-	unsigned char *good;
+	_cleanup_free_ unsigned char *good = NULL;
 	size_t size;
 
 	good = read_all(fd, &size);
@@ -702,8 +696,6 @@ TEST(addresses_resolve_in_mutated_files_that_open)
 		opened += request_everything(fd);
 	}
 	assert_in_range(opened, MUTATION / 2, MUTATION - 1);
-	free(good);
-	close(fd);
 }
 
 /* ---- module.c -------------------------------------------------------------------------------- */

@@ -77,7 +77,7 @@ TEST(notes_beyond_the_read_limit_are_an_error)
 	struct cursor c;
 	struct image im;
 	uint8_t id[20];
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	assert_non_null(bytes);
 	memset(&im, 0, sizeof(im));
@@ -93,7 +93,6 @@ TEST(notes_beyond_the_read_limit_are_an_error)
 	assert_int_equal(ftruncate(fd, 2 * MB + (64 << 18)), 0);
 	assert_int_equal(pwrite(fd, &(Elf64_Shdr){.sh_size = 1 << 18}, 64, 2 * MB), 64);
 	assert_int_equal(request(fd, id), -EFBIG);
-	close(fd);
 }
 
 /* The ranges are far from each other and from their table: each costs a read, and there are 16. */
@@ -102,7 +101,7 @@ TEST(too_many_scattered_notes_are_refused)
 	struct cursor c;
 	struct image im;
 	uint8_t id[20];
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	memset(&im, 0, sizeof(im));
 	im.is_64 = true;
@@ -114,7 +113,6 @@ TEST(too_many_scattered_notes_are_refused)
 	fd = make_file(im.bytes, im.size);
 	assert_int_equal(ftruncate(fd, 64 * MB), 0);
 	assert_int_equal(request(fd, id), -EFBIG);
-	close(fd);
 }
 
 /* `count` empty segments, as of one that is there in vain. */

@@ -17,11 +17,6 @@ static void end(void)
 	file = NULL;
 }
 
-static uint64_t number(char **words)
-{
-	return strtoull(text_word(words), NULL, 16);
-}
-
 /* "FLAGS OFFSET ADDRESS SIZE, …": segments of a file. */
 static void step_segments(char *input)
 {
@@ -34,7 +29,8 @@ static void step_segments(char *input)
 	c = (struct cursor){&im, im.program_headers};
 	for (; *input; count++) {
 		const char *flags = text_word(&input);
-		uint64_t offset = number(&input), address = number(&input), size = number(&input);
+		uint64_t offset = text_number(&input, 16), address = text_number(&input, 16),
+			 size = text_number(&input, 16);
 
 		segment(&c, PT_LOAD,
 			PF_R | (strchr(flags, 'x') ? PF_X : 0) | (strchr(flags, 'w') ? PF_W : 0),
@@ -49,7 +45,7 @@ static void step_segments(char *input)
 static void step_run(FILE *out, char *input)
 {
 	struct elf_code code = {.address = 4711, .end = 4711};
-	uint64_t offset = number(&input), end = number(&input);
+	uint64_t offset = text_number(&input, 16), end = text_number(&input, 16);
 	int err = elf_file__code_at(file, offset, end, &code);
 
 	if (!err) {
@@ -63,7 +59,8 @@ static void step_run(FILE *out, char *input)
 /* "OFFSET SIZE END": symbols see the same code at the same addresses. */
 static void step_symbols(char *input)
 {
-	uint64_t offset = number(&input), size = number(&input), end = number(&input), address;
+	uint64_t offset = text_number(&input, 16), size = text_number(&input, 16),
+		 end = text_number(&input, 16), address;
 
 	for (uint64_t at = offset; at < offset + size; at += 0x10) {
 		struct elf_code code;

@@ -174,7 +174,7 @@ static void read_image(FILE *out, char *input)
 {
 	const bool only_64 = !strncmp(input, "64 ", 3) && (input += 3);
 	const size_t variant_count = only_64 ? 1 : COUNT(variants);
-	char *first = NULL;
+	_cleanup_free_ char *first = NULL;
 
 	for (size_t i = 0; i < variant_count; i++) {
 		_cleanup_free_ char *copy = strdup(input), *said = NULL;
@@ -201,7 +201,6 @@ static void read_image(FILE *out, char *input)
 			first = strdup(said);
 	}
 	fputs(first, out);
-	free(first);
 }
 
 static const struct text_verb verbs[] = {{"elf", read_image}, {}};
@@ -230,11 +229,10 @@ TEST(visitor_can_stop)
 static void expect_refusal(const void *bytes, size_t size, int err)
 {
 	struct elf_file *file = NULL;
-	int fd = make_file(bytes, size);
+	_cleanup_close_ int fd = make_file(bytes, size);
 
 	assert_int_equal(elf_file__open(fd, &file), err);
 	assert_null(file);
-	close(fd);
 }
 
 TEST(refuses_what_is_no_elf)
@@ -287,7 +285,7 @@ TEST(survives_truncation_at_every_byte)
 		forge(&im, variants[i].is_64, variants[i].big);
 		for (size_t size = 0; size <= im.size; size++) {
 			struct elf_file *file = NULL;
-			int fd = make_file(im.bytes, size);
+			_cleanup_close_ int fd = make_file(im.bytes, size);
 			int err = elf_file__open(fd, &file);
 
 			if (size < 52)
@@ -298,7 +296,6 @@ TEST(survives_truncation_at_every_byte)
 			else if (!err)
 				assert_int_equal(exercise(file), 4);
 			elf_file__free(file);
-			close(fd);
 		}
 	}
 }
@@ -370,7 +367,7 @@ TEST(endless_names_are_cut_short)
 {
 	enum { SYMBOLS = 400000, NAME = 60000 };
 	size_t size = 0x1000 + SYMBOLS * 24 + NAME;
-	unsigned char *bytes = calloc(1, size);
+	_cleanup_free_ unsigned char *bytes = calloc(1, size);
 	uint64_t start = monotonic_ns();
 	struct seen seen = {};
 	struct elf_file *file;
@@ -397,7 +394,6 @@ TEST(endless_names_are_cut_short)
 	assert_true(seen.count > 100 && seen.count < 5000);
 	assert_true(monotonic_ns() - start < 10 * UINT64_C(1000000000));
 	close_image(file, fd);
-	free(bytes);
 }
 
 /* ---- real files ------------------------------------------------------------------------------ */
@@ -433,7 +429,6 @@ static int find_libc(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct libc_facts *facts = context;
 
-	(void)size;
 	if (!strstr(info->dlpi_name, "/libc.so"))
 		return 0;
 	snprintf(facts->path, sizeof(facts->path), "%s", info->dlpi_name);
@@ -494,7 +489,7 @@ TEST(survives_a_damaged_c_library)
 	struct libc_facts facts = {};
 	uint64_t random = 7;
 	size_t size;
-	char *data;
+	_cleanup_free_ char *data = NULL;
 
 	assert_int_equal(dl_iterate_phdr(find_libc, &facts), 1);
 	assert_int_equal(read_file_at(AT_FDCWD, facts.path, 64 << 20, &data, &size), 0);
@@ -516,5 +511,4 @@ TEST(survives_a_damaged_c_library)
 			data[64 + (random >> 24) % 100000] = random >> 40;
 		}
 	}
-	free(data);
 }

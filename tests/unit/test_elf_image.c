@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include "unit.h"
+#include "base/cleanup.h"
 #include "base/gzip.h"
 #include "elf/elf_image.h"
 #include "elf/elf_sections.h"
@@ -22,12 +23,11 @@ static void forge_pattern(struct forge *f, size_t size)
 static void deflate_into(struct forge *out, const struct forge *content)
 {
 	uLongf size = compressBound(content->size);
-	unsigned char *packed = malloc(size);
+	_cleanup_free_ unsigned char *packed = malloc(size);
 
 	assert_non_null(packed);
 	assert_int_equal(compress(packed, &size, content->data, content->size), Z_OK);
 	forge_bytes(out, packed, size);
-	free(packed);
 }
 
 static struct elf_image *load(int fd, uint64_t limit, int expected)
@@ -70,7 +70,7 @@ static int forge_file(size_t size)
 TEST(an_image_has_its_sections_inflated_and_sealed)
 {
 	const size_t size = 700000;
-	int fd = forge_file(size);
+	_cleanup_close_ int fd = forge_file(size);
 	struct elf_image *image = load(fd, LIMIT, 0);
 	struct forge content = {};
 	struct elf_section found;
@@ -101,28 +101,25 @@ TEST(an_image_has_its_sections_inflated_and_sealed)
 	elf_image__free(image);
 	elf_image__free(NULL);
 	forge_free(&content);
-	close(fd);
 }
 
 TEST(an_image_larger_than_its_limit_is_an_error)
 {
-	int fd = forge_file(1000);
+	_cleanup_close_ int fd = forge_file(1000);
 
 	assert_null(load(fd, 2999, -EFBIG));
 	elf_image__free(load(fd, 3000, 0));
-	close(fd);
 }
 
 TEST(a_file_without_debug_sections_has_no_image)
 {
 	struct forged_section other = {".text", {}, 0};
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	forge_text(&other.content, "code");
 	fd = forge_elf(&other, 1, ET_DYN);
 	assert_null(load(fd, LIMIT, -ENODATA));
 	forge_free(&other.content);
-	close(fd);
 }
 
 /* Two sections claim 2^63 bytes each: too much for any limit, also where their sum overflows. */
@@ -186,7 +183,7 @@ TEST(inflating_fills_only_its_room_and_rejects_bad_streams)
 {
 	const size_t size = 600000;
 	struct forge content = {}, stream = {};
-	unsigned char *out = malloc(2 * size);
+	_cleanup_free_ unsigned char *out = malloc(2 * size);
 	uint64_t inflated;
 	int fd;
 
@@ -223,5 +220,4 @@ TEST(inflating_fills_only_its_room_and_rejects_bad_streams)
 	close(fd);
 	forge_free(&content);
 	forge_free(&stream);
-	free(out);
 }

@@ -99,7 +99,7 @@ static int check_name(void *context, const struct elf_symbol *s)
 TEST(few_names_are_read_alone)
 {
 	struct walk w = {.step = 997};
-	int fd = make_large_file(0);
+	_cleanup_close_ int fd = make_large_file(0);
 	struct elf_file *file;
 
 	assert_int_equal(elf_file__open(fd, &file), 0);
@@ -119,13 +119,12 @@ TEST(few_names_are_read_alone)
 	assert_non_null(file->symbol_names.data);
 	assert_int_equal(w.reported, SYMBOLS - 1);
 	elf_file__free(file);
-	close(fd);
 }
 
 TEST(special_names_alone)
 {
 	static const unsigned int steps[] = {LONG, VERSIONED, ENDLESS};
-	int fd = make_large_file(0);
+	_cleanup_close_ int fd = make_large_file(0);
 
 	for (size_t i = 0; i < 3; i++) {
 		struct walk w = {.step = steps[i] * 100};
@@ -140,13 +139,12 @@ TEST(special_names_alone)
 		assert_int_equal(elf_file__left(file), w.step == ENDLESS);
 		elf_file__free(file);
 	}
-	close(fd);
 }
 
 TEST(a_table_that_is_cut)
 {
 	struct walk w = {.step = 997};
-	int fd = make_large_file(STRINGS_AT + STRINGS - 100 * NAME_ROOM);
+	_cleanup_close_ int fd = make_large_file(STRINGS_AT + STRINGS - 100 * NAME_ROOM);
 	struct elf_file *file;
 
 	assert_int_equal(elf_file__open(fd, &file), 0);
@@ -154,26 +152,24 @@ TEST(a_table_that_is_cut)
 	assert_int_equal(w.wanted, 5);
 	assert_int_equal(w.reported, 4); /* of 3,988 there is none */
 	elf_file__free(file);
-	close(fd);
 }
 
 TEST(all_without_a_choice)
 {
 	struct walk w = {.step = 1};
-	int fd = make_large_file(0);
+	_cleanup_close_ int fd = make_large_file(0);
 	struct elf_file *file;
 
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(elf_file__each_symbol(file, check_name, &w), 0);
 	assert_int_equal(w.reported, SYMBOLS - 1);
 	elf_file__free(file);
-	close(fd);
 }
 
 TEST(dynamic_names_are_given_back)
 {
 	struct walk w = {.step = 1};
-	int fd = make_large_file(0);
+	_cleanup_close_ int fd = make_large_file(0);
 	struct elf_file *file;
 
 	dynamic_symbols(fd);
@@ -187,5 +183,4 @@ TEST(dynamic_names_are_given_back)
 		assert_null(file->dynamic_names.data);
 	}
 	elf_file__free(file);
-	close(fd);
 }

@@ -12,17 +12,14 @@
 
 static const char SOURCE[] = "static int zeroes[100]; int main(void) { return zeroes[1]; }\n";
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
-	if (make_scratch())
-		return -1;
+	make_scratch();
 	write_scratch("prog.c", SOURCE, sizeof(SOURCE) - 1);
 	write_scratch("words", "some words", 10);
 	run("${CC:-cc} -g -o plain prog.c && "
 	    "objcopy --add-section .words=words --add-gnu-debuglink=words plain prog && "
 	    "objcopy --compress-debug-sections=zlib prog compressed");
-	return 0;
 }
 
 struct opened {
@@ -121,7 +118,7 @@ TEST(the_crc_of_a_big_endian_link_is_converted)
 	static const unsigned char names[] = "\0.gnu_debuglink\0.shstrtab";
 	static const unsigned char link[] = {'a', 0, 0, 0, 0x12, 0x34, 0x56, 0x78};
 	unsigned char image[512] = "\177ELF\1\2\1"; /* 32 bits, big-endian */
-	int fd = memfd_create("test", MFD_CLOEXEC);
+	_cleanup_close_ int fd = memfd_create("test", MFD_CLOEXEC);
 	struct elf_file *file;
 	uint32_t crc = 0;
 	char name[8];
@@ -150,7 +147,6 @@ TEST(the_crc_of_a_big_endian_link_is_converted)
 	assert_string_equal(name, "a");
 	assert_int_equal(crc, 0x12345678);
 	elf_file__free(file);
-	close(fd);
 }
 
 /* More sections than e_shstrndx can count. */
@@ -215,4 +211,4 @@ TEST(damaged_files_give_bounded_data_or_an_error)
 	}
 }
 
-ALL_TESTS_WITH(setup, tear_down_scratch);
+ALL_TESTS_WITH(setup, remove_scratch);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checking events: one sound event of each type, every way to break it. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "stream/event_decode.h"
 #include "stream/symbol_blob.h"
 
@@ -382,7 +383,8 @@ TEST(cut_events_are_refused_without_reading_beyond)
 		make_sound(e, types[i].type);
 		whole = e->header.size;
 		for (uint32_t available = 0; available < whole; available++) {
-			char *cut = malloc(available ? available : 1); /* for ASan to guard */
+			/* for ASan to guard */
+			_cleanup_free_ char *cut = malloc(available ? available : 1);
 			struct event_header *header = (void *)cut;
 
 			memcpy(cut, e, available);
@@ -391,7 +393,6 @@ TEST(cut_events_are_refused_without_reading_beyond)
 				header->size = available;
 				assert_int_equal(event_check(header, available), -EBADMSG);
 			}
-			free(cut);
 		}
 		assert_int_equal(event_check(&e->header, whole), 0);
 	}
@@ -406,7 +407,7 @@ TEST(changed_bytes_cause_no_reads_beyond_the_event)
 	for (size_t i = 0; i < COUNT(types); i++) {
 		make_sound(e, types[i].type);
 		uint32_t whole = e->header.size;
-		char *copy = malloc(whole);
+		_cleanup_free_ char *copy = malloc(whole);
 
 		for (uint32_t at = 0; at < whole; at++) {
 			for (size_t p = 0; p < COUNT(patterns); p++) {
@@ -415,7 +416,6 @@ TEST(changed_bytes_cause_no_reads_beyond_the_event)
 				(void)event_check((struct event_header *)copy, whole);
 			}
 		}
-		free(copy);
 	}
 	free(e);
 }

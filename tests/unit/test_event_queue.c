@@ -2,6 +2,7 @@
 /* The queue: order, stability, late events, the memory limit, pushing from within a sink. */
 #include "unit.h"
 #include "story_text.h"
+#include "base/cleanup.h"
 #include "base/vec.h"
 #include "stream/event_queue.h"
 
@@ -88,19 +89,17 @@ static int take(void *context, const struct event_header *event)
 	return out.fail_at == out.count ? -EIO : 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	vec_free(&out.numbers);
 	vec_free(&out.lost);
 	event_queue__free(q);
-	return 0;
 }
 
-static int set_up(void **state)
+static void set_up(void)
 {
 	q = event_queue__new(0);
 	out = (struct output){.ordered = true};
-	return 0;
 }
 
 static void given(size_t limit)
@@ -152,7 +151,7 @@ TEST(order_is_by_time_and_stable)
 TEST(a_burst_comes_out_in_order)
 {
 	enum { COUNT = 200000 };
-	bool *seen = calloc(COUNT, sizeof(*seen));
+	_cleanup_free_ bool *seen = calloc(COUNT, sizeof(*seen));
 
 	srand(7);
 	for (uint64_t i = 0; i < COUNT; i++)
@@ -171,7 +170,6 @@ TEST(a_burst_comes_out_in_order)
 	assert_int_equal(stats.pushed, COUNT);
 	assert_int_equal(stats.released, COUNT);
 	assert_int_equal(stats.held, 0);
-	free(seen);
 }
 
 TEST(late_events_are_moved_and_counted)
@@ -362,7 +360,7 @@ TEST(a_steady_stream_does_not_grow_the_queue)
 TEST(impossible_sizes_are_refused)
 {
 	const uint32_t sizes[] = {0, 8, 17, EVENT_SIZE_MAX + 8, UINT32_MAX};
-	char *big = calloc(1, EVENT_SIZE_MAX);
+	_cleanup_free_ char *big = calloc(1, EVENT_SIZE_MAX);
 	struct event_header *event = (struct event_header *)big;
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -374,7 +372,6 @@ TEST(impossible_sizes_are_refused)
 		assert_int_equal(event_queue__push(q, event), 0);
 	flush();
 	assert_int_equal(out.count, 10);
-	free(big);
 	event_queue__free(NULL);
 }
 

@@ -94,9 +94,9 @@ static void check_thread(const struct columns *c, const struct profile *p,
 {
 	const cJSON *samples = get(json, "samples");
 	size_t count, cpu_count, stack_count, i = 0;
-	const cJSON **stack = elements(get(samples, "stack"), &stack_count);
-	const cJSON **time = elements(get(samples, "time"), &count);
-	const cJSON **cpu = elements(get(samples, "threadCPUDelta"), &cpu_count);
+	_cleanup_free_ const cJSON **stack = elements(get(samples, "stack"), &stack_count);
+	_cleanup_free_ const cJSON **time = elements(get(samples, "time"), &count);
+	_cleanup_free_ const cJSON **cpu = elements(get(samples, "threadCPUDelta"), &cpu_count);
 	struct timeline timeline;
 	struct timeline_entry entry;
 	uint64_t total = 0;
@@ -121,9 +121,6 @@ static void check_thread(const struct columns *c, const struct profile *p,
 	assert_int_equal(i, count);
 	assert_int_equal(real, thread->samples[SAMPLE_CPU].count);
 	assert_true(total == profile_thread__cpu(thread));
-	free(stack);
-	free(time);
-	free(cpu);
 }
 
 /* The thread of the profile that a thread of the file is; lives have the order of appearance. */
@@ -143,7 +140,7 @@ static void check_file(const struct profile *p)
 {
 	_cleanup_cjson_ cJSON *file = export_json(&firefox_exporter, p, NULL);
 	const cJSON *json;
-	struct columns c;
+	_cleanup_(columns__fini) struct columns c = {};
 	size_t threads = 0, wanted = 0;
 
 	columns__init(&c, file);
@@ -157,7 +154,6 @@ static void check_file(const struct profile *p)
 	for (size_t i = 1; i < p->thread_count; i++)
 		wanted += p->threads[i].samples[SAMPLE_CPU].count > 0;
 	assert_int_equal(threads, wanted);
-	columns__fini(&c);
 }
 
 TEST(every_sample_leads_back_to_its_stack)
@@ -285,7 +281,7 @@ TEST(a_long_cgroup_path_is_cut_between_characters)
 		memcpy(path + i, "ä", 2);
 	fixture__init(&f, 10);
 	f.process = add_process(&f, 42, "fixture", 1, 0);
-	profile_builder__process_cgroup(f.b, f.process, text(&f, path));
+	profile_builder__get_process(f.b, f.process)->cgroup = text(&f, path);
 	add_thread(&f, f.process, 42, true, "fixture", 1);
 	profile_builder__process_end(f.b, f.process, AT(5), false);
 	file = export_json(&firefox_exporter, finish(&f), NULL);
@@ -298,7 +294,7 @@ TEST(a_long_cgroup_path_is_cut_between_characters)
 TEST(cpu_counters_and_threads_have_equal_cpu_time)
 {
 	for (unsigned int seed = 0; seed < 5; seed++) {
-		struct fixture f;
+		_cleanup_fixture_ struct fixture f = {};
 		const struct profile *p = build_random(&f, seed, 12, 1200);
 		cJSON *file = export_json(&firefox_exporter, p, NULL);
 		const cJSON *counter, *thread, *value;
@@ -319,6 +315,5 @@ TEST(cpu_counters_and_threads_have_equal_cpu_time)
 				used += value->valuedouble;
 		assert_true(counted == used && used > 0);
 		cJSON_Delete(file);
-		profile_builder__free(f.b);
 	}
 }

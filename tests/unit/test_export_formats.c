@@ -62,16 +62,13 @@ TEST(equal_profiles_are_exported_as_equal_bytes)
 		const struct profile *p = build_random(&a, 7, 6, 600);
 		const struct profile *q = build_random(&b, 7, 6, 600);
 		size_t size, again_size, other_size;
-		char *first = export_bytes(*e, p, NULL, &size);
-		char *again = export_bytes(*e, p, NULL, &again_size);
-		char *other = export_bytes(*e, q, NULL, &other_size);
+		_cleanup_free_ char *first = export_bytes(*e, p, NULL, &size);
+		_cleanup_free_ char *again = export_bytes(*e, p, NULL, &again_size);
+		_cleanup_free_ char *other = export_bytes(*e, q, NULL, &other_size);
 
 		assert_true(size > 0 && size == again_size && size == other_size);
 		assert_memory_equal(first, again, size);
 		assert_memory_equal(first, other, size);
-		free(first);
-		free(again);
-		free(other);
 		profile_builder__free(a.b);
 		profile_builder__free(b.b);
 	}
@@ -159,22 +156,61 @@ TEST(a_figure_is_in_every_format)
 		 "{\"label\":\"Inlined functions left out\",\"format\":\"integer\",\"value\":98765}"},
 		{&cpuprofile_exporter, "\"inlinedLeftOut\":98765,"},
 		{&trace_exporter, "\"inlinedLeftOut\":98765,"},
-		{&text_exporter, "# stacks     98765 inlined functions left out\n"},
+		{&text_exporter, "# left out   98765 inlined functions\n"},
 	};
 	_cleanup_fixture_ struct fixture f;
 	struct profile p = *build_profile(&f, "recursion");
 
 	p.inlined_left_out = 98765;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		char *text = export_text(files[i].exporter, &p, NULL);
+		_cleanup_free_ char *text = export_text(files[i].exporter, &p, NULL);
 
 		assert_has(text, strlen(text), files[i].wanted);
-		free(text);
 	}
 	assert_writes(write_report, &p, "\"inlined_left_out\":98765,");
 	assert_writes(write_page, &p, "{\"count\":98765,\"text\":\"inlined functions left out\"}");
 	assert_writes(write_comments, &p, "left out: 98765 inlined functions");
 	assert_writes(write_dump, &p, "\ninlined-left-out 98765\n");
+}
+
+/* By /proc/stat; of ticks that were not run, those while the hypervisor had the CPU. */
+TEST(times_by_the_kernel_are_in_every_format)
+{
+	static const char times[] = "irq 0.010 s, softirq 1.500 s, steal 0.003 s, guest 0.250 s";
+	static const struct {
+		const struct exporter *exporter;
+		const char *stolen;
+	} files[] = {
+		{&firefox_exporter, "\"value\":3}"},
+		{&cpuprofile_exporter,
+		 "\"softirq\":1500000000,\"steal\":3000000,\"guest\":250000000},\"stolenTicks\":3,"},
+		{&trace_exporter,
+		 "\"softirq\":1500000000,\"steal\":3000000,\"guest\":250000000},\"stolenTicks\":3,"},
+		{&text_exporter, "# stolen     3 ticks not run while the hypervisor had the CPU\n"},
+	};
+	_cleanup_fixture_ struct fixture f;
+	struct profile p = *build_profile(&f, "recursion");
+	struct profile_cpu_books books = p.books[0];
+
+	books.times[CPU_TIME_IRQ] = 10 * MS;
+	books.times[CPU_TIME_SOFTIRQ] = 1500 * MS;
+	books.times[CPU_TIME_STEAL] = 3 * MS;
+	books.times[CPU_TIME_GUEST] = 250 * MS;
+	books.count[BOOK_NOT_RUN] = 5;
+	p.books = &books;
+	p.books_count = 1;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		_cleanup_free_ char *text = export_text(files[i].exporter, &p, NULL);
+
+		assert_has(text, strlen(text), files[i].stolen);
+		if (i == 0 || files[i].exporter == &text_exporter)
+			assert_has(text, strlen(text), times);
+	}
+	assert_writes(write_report, &p,
+		      "\"steal\":3000000,\"guest\":250000000},\"stolen_ticks\":3,");
+	assert_writes(write_page, &p, "\"steal\":3000000,\"guest\":250000000},\"stolen_ticks\":3,");
+	assert_writes(write_comments, &p, times);
+	assert_writes(write_comments, &p, "ticks not run while the hypervisor had the CPU: 3");
 }
 
 /* Files are in the goldens. */

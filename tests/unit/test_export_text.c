@@ -94,6 +94,23 @@ TEST(names_that_are_prefixes_sort_by_whole_lines)
 	free(text);
 }
 
+TEST(a_thread_is_no_comment_of_folded_stacks)
+{
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_free_ char *text = NULL;
+	struct thread_id thread;
+	struct location_id place;
+
+	fixture__init(&f, 1000);
+	f.process = add_process(&f, 1, "a", 0, 0);
+	thread = add_thread(&f, f.process, 1, true, "a", 0);
+	place = add_location(&f, f.program, 0x10);
+	add_sample(&f, thread, 1, STACK(&f, place), 1, "# weights: #");
+	NAME(&f, place, {.function = "#f"});
+	text = export_text(&folded_exporter, finish(&f), NULL);
+	assert_string_equal(text, "\\x23 weights: #;#f 1\n");
+}
+
 /* ---- report ---------------------------------------------------------------------------------- */
 
 TEST(self_samples_add_up_in_every_grouping)
@@ -142,11 +159,10 @@ TEST(every_report_is_printable_utf8)
 	const struct profile *p = build_profile(&f, "hostile");
 
 	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
-		char *text = report_text(p, (enum report_by)by, 0, false);
+		_cleanup_free_ char *text = report_text(p, (enum report_by)by, 0, false);
 
 		assert_valid_utf8(text);
 		for (const char *c = text; *c; c++)
 			assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
-		free(text);
 	}
 }

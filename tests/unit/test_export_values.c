@@ -267,10 +267,10 @@ static void put_values(FILE *out, cJSON *file, char *path)
 	int count = cJSON_GetArraySize(values);
 
 	for (int i = 0; i < count; i++) {
-		char *printed = cJSON_PrintUnformatted(cJSON_GetArrayItem(values, i));
+		_cleanup_free_ char *printed =
+			cJSON_PrintUnformatted(cJSON_GetArrayItem(values, i));
 
 		fprintf(out, "%s%s", i ? " " : "", printed);
-		free(printed);
 	}
 	cJSON_Delete(values);
 	cJSON_Delete(file);

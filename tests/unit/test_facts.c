@@ -4,6 +4,7 @@
 
 #include "unit.h"
 #include "base/clocks.h"
+#include "base/cleanup.h"
 #include "base/vec.h"
 #include "live/parts/facts.h"
 #include "live/proc/command_line.h"
@@ -13,8 +14,7 @@
 #include "stream/event_decode.h"
 #include "tenants/quota.h"
 
-#define S	     1000000000ull
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define S 1000000000ull
 
 /* ---- a list of facts ------------------------------------------------------------------------- */
 
@@ -65,18 +65,17 @@ TEST(facts_are_kept_once_and_within_their_room)
 /* A copy that ends where it ends, for ASan to guard. */
 static void pick(const void *text, size_t size, const char *names, size_t names_size)
 {
-	char *copy = malloc(size ? size : 1);
+	_cleanup_free_ char *copy = malloc(size ? size : 1);
 
 	memcpy(copy, text, size);
 	begin(sizeof(space));
 	environment__pick(copy, size, names, names_size, &facts);
-	free(copy);
 }
 
 TEST(large_environments_are_picked_from)
 {
 	size_t size = 1 << 20;
-	char *text = malloc(size);
+	_cleanup_free_ char *text = malloc(size);
 
 	memset(text, 'x', size);
 	memcpy(text, "A=", 2);
@@ -90,7 +89,6 @@ TEST(large_environments_are_picked_from)
 	memset(text, 0, size);
 	pick(text, size, "A", 2);
 	assert_string_equal(reported(), "");
-	free(text);
 }
 
 TEST(only_valid_variable_names_may_be_requested)
@@ -147,12 +145,11 @@ static size_t put_attribute(uint8_t *at, unsigned int field, const char *key, co
 
 static void decode(const void *message, size_t size)
 {
-	uint8_t *copy = malloc(size ? size : 1);
+	_cleanup_free_ uint8_t *copy = malloc(size ? size : 1);
 
 	memcpy(copy, message, size);
 	begin(sizeof(space));
 	otel_context__decode(copy, size, &facts);
-	free(copy);
 }
 
 static size_t make_resource(uint8_t *at)
@@ -304,6 +301,7 @@ static void end_child(pid_t pid)
 /* The part, with a table and readers of its own. */
 static struct tasks *tasks;
 static struct helper_pool *pool;
+static struct fact_readers *readers;
 static struct live_part part;
 
 static void given_part(void)
@@ -317,28 +315,31 @@ static void given_part(void)
 	tasks = tasks__new(&(struct tasks_options){});
 	assert_non_null(tasks);
 	assert_int_equal(helper_pool__new(&options, &pool), 0);
+	assert_int_equal(fact_readers__new(&(struct fact_readers_options){.pool = pool,
+									  .names = names,
+									  .name_count = 1},
+					   &readers),
+			 0);
 	assert_int_equal(facts_part__new(&(struct facts_options){.tasks = tasks,
-								 .readers = pool,
-								 .names = names,
-								 .name_count = 1,
+								 .readers = readers,
 								 .push = receive},
 					 &part),
 			 0);
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	if (!pool)
-		return 0;
+		return;
 	helper_pool__free(pool);
 	part.free(part.object);
+	fact_readers__free(readers);
 	tasks__free(tasks);
 	pool = NULL;
 	for (size_t i = 0; i < received.events.count; i++)
 		free(received.events.data[i]);
 	vec_free(&received.events);
 	received.cgroups = 0;
-	return 0;
 }
 
 static void sampled(pid_t pid, uint64_t time)
@@ -403,6 +404,21 @@ TEST(a_process_gets_one_request_per_life)
 	request(pid, 3000 * S); /* it is gone */
 	assert_int_equal(received.events.count, 7);
 	assert_int_equal(count_answers(), 5);
+}
+
+TEST(what_is_read_elsewhere_is_not_requested)
+{
+	char *arguments[] = {"/bin/sh", "-c", "kill -STOP $$; :", NULL}, *environment[] = {NULL};
+	pid_t pid = start_child(arguments, environment);
+
+	given_part();
+	tasks__need(tasks, pid)->slots.program.facts_looks = FACTS_READ_ELSEWHERE;
+	for (uint64_t i = 1; i < 100; i++)
+		request(pid, i * S);
+	assert_int_equal(received.events.count, 1);
+	assert_int_equal(received.events.data[0]->state, FACTS_STATE_FIRST);
+	assert_int_equal(received.cgroups, 1);
+	end_child(pid);
 }
 
 TEST(a_program_that_was_started_by_its_loader_is_the_program)
@@ -484,14 +500,55 @@ TEST(ended_processes_of_a_storm_get_no_requests)
 	assert_true(count_answers() <= quota_row(QUOTA_FACT_READINGS)->all.limit + 80);
 }
 
+static const struct task_program *program_of(pid_t pid)
+{
+	return &tasks__find(tasks, pid)->slots.program;
+}
+
+/* As programs that start all the time: until one of them has to wait. The time. */
+static uint64_t take_all_turns(pid_t pid, uint64_t now)
+{
+	do {
+		exec_in(pid);
+		now += S / 100;
+		request(pid, now);
+	} while (!program_of(pid)->facts_reported || program_of(pid)->facts_answered);
+	exec_in(pid);
+	return now;
+}
+
+TEST(first_readings_precede_second_ones)
+{
+	const struct quota_limit *limit = &quota_row(QUOTA_FACT_READINGS)->all;
+	char *arguments[] = {"/bin/sh", "-c", "kill -STOP $$; :", NULL}, *environment[] = {NULL};
+	pid_t starting = start_child(arguments, environment);
+	pid_t fresh = start_child(arguments, environment);
+	uint64_t now;
+
+	given_part();
+	request(getpid(), S);
+	now = take_all_turns(starting, 3 * S);
+	sampled(getpid(), now);
+	for (sampled(fresh, now); !program_of(fresh)->facts_answered && now < 100 * S;) {
+		now += limit->period / limit->limit / 4;
+		request(fresh, now);
+	}
+	assert_true(program_of(fresh)->facts_answered);
+	assert_int_equal(program_of(getpid())->facts_looks, 1);
+	request(getpid(), now + S);
+	assert_int_equal(program_of(getpid())->facts_looks, 2);
+	end_child(starting);
+	end_child(fresh);
+}
+
 TEST(invalid_variable_names_are_refused)
 {
 	static const char *const names[] = {"A=B"};
-	struct live_part refused = {};
-	struct facts_options options = {.names = names, .name_count = 1, .push = receive};
+	struct fact_readers *refused = NULL;
+	struct fact_readers_options options = {.names = names, .name_count = 1};
 
-	assert_int_equal(facts_part__new(&options, &refused), -EINVAL);
-	assert_null(refused.object);
+	assert_int_equal(fact_readers__new(&options, &refused), -EINVAL);
+	assert_null(refused);
 }
 
 TEST(malformed_answers_are_refused)
@@ -499,33 +556,34 @@ TEST(malformed_answers_are_refused)
 	static uint8_t bytes[MESSAGE_SIZE_MAX];
 	struct helper_answer answer = {.data = bytes, .size = PROCESS_FACTS_SIZE};
 	uint32_t *counts = (uint32_t *)bytes;
+	const struct fact_reading reading = {.path = "/bin/cat"};
 
 	begin(sizeof(space));
-	assert_true(fact_reader__take(&answer, &facts)); /* there are none */
+	assert_true(fact_reading__take(&reading, &answer, &facts)); /* there are none */
 	memcpy(bytes + 16, "a\0b", 4);
 	counts[0] = 1;
 	counts[1] = 4;
 	counts[2] = 2; /* what the reader left out */
-	assert_true(fact_reader__take(&answer, &facts));
+	assert_true(fact_reading__take(&reading, &answer, &facts));
 	assert_int_equal(facts.left, 2);
-	assert_string_equal(reported(), "a=b|");
+	assert_string_equal(reported(), "exe=/bin/cat|a=b|");
 	for (uint32_t size = 0; size < 4; size++) {
 		counts[1] = size;
-		assert_false(fact_reader__take(&answer, &facts));
+		assert_false(fact_reading__take(&reading, &answer, &facts));
 	}
 	counts[1] = UINT32_MAX;
-	assert_false(fact_reader__take(&answer, &facts));
+	assert_false(fact_reading__take(&reading, &answer, &facts));
 	counts[1] = 4;
 	counts[0] = UINT32_MAX;
-	assert_false(fact_reader__take(&answer, &facts));
+	assert_false(fact_reading__take(&reading, &answer, &facts));
 	counts[0] = 0;
-	assert_false(fact_reader__take(&answer, &facts));
+	assert_false(fact_reading__take(&reading, &answer, &facts));
 	counts[0] = 1;
 	answer.size--;
-	assert_false(fact_reader__take(&answer, &facts));
+	assert_false(fact_reading__take(&reading, &answer, &facts));
 	answer.size++;
 	answer.refusal = HELPER_HUNG;
-	assert_false(fact_reader__take(&answer, &facts));
+	assert_false(fact_reading__take(&reading, &answer, &facts));
 }
 
 EACH_TEST_WITH(NULL, tear_down);

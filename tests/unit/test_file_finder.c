@@ -305,7 +305,6 @@ static int give_up(void *context, const char *what, uint64_t done, uint64_t tota
 {
 	int *calls = context;
 
-	(void)what;
 	assert_true(done <= total);
 	return ++*calls > 2;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The GIL's line of the summary: of forged tables, as a builder would have made them. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "formats/out/gil.h"
 #include "profile/profile.h"
@@ -45,7 +46,7 @@ static struct profile profile(void)
 TEST(gil_shares_are_of_the_recorded_process_life)
 {
 	const struct profile p = profile();
-	struct gil_table table;
+	_cleanup_(gil_table__fini) struct gil_table table = {};
 
 	gil_table__init(&table, &p);
 	assert_int_equal(table.count, 2);
@@ -57,13 +58,12 @@ TEST(gil_shares_are_of_the_recorded_process_life)
 	assert_int_equal(table.processes[1].held, 30);
 	assert_int_equal(table.processes[1].waiting, 2);
 	assert_true(table.processes[1].share > 0.49 && table.processes[1].share < 0.51);
-	gil_table__fini(&table);
 }
 
 TEST(a_gil_is_described_by_shares_holder_and_waits)
 {
 	const struct profile p = profile();
-	struct gil_table table;
+	_cleanup_(gil_table__fini) struct gil_table table = {};
 	char text[GIL_TEXT_SIZE], cut[20];
 
 	gil_table__init(&table, &p);
@@ -74,7 +74,6 @@ TEST(a_gil_is_described_by_shares_holder_and_waits)
 		"worker (tid 71) 100.0 %; 2 samples about to wait for it");
 	describe_gil(cut, sizeof(cut), &p, &table.processes[1]);
 	assert_int_equal(strlen(cut), sizeof(cut) - 1);
-	gil_table__fini(&table);
 }
 
 TEST(threads_beyond_the_limit_are_counted_in_json)
@@ -83,7 +82,7 @@ TEST(threads_beyond_the_limit_are_counted_in_json)
 	struct profile p = profile();
 	struct json_writer w;
 	size_t size, rows = 0;
-	char *text = NULL;
+	_cleanup_free_ char *text = NULL;
 	FILE *out = open_memstream(&text, &size);
 
 	for (size_t i = 0; i < 4200; i++)
@@ -102,16 +101,14 @@ TEST(threads_beyond_the_limit_are_counted_in_json)
 	assert_int_equal(rows, 4096);
 	assert_non_null(strstr(text, "\"threads_left_out\":104"));
 	assert_null(strstr(text, "gil_left_out"));
-	free(text);
 }
 
 TEST(a_profile_without_gils_has_an_empty_table)
 {
 	struct profile p = profile();
-	struct gil_table table;
+	_cleanup_(gil_table__fini) struct gil_table table = {};
 
 	p.gil_count = 0;
 	gil_table__init(&table, &p);
 	assert_int_equal(table.count, 0);
-	gil_table__fini(&table);
 }

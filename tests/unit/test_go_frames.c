@@ -60,14 +60,11 @@ static const char SOURCE[] =
 	"}\n"
 	"const STEP = " XSTR(STEP) "\n";
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
-	if (make_go_module(SOURCE))
-		return -1;
+	make_go_module(SOURCE);
 	run(GO "go build -o exe . && strip -o stripped exe && go build -buildmode=pie -o pie . && "
 	       "go build -buildmode=pie -ldflags='-s -w' -o pie-stripped .");
-	return 0;
 }
 
 struct opened {
@@ -364,4 +361,4 @@ TEST(inlined_calls_of_an_unknown_go_are_those_of_dwarf_or_marked)
 	free_reported(&b);
 }
 
-ALL_TESTS_WITH(setup, tear_down_scratch);
+ALL_TESTS_WITH(setup, remove_scratch);

@@ -18,14 +18,11 @@
 static const char SOURCE[] = "package main\n"
 			     "func main() { println(\"x\") }\n";
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
-	if (make_go_module(SOURCE))
-		return -1;
+	make_go_module(SOURCE);
 	run(GO "go build -o exe . && go build -buildmode=pie -o pie . && "
 	       "go build -ldflags='-s -w' -o stripped . && strip stripped");
-	return 0;
 }
 
 struct opened {
@@ -224,7 +221,7 @@ TEST(tables_of_damaged_programs_can_be_searched)
 	for (int round = 0; round < 20; round++) {
 		struct unwind_table_image image;
 		struct elf_file *file;
-		int fd;
+		_cleanup_close_ int fd = -1;
 
 		for (int i = 0; i < 200 << (round / 4); i++) {
 			const struct elf_section *s = i & 1 ? &tables : &text;
@@ -244,9 +241,8 @@ TEST(tables_of_damaged_programs_can_be_searched)
 			built++;
 		}
 		elf_file__free(file);
-		close(fd);
 	}
 	assert_true(built > 5);
 }
 
-ALL_TESTS_WITH(setup, tear_down_scratch);
+ALL_TESTS_WITH(setup, remove_scratch);

@@ -37,11 +37,9 @@ static void drop_sections(const char *from, const char *to)
 	write_scratch(to, data, size);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
-	if (make_go_module(SOURCE))
-		return -1;
+	make_go_module(SOURCE);
 	run(GO
 	    "go build -o exe . && go build -buildmode=pie -o pie . && "
 	    "go build -ldflags='-s -w' -o exe-stripped . && "
@@ -52,7 +50,6 @@ static int setup(void **state)
 	drop_sections("exe-stripped", "exe-bare");
 	drop_sections("pie-stripped", "pie-bare");
 	drop_sections("c", "c-bare");
-	return 0;
 }
 
 /* A program's own symbols, sorted by address. */
@@ -262,9 +259,6 @@ static int stop_at_second(void *context, uint64_t start, uint64_t end, int32_t d
 {
 	int *calls = context;
 
-	(void)start;
-	(void)end;
-	(void)depth;
 	return ++*calls == 2 ? 17 : 0;
 }
 
@@ -295,4 +289,4 @@ TEST(a_c_program_has_no_gopclntab)
 	close_go_file(&o);
 }
 
-ALL_TESTS_WITH(setup, tear_down_scratch);
+ALL_TESTS_WITH(setup, remove_scratch);

@@ -22,7 +22,7 @@ static void build_fixtures(void)
 	_cleanup_free_ char *fixture = realpath(FIXTURE, NULL);
 
 	assert_non_null(fixture);
-	assert_int_equal(make_scratch(), 0);
+	make_scratch();
 	run("cc='%s'; as() { ${CC:-cc} -nostdlib \"$@\" $cc; }; "
 	    "for v in 118 120 126 127; do as -static -no-pie -DGO$v -o go$v && "
 	    "as -shared -DSHARED -DGO$v -o shared$v || exit 1; done",
@@ -54,27 +54,24 @@ static void free_opened(void)
 	c.fd = -1;
 }
 
-static int free_copy(void **state)
+static void free_copy(void)
 {
-	(void)state;
 	free_opened();
 	free(c.data);
 	c = (__typeof__(c)){.fd = -1};
-	return 0;
 }
 
 static void given_copy(const char *name)
 {
 	if (!*scratch)
 		build_fixtures();
-	free_copy(NULL);
+	free_copy();
 	c.data = read_scratch(name, &c.size);
 	write_scratch("copy", c.data, c.size);
 }
 
 static int take_object(void *context, const struct elf_symbol *symbol)
 {
-	(void)context;
 	if (strcmp(symbol->name, c.wanted))
 		return 0;
 	c.address = symbol->address;
@@ -311,12 +308,7 @@ static void run_whole(FILE *out, char *input)
 static const struct text_verb verbs[] = {
 	{"steps", run_steps}, {"header", run_header}, {"whole", run_whole}, {}};
 
-static void end(void)
-{
-	free_copy(NULL);
-}
-
-TEXT_TABLE("gopclntab_forged", verbs, NULL, end);
+TEXT_TABLE("gopclntab_forged", verbs, NULL, free_copy);
 
 /* ---- files of any size ----------------------------------------------------------------------- */
 
@@ -343,9 +335,6 @@ TEST(an_endless_file_is_too_big_to_search)
 
 static int drop_result(void *context, size_t index, const struct symbol_result *result)
 {
-	(void)context;
-	(void)index;
-	(void)result;
 	return 0;
 }
 
@@ -406,4 +395,4 @@ TEST(a_table_cut_by_the_file_end_is_refused)
 }
 
 EACH_TEST_WITH(NULL, free_copy);
-ALL_TESTS_WITH(NULL, tear_down_scratch);
+ALL_TESTS_WITH(NULL, remove_scratch);

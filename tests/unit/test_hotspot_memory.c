@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What HotSpot's memory says, of memory that is forged: as it should be, and as it should not. */
-#include "unit.h"
+/*
+ * What HotSpot's memory says, of memory that is forged: as it should be, and as it should not: testdata/hotspot_memory.txt.
+ * Here: pure functions, and the walk.
+ */
+#include <ctype.h>
+
+#include "text_cases.h"
 #include "hotspot_image.h"
+#include "base/cleanup.h"
 #include "runtimes/hotspot/answers.h"
 #include "runtimes/hotspot/bytecodes.h"
 #include "runtimes/hotspot/heap.h"
@@ -13,7 +19,6 @@
 
 #define COMPILED     image_code_of(IMAGE_COMPILED)
 #define COMPILED_AT  ((uint32_t)(COMPILED - IMAGE_HEADER - IMAGE_BASE)) /* its blob, in the image */
-#define BYTES	     (image.bytes + (COMPILED - IMAGE_BASE))
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Of the running test: a JVM's memory, and what is read of it. */
@@ -27,9 +32,8 @@ static struct hotspot_changes changes;
 static struct hotspot_blobs blobs;
 static struct hotspot_table table;
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-	(void)state;
 	hotspot_layout__fini(&layout);
 	hotspot_table__fini(&table);
 	hotspot_blobs__fini(&blobs);
@@ -38,12 +42,11 @@ static int tear_down(void **state)
 	table = (struct hotspot_table){};
 	blobs = (struct hotspot_blobs){};
 	changes = (struct hotspot_changes){};
-	return 0;
 }
 
 static void given_image(bool is_moved)
 {
-	tear_down(NULL);
+	tear_down();
 	image_init(&image, is_moved);
 	memory = image_memory(&image);
 	code = (struct hotspot_code){};
@@ -63,11 +66,6 @@ static void given_jvm(bool is_moved)
 	assert_int_equal(hotspot_code__blob(&code, &memory, COMPILED - IMAGE_HEADER, &compiled), 0);
 }
 
-static uint64_t word_at(uint64_t address)
-{
-	return image_word(&image, address - IMAGE_BASE);
-}
-
 static void put(uint64_t at, uint64_t value, size_t size)
 {
 	image_put(&image, at, value, size);
@@ -82,112 +80,133 @@ static void rename_strings(const char *from, const char *to)
 			strcpy(at, to);
 }
 
-struct forged {
-	uint32_t at, size;
-	uint64_t value;
-};
+/* ---- changes of the memory -------------------------------------------------------------------- */
 
-/* ---- layout ---------------------------------------------------------------------------------- */
-
-TEST(supported_layouts_are_read_completely)
+/* "NAME+OFFSET", hexadecimal: an offset in the image. */
+static uint64_t read_place(const char *text)
 {
-	for (int is_moved = 0; is_moved < 2; is_moved++) {
-		given_jvm(is_moved);
-		for (int i = 0; i < HOTSPOT_PARTS; i++)
-			assert_true(layout.can[i]);
-		assert_int_equal(layout.major, is_moved ? 25 : 17);
-		assert_int_equal(layout.at[HOTSPOT_COMPILE_ID], 72);
-		assert_int_equal(layout.stub_entries.count, 1);
-		assert_true(image.reads < 60);
-	}
-}
-
-TEST(missing_fields_disable_the_parts_that_need_them)
-{
-	given_image(false);
-	rename_strings("_body", "x");
-	rename_strings("_top", "x");
-	assert_int_equal(read_layout(), 0);
-	assert_true(layout.can[HOTSPOT_CAN_UNWIND]);
-	assert_false(layout.can[HOTSPOT_CAN_NAME]);
-	assert_false(layout.can[HOTSPOT_CAN_LINE]);
-	assert_false(layout.can[HOTSPOT_CAN_COUNT]);
-}
-
-static enum hotspot_flag read_flag(void)
-{
-	tear_down(NULL);
-	memory = image_memory(&image);
-	assert_int_equal(read_layout(), 0);
-	assert_true(layout.can[HOTSPOT_CAN_UNWIND]);
-	return layout.frame_pointers;
-}
-
-TEST(frame_pointer_flags_of_both_types_are_read)
-{
-	for (int is_old = 0; is_old < 2; is_old++) {
-		given_image(false);
-		if (is_old)
-			rename_strings("JVMFlag", "Flag");
-		assert_int_equal(read_flag(), HOTSPOT_FLAG_OFF);
-		image.bytes[IMAGE_FLAG] = 1;
-		assert_int_equal(read_flag(), HOTSPOT_FLAG_ON);
-	}
-}
-
-/* The other facts are known even if flags cannot be read. */
-TEST(an_unreadable_flag_is_unknown_and_unwinding_remains)
-{
-	static const char *const NAMES[] = {"JVMFlag", "flags", "numFlags", "_addr",
-					    "PreserveFramePointer"};
-	static const struct forged BAD[] = {
-		{IMAGE_STATICS + 48, 8, 0},	     /* no array */
-		{IMAGE_STATICS + 48, 8, UINT64_MAX}, /* one that nothing is behind */
-		{IMAGE_STATICS + 56, 8, 1},	     /* it ends before the flag */
-		{IMAGE_FLAGS + 32, 8, 0},	     /* no value */
-		{IMAGE_FLAGS + 8, 8, 5},	     /* no name */
+	const struct {
+		const char *name;
+		uint64_t at;
+	} places[] = {
+		{"structs", 8 * HOTSPOT_STRUCTS},
+		{"struct-stride", 8 * HOTSPOT_STRUCT_STRIDE},
+		{"types", 8 * HOTSPOT_TYPES},
+		{"type-stride", 8 * HOTSPOT_TYPE_STRIDE},
+		{"last-type", IMAGE_TYPES + 16 * (image.next_type - 1)},
+		{"statics", IMAGE_STATICS},
+		{"flags", IMAGE_FLAGS},
+		{"flag", IMAGE_FLAG},
+		{"heap", IMAGE_HEAP},
+		{"map", IMAGE_MAP},
+		{"perf", IMAGE_PERF},
+		{"debug", IMAGE_DEBUG},
+		{"strings", IMAGE_STRINGS},
+		{"segment", IMAGE_CODE},
+		{"blob", COMPILED_AT},
+		{"code", COMPILED - IMAGE_BASE},
+		{"method", IMAGE_METHODS},
+		{"inlined", IMAGE_METHODS + 0x200},
+		{"bytecode", IMAGE_BYTECODES_OF(IMAGE_METHODS)},
+		{"inlined-bytecode", IMAGE_BYTECODES_OF(IMAGE_METHODS + 0x200)},
 	};
+	const size_t size = strcspn(text, "+");
 
-	given_image(true);
-	whole = image;
-	for (size_t k = 0; k < COUNT(NAMES); k++) {
-		image = whole;
-		rename_strings(NAMES[k], "x");
-		assert_int_equal(read_flag(), HOTSPOT_FLAG_UNKNOWN);
-	}
-	for (size_t k = 0; k < COUNT(BAD); k++) {
-		image = whole;
-		put(BAD[k].at, BAD[k].value, BAD[k].size);
-		assert_int_equal(read_flag(), HOTSPOT_FLAG_UNKNOWN);
-	}
-	for (uint64_t size = 0; size <= 4096; size += 4096) {
-		image = whole;
-		put(IMAGE_TYPES + 16 * (image.next_type - 1) + 8, size, 8);
-		assert_int_equal(read_flag(), HOTSPOT_FLAG_UNKNOWN);
+	for (size_t i = 0; i < COUNT(places); i++)
+		if (strlen(places[i].name) == size && !memcmp(text, places[i].name, size))
+			return places[i].at + strtoull(text + size, NULL, 16);
+	fail_msg("no place '%s'", text);
+	return 0;
+}
+
+/* "PLACE SIZE VALUE", the value hexadecimal, or @PLACE: its address. */
+static void put_value(char *words)
+{
+	const uint64_t at = read_place(text_word(&words)), size = text_number(&words, 10);
+	const char *value = text_word(&words);
+
+	put(at, *value == '@' ? IMAGE_BASE + read_place(value + 1) : strtoull(value, NULL, 16),
+	    size);
+}
+
+/* "PLACE BYTE …", or "PLACE BYTE *TIMES", hexadecimal. */
+static void put_bytes(char *words)
+{
+	uint64_t at = read_place(text_word(&words));
+
+	for (const char *word; *(word = text_word(&words));) {
+		if (*word == '*')
+			memset(image.bytes + at, image.bytes[at - 1],
+			       strtoull(word + 1, NULL, 16) - 1);
+		else
+			image.bytes[at++] = (uint8_t)strtoul(word, NULL, 16);
 	}
 }
 
-TEST(implausible_exported_values_are_an_error)
+/* Places of the compiled method, "OFFSET:RECORD …". How many. */
+static uint32_t put_places(uint32_t at, char **words)
 {
-	static const struct {
-		enum hotspot_export which;
-		uint64_t value;
-	} BAD[] = {
-		{HOTSPOT_STRUCTS, 0},
-		{HOTSPOT_STRUCTS, UINT64_MAX - 7},
-		{HOTSPOT_STRUCTS, IMAGE_BASE + IMAGE_SIZE - 8},
-		{HOTSPOT_STRUCT_STRIDE, 0},
-		{HOTSPOT_STRUCT_STRIDE, UINT64_MAX},
-		{HOTSPOT_TYPE_STRIDE, 1 << 20},
-		{HOTSPOT_TYPES, 7},
-	};
+	uint32_t count = 0;
 
-	for (size_t k = 0; k < COUNT(BAD); k++) {
-		given_image(true);
-		put(8 * BAD[k].which, BAD[k].value, 8);
-		assert_int_equal(read_layout(), -ENODATA);
-		assert_null(layout.stub_entries.data);
+	for (; isxdigit((unsigned char)**words); count++) {
+		char *word = text_word(words), *record = strchr(word, ':') + 1;
+
+		put(at + 16 * count, strtoul(word, NULL, 16), 4);
+		put(at + 16 * count + 4, strtoul(record, NULL, 10), 4);
 	}
+	return count;
+}
+
+/* "PLACES records BYTE …": debug data of the compiled method, in its place of this JDK. */
+static void put_debug(char *words)
+{
+	const uint32_t at = image.is_moved ? IMAGE_DEBUG : COMPILED_AT + 0x500;
+	const uint32_t count = put_places(at, &words);
+	uint8_t *to = image.bytes + at + 64;
+
+	assert_string_equal(text_word(&words), "records");
+	*to++ = 0;
+	while (*words) /* UNSIGNED5 leaves out 0 since JDK 23 */
+		*to++ = (uint8_t)(text_number(&words, 10) + image.is_moved);
+	if (image.is_moved) {
+		put(COMPILED_AT + 120, 64, 4);
+		return;
+	}
+	put(COMPILED_AT + 100, 0x500, 4);
+	put(COMPILED_AT + 104, 0x500 + 16 * count, 4);
+	put(COMPILED_AT + 112, IMAGE_BASE + at + 64, 8);
+}
+
+/* A trap, which is called at 50 to 5a, and checks of null that lead there. */
+static void put_trap(void)
+{
+	const uint32_t trap = image_blob(&image, 128, 4, "UncommonTrapBlob", 2);
+	const uint32_t null_checks[] = {2, 0x28, 0x50, 0xffff, 0x50};
+	const uint32_t at = image.is_moved ? IMAGE_DEBUG : COMPILED_AT + 0x500;
+
+	memcpy(image.bytes + at + 0x60, null_checks, sizeof(null_checks));
+	put(COMPILED_AT + 140, image.is_moved ? 0x60 : 0x560, image.is_moved ? 2 : 4);
+	put(COMPILED - IMAGE_BASE + 0x56, IMAGE_BASE + trap + IMAGE_HEADER - (COMPILED + 0x5a), 4);
+}
+
+/* The class's table of calls, with the inlined method at the number of bytes of its first entry. */
+static void put_calls(uint32_t at)
+{
+	const uint32_t cache = IMAGE_METHODS + 0xf00;
+	const uint32_t entry = image.is_moved ? cache + 0x40 + 8 + 24 - at : cache + 16 + 24;
+
+	if (image.is_moved)
+		put(cache + 8, IMAGE_BASE + cache + 0x40, 8);
+	put(IMAGE_METHODS + 0x20 + 24, IMAGE_BASE + cache, 8);
+	put(entry + at, image.inlined, 8);
+}
+
+/* All offsets of fields. */
+static void enlarge_offsets(void)
+{
+	for (uint32_t k = 0; k < image.next_field; k++)
+		if (!image_word(&image, IMAGE_TABLES + 32 * k + 24))
+			put(IMAGE_TABLES + 32 * k + 16, 1u << 30, 8);
 }
 
 /* Behind the image the same word follows for ever. */
@@ -202,83 +221,103 @@ static int read_endless(void *context, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-TEST(a_table_without_an_end_is_an_error)
+static bool take_change(const char *name, char *words)
 {
-	given_image(false);
-	memory.read = read_endless;
-	memory.reads_left = 1u << 16;
-	put(8 * HOTSPOT_STRUCTS, IMAGE_BASE + (1 << 24), 8);
-	assert_int_equal(read_layout(), -ENODATA);
+	const char *from;
+
+	if (!strcmp(name, "put"))
+		put_value(words);
+	else if (!strcmp(name, "bytes"))
+		put_bytes(words);
+	else if (!strcmp(name, "rename"))
+		from = text_word(&words), rename_strings(from, *words ? words : "x");
+	else if (!strcmp(name, "large-offsets"))
+		enlarge_offsets();
+	else if (!strcmp(name, "endless"))
+		memory.read = read_endless, memory.reads_left = 1u << 16;
+	else if (!strcmp(name, "reads"))
+		memory.reads_left = (uint32_t)text_number(&words, 10);
+	else if (!strcmp(name, "places"))
+		put_places(IMAGE_DEBUG, &words);
+	else if (!strcmp(name, "debug"))
+		put_debug(words);
+	else if (!strcmp(name, "trap"))
+		put_trap();
+	else if (!strcmp(name, "calls"))
+		put_calls((uint32_t)text_number(&words, 10));
+	else if (!strcmp(name, "describes-all"))
+		layout.describes_all = HOTSPOT_FLAG_ON;
+	else if (!strcmp(name, "keep"))
+		whole = image;
+	else if (!strcmp(name, "back"))
+		image = whole;
+	else
+		return false;
+	return true;
 }
 
-TEST(large_offsets_rule_out_unwinding)
+/* ---- what is read ---------------------------------------------------------------------------- */
+
+static void put_address(FILE *out, uint64_t address)
 {
-	given_image(false);
-	for (uint32_t k = 0; k < image.next_field; k++)
-		if (!image_word(&image, IMAGE_TABLES + 32 * k + 24))
-			put(IMAGE_TABLES + 32 * k + 16, 1u << 30, 8);
+	if (address == image.method || address == image.inlined)
+		fputs(address == image.method ? "run" : "call", out);
+	else
+		fprintf(out, "code%+" PRId64, (int64_t)(address - COMPILED));
+}
+
+static void put_layout(FILE *out)
+{
+	static const char *const names[HOTSPOT_PARTS] = {" unwind", " name", " line", " count"};
+	int err;
+
+	hotspot_layout__fini(&layout);
+	layout = (struct hotspot_layout){};
+	err = read_layout();
+	if (err) {
+		text_put_error(out, err);
+		assert_null(layout.stub_entries.data);
+		return;
+	}
+	fprintf(out, "JDK %u%s:", layout.major, image.reads < 60 ? "" : ", many reads");
+	for (int i = 0; i < HOTSPOT_PARTS; i++)
+		fputs(layout.can[i] ? names[i] : "", out);
+	fprintf(out, ", compile id at %" PRIu64 ", %zu stubs", layout.at[HOTSPOT_COMPILE_ID],
+		layout.stub_entries.count);
+}
+
+/* The other facts are known even if flags cannot be read. */
+static void put_flag(FILE *out)
+{
+	static const char *const names[] = {"unknown", "off", "on"};
+
+	tear_down();
+	memory = image_memory(&image);
 	assert_int_equal(read_layout(), 0);
-	assert_false(layout.can[HOTSPOT_CAN_UNWIND]);
-	assert_int_equal(hotspot_code__read(&code, &layout, &memory), -ENODATA);
+	assert_true(layout.can[HOTSPOT_CAN_UNWIND]);
+	fputs(names[layout.frame_pointers], out);
 }
 
-/* ---- heaps ----------------------------------------------------------------------------------- */
-
-TEST(the_blob_of_an_address_is_found_and_read)
+static void put_blob(FILE *out)
 {
-	for (int is_moved = 0; is_moved < 2; is_moved++) {
-		uint64_t address;
-
-		given_jvm(is_moved);
-		assert_int_equal(hotspot_code__find(&code, &memory, COMPILED + 0x700, &address), 0);
-		assert_int_equal(address, COMPILED - IMAGE_HEADER);
-		assert_int_equal(compiled.kind, HOTSPOT_NMETHOD);
-		assert_int_equal(compiled.code, COMPILED);
-		assert_int_equal(compiled.frame_size, IMAGE_FRAME_WORDS);
-		assert_int_equal(compiled.frame_complete, 9);
-		assert_int_equal(compiled.compile_id, IMAGE_COMPILE_ID);
-		assert_int_equal(compiled.method, image.method);
-		assert_int_equal(compiled.verified_entry, COMPILED);
-		/* free, and not in it */
-		address = IMAGE_BASE + IMAGE_CODE + 400 * 128;
-		assert_int_equal(hotspot_code__find(&code, &memory, address, &address), -ENOENT);
-		assert_int_equal(hotspot_code__find(&code, &memory, 5, &address), -ENOENT);
-	}
+	fprintf(out, "%s", compiled.kind == HOTSPOT_NMETHOD ? "nmethod " : "other ");
+	put_address(out, compiled.method);
+	fprintf(out, " at ");
+	put_address(out, compiled.code);
+	fprintf(out, " from ");
+	put_address(out, compiled.verified_entry);
+	fprintf(out, ", id %u, frame of %u words after %u bytes", compiled.compile_id,
+		compiled.frame_size, compiled.frame_complete);
 }
 
-TEST(a_segment_map_without_a_first_segment_is_refused)
+static void put_found(FILE *out, uint64_t address)
 {
-	uint64_t blob;
+	int err = hotspot_code__find(&code, &memory, address, &address);
 
-	given_jvm(false);
-	memset(image.bytes + IMAGE_MAP, 1, IMAGE_CODE_SIZE / 128);
-	assert_int_equal(hotspot_code__find(&code, &memory,
-					    IMAGE_BASE + IMAGE_CODE + IMAGE_CODE_SIZE - 1, &blob),
-			 -ELOOP);
-	image.bytes[IMAGE_MAP + 3] = 9; /* to below the first */
-	assert_int_equal(
-		hotspot_code__find(&code, &memory, IMAGE_BASE + IMAGE_CODE + 3 * 128, &blob),
-		-ELOOP);
-}
-
-TEST(heaps_that_make_no_sense_are_refused)
-{
-	static const struct forged BAD[] = {
-		{IMAGE_HEAP + 0x100, 4, 0},	   /* none */
-		{IMAGE_HEAP + 0x100, 4, 1u << 30}, /* too many */
-		{IMAGE_HEAP + 8, 8, IMAGE_BASE},   /* ends before it begins */
-		{IMAGE_HEAP + 8, 8, UINT64_MAX},   /* all there is */
-		{IMAGE_HEAP + 24, 8, UINT64_MAX},  /* has more than it reserved */
-		{IMAGE_HEAP + 128, 4, 64},	   /* segments of 2^64 bytes */
-		{IMAGE_HEAP + 128, 4, 0},
-	};
-
-	for (size_t k = 0; k < COUNT(BAD); k++) {
-		given_image(true);
-		assert_int_equal(read_layout(), 0);
-		put(BAD[k].at, BAD[k].value, BAD[k].size);
-		assert_int_equal(hotspot_code__read(&code, &layout, &memory), -ENODATA);
-	}
+	if (err)
+		text_put_error(out, err);
+	else
+		put_address(out, address);
 }
 
 static int refresh_blobs(void)
@@ -286,58 +325,34 @@ static int refresh_blobs(void)
 	return hotspot_blobs__refresh(&blobs, &code, &memory, &changes);
 }
 
-TEST(a_refresh_reports_added_and_gone_blobs)
+static void put_refresh(FILE *out)
 {
-	uint32_t at = IMAGE_CODE + IMAGE_COMPILED * 128 + IMAGE_BLOCK;
+	int err = refresh_blobs();
 
-	given_jvm(false);
-	assert_int_equal(refresh_blobs(), 0);
-	assert_int_equal(blobs.list.count, 3);
-	assert_int_equal(changes.added.count, 3);
-	assert_int_equal(refresh_blobs(), 0);
-	assert_int_equal(changes.added.count + changes.gone.count, 0);
-	/* another one of the same size in the same place */
-	put(at + 72, IMAGE_COMPILE_ID + 1, 4);
-	assert_int_equal(refresh_blobs(), 0);
-	assert_int_equal(changes.added.count, 1);
-	assert_int_equal(changes.added.data[0], 2);
-	assert_int_equal(changes.gone.count, 1);
-	assert_int_equal(changes.gone.data[0].compile_id, IMAGE_COMPILE_ID);
-	/* one that is being made */
-	put(at + 8, 0, 4);
-	assert_int_equal(refresh_blobs(), 0);
-	assert_int_equal(blobs.unreadable, 1);
-	assert_int_equal(changes.gone.count, 1);
-	assert_null(hotspot_blobs__find(&blobs, COMPILED));
-	assert_non_null(hotspot_blobs__find(&blobs, image_code_of(IMAGE_STUBS)));
+	if (err)
+		text_put_error(out, err);
+	fprintf(out, "%s%zu blobs, %" PRIu64 " unreadable", err ? ": " : "", blobs.list.count,
+		blobs.unreadable);
+	for (size_t i = 0; i < changes.added.count && !err; i++)
+		fprintf(out, " +%u", changes.added.data[i]);
+	for (size_t i = 0; i < changes.gone.count && !err; i++)
+		fprintf(out, " -id %u", changes.gone.data[i].compile_id);
+	if (hotspot_blobs__find(&blobs, COMPILED))
+		fputs(", code is there", out);
+	if (hotspot_blobs__find(&blobs, image_code_of(IMAGE_STUBS)))
+		fputs(", stubs are there", out);
 }
 
-TEST(an_exhausted_read_budget_changes_nothing)
-{
-	given_jvm(true);
-	memory.reads_left = 2;
-	assert_int_equal(refresh_blobs(), -EDQUOT);
-	assert_int_equal(blobs.list.count, 0);
-	hotspot_layout__fini(&layout);
-	assert_int_equal(read_layout(), -EDQUOT);
-}
-
-TEST(counters_are_found_by_name_in_the_perf_memory)
+static void put_counter(FILE *out, const char *name)
 {
 	uint64_t address;
+	int err = hotspot_counter__find(&layout, &memory, name, &address);
 
-	given_jvm(false);
-	assert_int_equal(hotspot_counter__find(&layout, &memory, "sun.ci.totalCompiles", &address),
-			 0);
-	assert_int_equal(word_at(address), 1234);
-	assert_int_equal(hotspot_counter__find(&layout, &memory, "sun.ci.none", &address), -ENOENT);
-	put(IMAGE_PERF + 32, 0, 4); /* an entry without a size leads to itself */
-	put(IMAGE_PERF + 28, UINT32_MAX, 4);
-	assert_int_equal(hotspot_counter__find(&layout, &memory, "sun.ci.totalCompiles", &address),
-			 -ENOENT);
+	if (err)
+		text_put_error(out, err);
+	else
+		fprintf(out, "%" PRIu64, image_word(&image, address - IMAGE_BASE));
 }
-
-/* ---- names ----------------------------------------------------------------------------------- */
 
 static int describe(uint64_t method, struct managed_function *f)
 {
@@ -348,44 +363,82 @@ static int describe(uint64_t method, struct managed_function *f)
 	return hotspot_method__describe(&layout, &memory, &m, f);
 }
 
-TEST(a_malformed_signature_is_left_out_of_the_name)
+/* Of method m of class a/C with this signature. */
+static void put_name(FILE *out, const char *signature)
 {
-	static const struct {
-		const char *signature, *name;
-	} CASES[] = {
-		{"(BCDFJSZ[I)La/B;",
-		 "a.B a.C.m(byte, char, double, float, long, short, boolean, int[])"},
-		{"()[[[Z", "boolean[][][] a.C.m()"},
-		{"", "a.C.m"},
-		{"()", "a.C.m"},
-		{"(", "a.C.m"},
-		{"I)V", "a.C.m"},
-		{"(Q)V", "a.C.m"},
-		{"(La/B)V", "a.C.m"},
-		{"([)V", "a.C.m"},
-		{"()VV", "a.C.m"},
-		{"(I", "a.C.m"},
-	};
+	_cleanup_(managed_function__fini) struct managed_function f = {};
+	uint64_t method = image_method(&image, IMAGE_METHODS + 0x400, "a/C", "m", signature,
+				       "C.java");
 
-	for (size_t i = 0; i < COUNT(CASES); i++) {
-		struct managed_function f;
-		uint64_t method;
-
-		given_jvm(true);
-		method = image_method(&image, IMAGE_METHODS + 0x400, "a/C", "m", CASES[i].signature,
-				      "C.java");
-		assert_int_equal(describe(method, &f), 0);
-		assert_string_equal(f.name, CASES[i].name);
-		managed_function__fini(&f);
-	}
+	assert_int_equal(describe(method, &f), 0);
+	fputs(f.name, out);
 }
+
+/* "SURE sure: METHOD:BYTECODE …", innermost first. */
+static void put_chain(FILE *out, uint64_t offset)
+{
+	struct hotspot_debug debug = {};
+
+	assert_int_equal(
+		hotspot_chain__read(&code, &memory, &compiled, &debug, COMPILED + offset, &chain),
+		0);
+	hotspot_debug__fini(&debug);
+	fprintf(out, "%u sure:", chain.sure);
+	for (unsigned int i = 0; i < chain.count; i++) {
+		fputc(' ', out);
+		put_address(out, chain.scopes[i].method);
+		if (chain.scopes[i].index >= 0)
+			fprintf(out, ":%d", chain.scopes[i].index);
+	}
+	fputs(chain.is_cut ? " cut" : "", out);
+}
+
+static bool take_step(FILE *out, const char *name, char *words)
+{
+	if (!strcmp(name, "image"))
+		given_image(text_has(words, "moved"));
+	else if (!strcmp(name, "jvm"))
+		given_jvm(text_has(words, "moved"));
+	else if (!strcmp(name, "layout"))
+		put_layout(out);
+	else if (!strcmp(name, "flag"))
+		put_flag(out);
+	else if (!strcmp(name, "heaps"))
+		text_put_error(out, hotspot_code__read(&code, &layout, &memory));
+	else if (!strcmp(name, "blob"))
+		put_blob(out);
+	else if (!strcmp(name, "find"))
+		put_found(out, IMAGE_BASE + read_place(words));
+	else if (!strcmp(name, "refresh"))
+		put_refresh(out);
+	else if (!strcmp(name, "counter"))
+		put_counter(out, words);
+	else if (!strcmp(name, "name"))
+		put_name(out, words);
+	else if (!strcmp(name, "chain"))
+		put_chain(out, strtoull(words, NULL, 16));
+	else
+		return take_change(name, words);
+	return true;
+}
+
+static void run_steps(FILE *out, char *input)
+{
+	text_run_steps(out, input, take_step);
+}
+
+static const struct text_verb verbs[] = {{"jvm", run_steps}, {}};
+
+TEXT_TABLE("hotspot_memory", verbs, NULL, tear_down);
+
+/* ---- names, bytecodes ------------------------------------------------------------------------- */
 
 /* The first line's entry, of three bytes, begins in the last two of a page. */
 TEST(a_line_entry_across_pages_is_read)
 {
 	const uint32_t at = IMAGE_METHODS + 0x1000 - 56;
 	uint8_t *lines = image.bytes + at + 32 + 20;
-	struct managed_function f;
+	_cleanup_(managed_function__fini) struct managed_function f = {};
 	uint64_t method;
 
 	given_jvm(false);
@@ -396,271 +449,6 @@ TEST(a_line_entry_across_pages_is_read)
 	assert_int_equal(f.rows.count, 3);
 	assert_int_equal(managed_function__row(&f, 7)->line, 10);
 	assert_int_equal(managed_function__row(&f, 19)->line, 300);
-	managed_function__fini(&f);
-}
-
-static int read_chain(uint64_t offset)
-{
-	struct hotspot_debug debug = {};
-	int err = hotspot_chain__read(&code, &memory, &compiled, &debug, COMPILED + offset, &chain);
-
-	hotspot_debug__fini(&debug);
-	return err;
-}
-
-static void assert_chain(uint64_t offset, unsigned int count, unsigned int sure)
-{
-	assert_int_equal(read_chain(offset), 0);
-	assert_int_equal(chain.count, count);
-	assert_int_equal(chain.sure, sure);
-}
-
-/* Places of the compiled method, as offset and record; the last has offset 0x7fffffff. */
-static void put_places(uint32_t at, const uint32_t (*places)[2], size_t count)
-{
-	for (size_t k = 0; k < count; k++) {
-		put(at + 16 * k, places[k][0], 4);
-		put(at + 16 * k + 4, places[k][1], 4);
-	}
-}
-
-/* Debug data of the compiled method with these places, records behind them; its offset in the image. */
-static uint32_t put_debug(const uint32_t (*places)[2], size_t count, const uint8_t *records,
-			  size_t size)
-{
-	uint32_t at = image.is_moved ? IMAGE_DEBUG : COMPILED_AT + 0x500;
-
-	put_places(at, places, count);
-	memcpy(image.bytes + at + 64, records, size);
-	if (image.is_moved) {
-		put(COMPILED_AT + 120, 64, 4);
-		return at;
-	}
-	put(COMPILED_AT + 100, 0x500, 4);
-	put(COMPILED_AT + 104, 0x500 + 16 * count, 4);
-	put(COMPILED_AT + 112, IMAGE_BASE + at + 64, 8);
-	return at;
-}
-
-TEST(a_described_place_has_a_chain_of_inlined_methods)
-{
-	for (int is_moved = 0; is_moved < 2; is_moved++) {
-		given_jvm(is_moved);
-		assert_int_equal(read_chain(0x3f), 0);
-		assert_int_equal(chain.count, 2);
-		assert_false(chain.is_cut);
-		assert_int_equal(chain.scopes[0].method, image.inlined);
-		assert_int_equal(chain.scopes[0].index, 9);
-		assert_int_equal(chain.scopes[1].method, image.method);
-		assert_int_equal(chain.scopes[1].index, 3);
-		/* of the innermost frame, the place is behind it */
-		assert_int_equal(read_chain(0x40), 0);
-		assert_int_equal(chain.count, 1);
-		assert_int_equal(chain.scopes[0].method, image.method);
-		assert_int_equal(chain.scopes[0].index, -1);
-	}
-}
-
-/* Between two places: what the next that is run has, of which is sure what the one before has as well. */
-TEST(code_between_places_has_the_chain_of_the_next)
-{
-	static const struct {
-		uint8_t at, code[2];
-		unsigned int count, sure;
-	} WAYS[] = {
-		{0x30, {0x90, 0x90}, 2, 1}, /* on, to the inlined method's */
-		{0x30, {0x75, 0xdc}, 1, 1}, /* jne 0xe: a loop around the outer method's */
-		{0x30, {0x75, 0xe6}, 2, 1}, /* jne 0x18: a loop without any */
-		{0x30, {0x75, 0x02}, 2, 1}, /* jne 0x34 */
-		{0x30, {0xeb, 0xdc}, 1, 1}, /* jmp 0xe */
-		{0x30, {0xeb, 0x02}, 2, 1}, /* jmp 0x34 */
-		{0x30, {0xeb, 0x20}, 1, 0}, /* jmp 0x52: to nowhere */
-		{0x30, {0xc3, 0x90}, 1, 1}, /* ret */
-	};
-
-	given_jvm(true);
-	put_places(IMAGE_DEBUG, (const uint32_t[][2]){{0x10, 1}, {0x40, 4}}, 2);
-	for (size_t i = 0; i < COUNT(WAYS); i++) {
-		memset(BYTES + 0x10, 0x90, 0x50);
-		memcpy(BYTES + WAYS[i].at, WAYS[i].code, sizeof(WAYS[i].code));
-		assert_chain(0x20, WAYS[i].count, WAYS[i].sure);
-		assert_int_equal(chain.scopes[chain.count - 1].method, image.method);
-	}
-}
-
-/*
- * Both places are in the outer method, or the code returns from it: what it calls on the way may be
- * inlined there, unless that call has a place of its own, or there is no code for it.
- */
-TEST(a_possibly_inlined_call_makes_the_method_doubtful)
-{
-	static const struct {
-		uint8_t at, code[2], call_at;
-		bool has_call_place;
-		uint32_t second_place;
-		unsigned int sure;
-	} WAYS[] = {
-		{0x30, {0x75, 0xdc}, 0, false, 0x60, 1},
-		{0x30, {0x75, 0xdc}, 6, false, 0x60, 0}, /* in the loop */
-		{0x22, {0x75, 0xea}, 6, false, 0x26, 0}, /* however little code there is */
-		{0x30, {0x75, 0xdc}, 6, true, 0x60, 1},
-		{0x30, {0x75, 0xdc}, 16, false, 0x60, 1}, /* behind the loop */
-		{0x30, {0xc3, 0x90}, 16, false, 0x60, 0},
-		{0x30, {0xc3, 0x90}, 0, false, 0x60, 1},
-	};
-	static const uint8_t INVOKE[] = {0xb8, 0, 1}, CALL[] = {0xff, 0xd0};
-	uint8_t *bytecodes = image.bytes + IMAGE_BYTECODES_OF(IMAGE_METHODS);
-	uint8_t *scopes = image.bytes + IMAGE_DEBUG + 0x40;
-
-	given_jvm(true);
-	memmove(scopes, image.bytes + IMAGE_DEBUG + 32, 7);
-	memcpy(scopes + 7, (uint8_t[]){1, 2, 7 + 1}, 3); /* the outer method at 6 */
-	put(COMPILED_AT + 120, 0x40, 4);
-	for (size_t i = 0; i < COUNT(WAYS); i++) {
-		const uint32_t places[][2] = {{0x10, 1},
-					      {WAYS[i].second_place, 1},
-					      {0x70, WAYS[i].has_call_place ? 7 : 1},
-					      {0x7fffffff, 0}};
-
-		put_places(IMAGE_DEBUG, places, COUNT(places));
-		memset(BYTES + 0x10, 0x90, 0x60);
-		memcpy(BYTES + 0x6e, CALL, sizeof(CALL));
-		memcpy(BYTES + WAYS[i].at, WAYS[i].code, sizeof(WAYS[i].code));
-		memcpy(bytecodes, IMAGE_BYTECODES, sizeof(IMAGE_BYTECODES));
-		if (WAYS[i].call_at)
-			memcpy(bytecodes + WAYS[i].call_at, INVOKE, sizeof(INVOKE));
-		assert_chain(0x20, 1, WAYS[i].sure);
-	}
-	layout.describes_all = HOTSPOT_FLAG_ON;
-	memcpy(bytecodes + 16, INVOKE, sizeof(INVOKE));
-	memcpy(BYTES + 0x30, (uint8_t[]){0xc3}, 1);
-	assert_int_equal(read_chain(0x20), 0);
-	assert_int_equal(chain.sure, 1);
-}
-
-/* A poll of the inlined method's loop, which is in one of the outer method's: the inner loop is the inlined one's. */
-TEST(an_inner_loop_belongs_to_the_inlined_method)
-{
-	static const struct {
-		uint8_t at;
-		unsigned int sure;
-		bool has_second_entry;
-	} PLACES[] = {{0x32, 2, false}, {0x44, 2, false}, {0x20, 1, false}, {0x32, 1, true}};
-
-	given_jvm(true);
-	put_places(IMAGE_DEBUG, (const uint32_t[][2]){{0x10, 1}, {0x40, 4}}, 2);
-	memset(BYTES + 0x10, 0x90, 0x50);
-	memcpy(BYTES + 0x46, (uint8_t[]){0x75, 0xe8, 0x75, 0xc8, 0xc3}, 5); /* jne 0x30; jne 0x12 */
-	for (size_t i = 0; i < COUNT(PLACES); i++) {
-		/* jne 0x36: it may begin in its middle, so it is not known which loop it is */
-		memcpy(BYTES + 0x16, PLACES[i].has_second_entry ? "\x75\x1e" : "\x90\x90", 2);
-		assert_chain(PLACES[i].at, 2, PLACES[i].sure);
-		assert_int_equal(chain.scopes[0].method, image.inlined);
-	}
-}
-
-/* From a place to another one at the same bytecode the caller's loop may have gone round, if it has one, and not the callee. */
-TEST(a_chain_is_doubtful_if_only_the_caller_loops)
-{
-	static const struct {
-		uint8_t call_at, ifeq; /* the callee's bytecode that leads back */
-		unsigned int sure;
-	} LOOPS[] = {{3, 0, 0}, {16, 0, 1}, {3, 0x99, 2}};
-
-	given_jvm(true);
-	put_places(IMAGE_DEBUG, (const uint32_t[][2]){{0x10, 4}, {0x40, 4}}, 2);
-	memset(BYTES + 0x10, 0x90, 0x50);
-	for (size_t i = 0; i < COUNT(LOOPS); i++) {
-		put(IMAGE_DEBUG + 32 + 3, LOOPS[i].call_at + 1 + 1, 1);
-		put(IMAGE_BYTECODES_OF(IMAGE_METHODS + 0x200) + 13, LOOPS[i].ifeq, 1);
-		assert_chain(0x20, 2, LOOPS[i].sure);
-	}
-}
-
-/* Code in a loop without a place is of the only method that loops there, which the class's table of calls has. */
-TEST(loop_code_belongs_to_the_only_callee_that_loops)
-{
-	static const struct {
-		uint8_t invoke[3], at; /* at: of the method in the table's entry */
-		uint16_t intrinsic;
-		unsigned int count, sure;
-	} CALLS[] = {
-		{{0xb8, 1, 0}, 8, 0, 2, 2},  /* invokestatic */
-		{{0xb6, 1, 0}, 16, 0, 2, 2}, /* invokevirtual, of a final one */
-		{{0xb9, 1, 0}, 8, 0, 1, 0},  /* invokeinterface */
-		{{0xb8, 2, 0}, 8, 0, 1, 0},  /* not resolved */
-		{{0xb8, 1, 0}, 8, 5, 1, 1},  /* the compiler has its own code */
-	};
-
-	for (unsigned int k = 0; k < 2 * COUNT(CALLS); k++) {
-		bool is_moved = k & 1;
-		const uint32_t cache = IMAGE_METHODS + 0xf00, x = is_moved;
-		uint32_t entry = is_moved ? cache + 0x40 + 8 + 24 - CALLS[k / 2].at
-					  : cache + 16 + 24;
-		const uint8_t records[] = {0, 0 + x, 1 + x, 4 + x, 0 + x, 1 + x, 11 + x};
-		const uint32_t described[][2] = {{0x10, 1}, {0x40, 4}, {0x7fffffff, 0}};
-		uint8_t *bytecodes = image.bytes + IMAGE_BYTECODES_OF(IMAGE_METHODS);
-
-		given_jvm(is_moved);
-		put_debug(described, COUNT(described), records, sizeof(records));
-		if (is_moved)
-			put(cache + 8, IMAGE_BASE + cache + 0x40, 8);
-		put(IMAGE_METHODS + 0x20 + 24, IMAGE_BASE + cache, 8);
-		put(entry + CALLS[k / 2].at, image.inlined, 8);
-		put(image.inlined - IMAGE_BASE + 16, CALLS[k / 2].intrinsic, 2);
-		memset(bytecodes, 0, 19);
-		memcpy(bytecodes + 6, CALLS[k / 2].invoke, 3);
-		memset(BYTES + 0x10, 0x90, 0x50);
-		memcpy(BYTES + 0x30, (uint8_t[]){0x75, 0xe6}, 2); /* jne 0x18 */
-		assert_chain(0x20, CALLS[k / 2].count, CALLS[k / 2].sure);
-		if (chain.count == 2) {
-			assert_int_equal(chain.scopes[0].method, image.inlined);
-			assert_int_equal(chain.scopes[0].index, 3);
-			assert_int_equal(chain.scopes[1].index, 6);
-		}
-	}
-}
-
-/*
- * A check that leads to a call of the trap, and a load that does if it faults, are where that call is described. The load itself may
- * be another one from the same object.
- */
-TEST(checks_that_lead_to_a_trap_are_places)
-{
-	static const struct {
-		uint8_t at;
-		unsigned int count, sure;
-	} PLACES[] = {
-		{0x20, 2, 2}, /* je 0x50 */
-		{0x28, 1, 0}, /* a load of null, for what runs behind it */
-		{0x24, 2, 2}, /* between them */
-		{0x18, 2, 1}, /* from the outer method to the check */
-		{0x34, 1, 0}, /* jne 0x60: to a return */
-		{0x05, 1, 1}, /* the frame is not there yet */
-	};
-	for (int is_moved = 0; is_moved < 2; is_moved++) {
-		const uint32_t x = is_moved;
-		const uint8_t records[] = {0, 0 + x, 1 + x, 4 + x, 1 + x, 2 + x, 10 + x};
-		const uint32_t described[][2] = {{0x10, 1}, {0x40, 1}, {0x5a, 4}, {0x7fffffff, 0}};
-		const uint32_t null_checks[] = {2, 0x28, 0x50, 0xffff, 0x50};
-		uint32_t places, trap;
-
-		given_jvm(is_moved);
-		trap = image_blob(&image, 128, 4, "UncommonTrapBlob", 2);
-		places = put_debug(described, COUNT(described), records, sizeof(records));
-		memcpy(image.bytes + places + 0x60, null_checks, sizeof(null_checks));
-		put(COMPILED_AT + 140, is_moved ? 0x60 : 0x560, is_moved ? 2 : 4);
-		memset(BYTES + 0x10, 0x90, 0x60);
-		memcpy(BYTES + 0x20, (uint8_t[]){0x74, 0x2e}, 2);
-		memcpy(BYTES + 0x34, (uint8_t[]){0x75, 0x2a}, 2);
-		BYTES[0x48] = 0xc3;
-		memcpy(BYTES + 0x50, (uint8_t[]){0xbe, 1, 0, 0, 0, 0xe8}, 6);
-		put(COMPILED - IMAGE_BASE + 0x56,
-		    IMAGE_BASE + trap + IMAGE_HEADER - (COMPILED + 0x5a), 4);
-		BYTES[0x62] = 0xc3;
-		for (size_t i = 0; i < COUNT(PLACES); i++)
-			assert_chain(PLACES[i].at, PLACES[i].count, PLACES[i].sure);
-	}
 }
 
 /* Ways through bytecodes that javac makes: switches, wide ones, those that the JVM has replaced. */
@@ -713,20 +501,6 @@ TEST(ways_lead_through_switches_and_wide_bytecodes)
 	}
 }
 
-/* A scope that is its own sender, and lengths that are not. */
-TEST(a_bad_scope_record_cuts_the_chain)
-{
-	given_jvm(true);
-	image.bytes[IMAGE_DEBUG + 32 + 4] = 4 + 1;
-	assert_int_equal(read_chain(0x3f), 0);
-	assert_int_equal(chain.count, 1);
-	assert_true(chain.is_cut);
-	put(COMPILED_AT + 120, 0xfffffff0, 4);
-	assert_int_equal(read_chain(0x3f), 0);
-	assert_int_equal(chain.scopes[0].method, image.method);
-	assert_true(chain.is_cut);
-}
-
 TEST(replaced_methods_are_stale)
 {
 	struct hotspot_method m;
@@ -743,7 +517,7 @@ TEST(replaced_methods_are_stale)
 
 TEST(an_unreadable_method_or_name_is_an_error)
 {
-	struct managed_function f = {};
+	_cleanup_(managed_function__fini) struct managed_function f = {};
 	struct hotspot_method m;
 	uint32_t at = IMAGE_METHODS + 0x100; /* the class's name */
 
@@ -759,7 +533,6 @@ TEST(an_unreadable_method_or_name_is_an_error)
 	memset(image.bytes + at + 6, 'x', 0x1800);
 	assert_int_equal(hotspot_method__describe(&layout, &memory, &m, &f), 0);
 	assert_true(strlen(f.name) < sizeof(f.name));
-	managed_function__fini(&f);
 }
 
 TEST(an_unsigned5_number_has_at_most_five_bytes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How many files of a user a profile distinguishes. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "files/dso_archives.h"
 #include "forge_zip.h"
@@ -154,10 +155,10 @@ TEST(a_library_in_an_archive_is_an_image_of_its_own)
 	struct image_table *t = image_table__new();
 	struct mmap_event_space s, inner;
 	struct image_id shared = {}, ids[2];
-	struct dso_archives archives;
+	_cleanup_(dso_archives__fini) struct dso_archives archives = {};
 	struct forged_zip z[2];
 	size_t size;
-	char *data;
+	_cleanup_free_ char *data = NULL;
 
 	dso_archives__init(&archives, &clock, 2, NULL);
 	assert_int_equal(read_file_at(AT_FDCWD, "/bin/sleep", 64 << 20, &data, &size), 0);
@@ -190,7 +191,5 @@ TEST(a_library_in_an_archive_is_an_image_of_its_own)
 			dso_archives__numbered(&archives, image_table__get(t, ids[i])->file)
 				->offset,
 			z[i].entries[1].data);
-	free(data);
-	dso_archives__fini(&archives);
 	image_table__free(t);
 }

@@ -7,7 +7,9 @@
 
 #include <zlib.h>
 
+#include "base/cleanup.h"
 #include "base/gzip.h"
+#include "formats/in/frames.h"
 #include "formats/in/json.h"
 #include "profile/timeline.h"
 
@@ -103,7 +105,10 @@ static char *expanded(const char *input, size_t *size)
 	char *text = NULL;
 	FILE *out = open_memstream(&text, size);
 
-	expand(out, input, NULL);
+	if (strlen(input) < text_size) /* bytes */
+		fwrite(input, 1, text_size, out);
+	else
+		expand(out, input, NULL);
 	fclose(out);
 	return text;
 }
@@ -173,6 +178,17 @@ static void fold_profile(FILE *out, char *input)
 				 &(struct export_request){.lines = !strcmp(input, "with lines")});
 
 	fputs(text, out);
+	free(text);
+}
+
+/* What a report of it says of its samples and CPU time. */
+static void show_header(FILE *out, char *input)
+{
+	char *text = export_text(&text_exporter, current.p, NULL), *rest = text;
+
+	for (char *line; (line = strsep(&rest, "\n"));)
+		if (!strncmp(line, "# samples ", 10) || !strncmp(line, "# CPU ", 6))
+			fprintf(out, "%s\n", line);
 	free(text);
 }
 
@@ -307,22 +323,6 @@ static struct packed pack(const void *bytes, size_t size)
 	return packed;
 }
 
-TEST(utf_16_is_read)
-{
-	static const char text[] = "\xff\xfe"
-				   "a\0;\0\xe9\0\x3d\xd8\0\xde\x3d\xd8 \0003\0";
-	struct imported i = import_bytes(text, sizeof(text) - 1);
-
-	assert_int_equal(i.err, 0);
-	assert_int_equal(i.p->sample_count, 3);
-	assert_string_equal(profile__string(i.p, i.p->functions[1].name), "é😀\xef\xbf\xbd");
-	import_done(&i);
-
-	i = import_bytes("\xff\xfe\0\0\0\0\0\0\0\0", 10); /* escapes, the longest that there are */
-	assert_int_equal(i.err, -EBADMSG);
-	import_done(&i);
-}
-
 TEST(the_first_field_of_folded_stacks_is_what_the_user_says)
 {
 	/* processes, threads of them, and frames of the stacks */
@@ -335,7 +335,7 @@ TEST(the_first_field_of_folded_stacks_is_what_the_user_says)
 			[IMPORT_ROOT_FRAME] = {1, 1, 3}};
 
 	for (unsigned int root = IMPORT_ROOT_AUTO; root <= IMPORT_ROOT_FRAME; root++) {
-		struct imported i;
+		_cleanup_imported_ struct imported i = {};
 
 		root_of_files = (enum import_root)root;
 		i = import_good("a;b;c 3\nd;b;c 1\n");
@@ -344,7 +344,6 @@ TEST(the_first_field_of_folded_stacks_is_what_the_user_says)
 		assert_int_equal(i.p->thread_count - 1, expected[root].threads);
 		assert_int_equal(i.p->stacks[i.p->threads[1].samples[SAMPLE_CPU].stack[0].v].depth,
 				 expected[root].depth);
-		import_done(&i);
 	}
 }
 
@@ -376,13 +375,6 @@ TEST(gzip_is_unpacked_once_and_checked)
 	assert_non_null(strstr(i.failure.what, "twice"));
 	import_done(&i);
 
-	for (size_t size = 3; size < once.size; size++) {
-		i = import_bytes(once.data, size);
-		assert_int_equal(i.err, -EBADMSG);
-		assert_non_null(strstr(i.failure.what, "cut off"));
-		assert_int_equal(i.failure.offset, size);
-		import_done(&i);
-	}
 	once.data[once.size - 6] ^= 1; /* the checksum */
 	i = import_bytes(once.data, once.size);
 	assert_int_equal(i.err, -EBADMSG);
@@ -394,6 +386,88 @@ TEST(gzip_is_unpacked_once_and_checked)
 	import_done(&i);
 	free(once.data);
 	free(twice.data);
+}
+
+static bool says_that_it_is_cut(const struct imported *i)
+{
+	const char *rest = i->err ? NULL : profile__meta(i->p, META_NOT_READ);
+
+	return rest && strstr(rest, "ends of gzip data, which are cut off: 1");
+}
+
+/* Whole lines count: the last number may have more digits. */
+TEST(folded_stacks_are_read_up_to_the_cut_of_gzip_data)
+{
+	char text[8192];
+	size_t used = 0;
+	struct packed packed;
+
+	for (uint32_t i = 1; i < 300; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "main;f%x 12\n",
+					 i * 2654435761u);
+	packed = pack(text, used);
+	for (size_t size = 3; size < packed.size; size += 5) {
+		struct imported i = import_bytes(packed.data, size);
+		uint64_t offset, lines = 0;
+		uint8_t *out = NULL;
+
+		assert_int_equal(
+			gunzip_bytes((uint8_t *)packed.data, size, used, &out, &used, &offset),
+			-ENODATA);
+		for (size_t k = 0; k < used; k++)
+			lines += out[k] == '\n';
+		free(out);
+		if (i.err)
+			assert_non_null(strstr(i.failure.what, "its gzip data are cut off"));
+		else
+			assert_true(says_that_it_is_cut(&i));
+		assert_int_equal(i.err ? 0 : i.p->sample_count, 12 * lines);
+		import_done(&i);
+		used = sizeof(text);
+	}
+	free(packed.data);
+}
+
+/* Without the trailer alone. */
+TEST(formats_are_read_up_to_the_cut_of_gzip_data_or_refused)
+{
+	static const struct {
+		const char *text;
+		size_t size;
+		bool is_read;
+	} files[] = {
+#define CUT(text, is_read) {text, sizeof(text) - 1, is_read}
+		CUT("a;b 3\n", true),
+		CUT("a 1 1.000000: 250000 cpu-clock:\n\t401000 main (/bin/a)\n\n", true),
+		CUT("[{\"ph\":\"P\",\"name\":\"Profile\",\"pid\":1,\"tid\":1,\"ts\":1,\"id\":1,"
+		    "\"args\":{\"data\":{\"startTime\":1}}},{\"ph\":\"P\",\"name\":\"ProfileChunk\","
+		    "\"pid\":1,\"tid\":1,\"ts\":1,\"id\":1,\"args\":{\"data\":{\"cpuProfile\":{"
+		    "\"nodes\":[{\"id\":1,\"callFrame\":{\"functionName\":\"a\"}}],\"samples\":[1]},"
+		    "\"timeDeltas\":[5]}}}]",
+		    true),
+		CUT("{\"nodes\":[],\"samples\":[]}", false),
+		CUT("{\"meta\":{},\"threads\":[]}", false),
+		CUT("{\"$schema\":\"\",\"profiles\":[]}", false),
+		CUT("\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x01"
+		    "a\x32\x01"
+		    "b",
+		    false),
+#undef CUT
+	};
+
+	for (size_t n = 0; n < COUNT(files); n++) {
+		struct packed packed = pack(files[n].text, files[n].size);
+		struct imported i = import_bytes(packed.data, packed.size - 8);
+
+		assert_int_equal(says_that_it_is_cut(&i), files[n].is_read);
+		if (i.err) {
+			assert_int_equal(i.failure.offset, packed.size - 8);
+			assert_non_null(strstr(i.failure.what,
+					       "its gzip data are cut off, and what is missing"));
+		}
+		import_done(&i);
+		free(packed.data);
+	}
 }
 
 /* As small as deflate can make it, unlike what we write. */
@@ -500,6 +574,66 @@ TEST(stacks_beyond_the_depth_limit_are_refused)
 	assert_int_equal(i.err, -E2BIG);
 }
 
+/* A trace of so many profiles of one thread, each from 1 to 100 µs. */
+static struct imported import_overlapping(unsigned int count)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	struct imported i;
+
+	fputs("{\"traceEvents\":[", f);
+	for (unsigned int n = 0; n < count; n++) {
+		const char *event = "%s{\"ph\":\"P\",\"pid\":1,\"tid\":1,\"id\":%u,\"ts\":1,";
+
+		fprintf(f, event, n ? "," : "", n);
+		fprintf(f, "\"name\":\"Profile\",\"args\":{\"data\":{\"startTime\":1}}}");
+		fprintf(f, event, ",", n);
+		fprintf(f,
+			"\"name\":\"ProfileChunk\",\"args\":{\"data\":{\"cpuProfile\":{\"nodes\":"
+			"[{\"id\":1,\"callFrame\":{}}],\"samples\":[1]},\"timeDeltas\":[99]}}}");
+	}
+	fputs("]}", f);
+	fclose(f);
+	i = import_text(text);
+	free(text);
+	return i;
+}
+
+TEST(a_thread_of_a_trace_has_a_bounded_number_of_profiles_at_a_time)
+{
+	struct imported i = import_overlapping(256);
+
+	assert_int_equal(i.err, 0);
+	assert_int_equal(i.p->thread_count, 257);
+	import_done(&i);
+	i = import_overlapping(257);
+	assert_int_equal(i.err, -E2BIG);
+	import_done(&i);
+}
+
+TEST(frames_of_all_stacks_are_bounded_while_they_are_read)
+{
+	struct profile_builder *b = profile_builder__new();
+	_cleanup_(frames__fini) struct frames f = {.b = b, .stack_frames = IMPORT_FRAMES_MAX - 3};
+	struct process_id process = profile_builder__process(b, &(struct profile_process){});
+	struct thread_id thread = profile_builder__thread(b, process, 1, true,
+							  (struct string_id){0}, 0);
+	struct location_id location = frames__nowhere(&f, process);
+	struct profile_sample sample = {.kind = SAMPLE_CPU};
+	struct import_failure failure;
+
+	for (int depth = 1; depth <= 2; depth++) {
+		sample.stack = profile_builder__stack(b, sample.stack, location);
+		for (int times = 0; times < 2; times++) /* a stack counts once */
+			assert_int_equal(frames__sample(&f, thread, &sample, &failure, 0), 0);
+	}
+	sample.stack = profile_builder__stack(b, sample.stack, location);
+	assert_int_equal(frames__sample(&f, thread, &sample, &failure, 7), -E2BIG);
+	assert_int_equal(failure.offset, 7);
+	profile_builder__free(b);
+}
+
 /* ---- ours, read back -------------------------------------------------------------------------- */
 
 /* What a profile has of each kind of event and context, and what is left of it behind a format. */
@@ -537,18 +671,16 @@ static bool __attribute__((noinline)) same_but_recording(const char *a, const ch
 TEST(nodes_and_samples_of_our_cpuprofile_survive_an_import)
 {
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {
-		struct fixture f;
+		_cleanup_fixture_ struct fixture f = {};
 		const struct profile *p = build_profile(&f, named_profiles[n].name);
 		char *text = export_text(&cpuprofile_exporter, p, NULL), *again;
-		struct imported i = import_good(text);
+		_cleanup_imported_ struct imported i = import_good(text);
 
 		again = export_text(&cpuprofile_exporter, i.p, NULL);
 		if (!same_but_recording(text, again))
 			fail_msg("%s:\n%.600s\n%.600s", named_profiles[n].name, text, again);
 		free(text);
 		free(again);
-		import_done(&i);
-		profile_builder__free(f.b);
 	}
 }
 
@@ -590,7 +722,7 @@ static char *import_and_describe(const char *text, char **again)
 TEST(a_second_round_trip_changes_nothing)
 {
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {
-		struct fixture f;
+		_cleanup_fixture_ struct fixture f = {};
 		const struct profile *p = build_profile(&f, named_profiles[n].name);
 		char *text = export_text(&firefox_exporter, p, NULL), *again, *third, *once, *twice;
 
@@ -608,7 +740,6 @@ TEST(a_second_round_trip_changes_nothing)
 		free(third);
 		free(once);
 		free(twice);
-		profile_builder__free(f.b);
 	}
 }
 
@@ -641,10 +772,10 @@ static struct sums self_of(const struct profile *p, const char *name)
 TEST(samples_and_cpu_time_survive_a_round_trip)
 {
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {
-		struct fixture f;
+		_cleanup_fixture_ struct fixture f = {};
 		const struct profile *p = build_profile(&f, named_profiles[n].name);
 		char *text = export_text(&firefox_exporter, p, NULL);
-		struct imported i = import_good(text);
+		_cleanup_imported_ struct imported i = import_good(text);
 		uint64_t written = 0, read = 0;
 
 		free(text);
@@ -669,8 +800,6 @@ TEST(samples_and_cpu_time_survive_a_round_trip)
 					? profile_thread__cpu(&i.p->threads[t])
 					: 0;
 		assert_int_equal(written, read);
-		import_done(&i);
-		profile_builder__free(f.b);
 	}
 }
 
@@ -678,16 +807,13 @@ TEST(a_profile_is_read_back_with_the_same_stacks)
 {
 	_cleanup_fixture_ struct fixture f;
 	const struct profile *p = build_profile(&f, "recursion");
-	char *text = export_text(&firefox_exporter, p, NULL), *again, *read, *written;
+	_cleanup_free_ char *text = export_text(&firefox_exporter, p, NULL), *again = NULL,
+			    *read = NULL, *written = NULL;
 
 	written = describe(p);
 	read = import_and_describe(text, &again);
 	if (!same_text(written, read))
 		fail_msg("%s\n%s", written, read);
-	free(text);
-	free(again);
-	free(read);
-	free(written);
 }
 
 static const struct text_verb verbs[] = {
@@ -695,6 +821,7 @@ static const struct text_verb verbs[] = {
 	{"import", import_input},
 	{"trace", import_input_without_its_end},
 	{"folded", fold_profile},
+	{"header", show_header},
 	{"timeline", show_timeline},
 	{"place", export_place},
 	{"number", scale_number},

@@ -109,6 +109,11 @@ TEST(interrupts_in_tasks_only_set_a_flag)
 	assert_int_equal(s.header.flags, EVENT_IN_SOFTIRQ);
 	TAKE(&i, &pushed, &s, 7, 0, on, NAPI, COMMON + 0x10);
 	assert_int_equal(s.header.flags, EVENT_IN_HARDIRQ);
+	/* a tick that became due before interrupts were enabled; and one in a task that has enabled softirqs */
+	TAKE(&i, &pushed, &s, 7, 0, on, HANDLE, EXIT, SYSVEC);
+	assert_int_equal(s.header.flags, EVENT_IN_HARDIRQ);
+	TAKE(&i, &pushed, &s, 7, 0, on, HANDLE, NAPI);
+	assert_int_equal(s.header.flags, EVENT_IN_SOFTIRQ);
 	/* a task that was switched away in the exit of an interrupt */
 	TAKE(&i, &pushed, &s, 7, 0, 0, NAPI, EXIT, SYSVEC);
 	assert_int_equal(s.header.flags, 0);

@@ -21,11 +21,9 @@ static void end(void)
 	c = NULL;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-	(void)state;
 	end();
-	return 0;
 }
 
 /* The piece is copied, so that reads behind its end are seen. */
@@ -69,7 +67,6 @@ static uint64_t conversions; /* of times of the TSC */
 
 static uint64_t from_tsc(void *context, uint64_t tsc)
 {
-	(void)context;
 	conversions++;
 	return tsc < 1000 ? 0 : tsc / 10;
 }
@@ -148,11 +145,6 @@ static void put_counts(FILE *out)
 		counts.entries, counts.bad_lines, counts.torn);
 }
 
-static uint64_t number(char **words, int base)
-{
-	return strtoull(text_word(words), NULL, base);
-}
-
 /* "AFTER BEFORE TEXT", with "^" for a NUL; "begins" and "ends" before it are the ends of a snapshot. */
 static void step_feed(char *words)
 {
@@ -161,8 +153,8 @@ static void step_feed(char *words)
 	words += piece.begins_snapshot ? 7 : 0;
 	piece.ends_snapshot = !strncmp(words, "ends ", 5);
 	words += piece.ends_snapshot ? 5 : 0;
-	piece.after = number(&words, 10);
-	piece.before = number(&words, 10);
+	piece.after = text_number(&words, 10);
+	piece.before = text_number(&words, 10);
 	piece.bytes = words;
 	piece.size = strlen(words);
 	for (char *at = words; (at = strchr(at, '^'));)
@@ -173,7 +165,8 @@ static void step_feed(char *words)
 /* "TIME ADDRESS SIZE NAME" */
 static void step_load(char *words)
 {
-	uint64_t time = number(&words, 10), address = number(&words, 16), size = number(&words, 10);
+	uint64_t time = text_number(&words, 10), address = text_number(&words, 16),
+		 size = text_number(&words, 10);
 
 	put_load(&d, time, address, size, words);
 }
@@ -181,14 +174,15 @@ static void step_load(char *words)
 /* "TIME FROM TO SIZE" */
 static void step_move(char *words)
 {
-	uint64_t time = number(&words, 10), from = number(&words, 16), to = number(&words, 16);
+	uint64_t time = text_number(&words, 10), from = text_number(&words, 16),
+		 to = text_number(&words, 16);
 
-	put_move(&d, time, from, to, number(&words, 10));
+	put_move(&d, time, from, to, text_number(&words, 10));
 }
 
 static void step_fed(FILE *out, char *words)
 {
-	uint64_t after = number(&words, 10), before = number(&words, 10);
+	uint64_t after = text_number(&words, 10), before = text_number(&words, 10);
 	int err = feed_records(after, before ?: 1000000, strstr(words, "anew"));
 
 	if (err)
@@ -198,19 +192,19 @@ static void step_fed(FILE *out, char *words)
 static bool take_record(const char *name, char *words)
 {
 	if (!strcmp(name, "header"))
-		put_header(&d, number(&words, 10));
+		put_header(&d, text_number(&words, 10));
 	else if (!strcmp(name, "load"))
 		step_load(words);
 	else if (!strcmp(name, "move"))
 		step_move(words);
 	else if (!strcmp(name, "close"))
-		put_close(&d, number(&words, 10));
+		put_close(&d, text_number(&words, 10));
 	else if (!strcmp(name, "load-with-lines"))
 		put_code_with_lines(&d);
 	else if (!strcmp(name, "bytes"))
 		put(&d, words, strlen(words));
 	else if (!strcmp(name, "zeros"))
-		put(&d, (char[16]){}, number(&words, 10));
+		put(&d, (char[16]){}, text_number(&words, 10));
 	else
 		return false;
 	return true;
@@ -231,7 +225,7 @@ static bool take_step(FILE *out, const char *name, char *words)
 	if (!strcmp(name, "map"))
 		begin(JIT_CODE_MAP);
 	else if (!strcmp(name, "dump"))
-		begin_dump(number(&words, 10));
+		begin_dump(text_number(&words, 10));
 	else if (!strcmp(name, "raw"))
 		begin_dump(0), d.size = 0;
 	else if (!strcmp(name, "feed"))
@@ -241,14 +235,14 @@ static bool take_step(FILE *out, const char *name, char *words)
 	else if (!strcmp(name, "settle"))
 		settle_with_clock(out);
 	else if (!strcmp(name, "lose"))
-		start = number(&words, 10),
-		assert_int_equal(jit_code__lose(c, start, number(&words, 10)), 0);
+		start = text_number(&words, 10),
+		assert_int_equal(jit_code__lose(c, start, text_number(&words, 10)), 0);
 	else if (!strcmp(name, "clock"))
 		jit_code__set_clock(c, strtoll(words, NULL, 10), *words != '-' || words[1]);
 	else if (!strcmp(name, "at"))
-		start = number(&words, 16), put_names(out, start, words);
+		start = text_number(&words, 16), put_names(out, start, words);
 	else if (!strcmp(name, "lines"))
-		start = number(&words, 16), time = number(&words, 10),
+		start = text_number(&words, 16), time = text_number(&words, 10),
 		put_lines(out, start, time, words);
 	else if (!strcmp(name, "counts"))
 		put_counts(out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A file that is emptied, written anew or replaced, is large, or is given up: the events about it, and their times. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "jit/follow/jit_file.h"
 #include "unit/jit_file_support.h"
 
@@ -98,15 +99,13 @@ static char *make_lines(size_t count, size_t other)
 /* HotSpot's lines are of one length: a method that was compiled again changes nothing but itself. */
 TEST(one_changed_line_of_equal_length_makes_a_snapshot)
 {
-	char *old = make_lines(40, 100), *new = make_lines(40, 3);
+	_cleanup_free_ char *old = make_lines(40, 100), *new = make_lines(40, 3);
 
 	begin_map(old);
 	rewrite_map(new);
 	read_all(&CLOSED);
 	the_snapshot(new);
 	end_map();
-	free(old);
-	free(new);
 }
 
 /* Emptied and kept open, it is appended to again. */
@@ -143,7 +142,7 @@ TEST(a_truncated_map_kept_open_is_reported_after_patience)
 TEST(a_truncation_is_dated_from_the_last_glance)
 {
 	uint64_t glance_from, glance_to;
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	begin_map("1000 10 f\n");
 	append_to_map(TWO_LINES);
@@ -162,7 +161,6 @@ TEST(a_truncation_is_dated_from_the_last_glance)
 	assert_bytes("3000 10 h\n4000 10 i\n");
 	assert_in_range(f.received.pieces.data[0].after, glance_from, glance_to);
 	assert_true(f.received.pieces.data[1].after >= f.received.pieces.data[0].after);
-	close(fd);
 }
 
 /* Half of it is there when there is no more time. */
@@ -211,7 +209,7 @@ static unsigned int read_much(const struct jit_signs *signs)
 TEST(appended_text_is_read_in_rounds_snapshots_whole)
 {
 	enum { LINES = 250000 }; /* 6 MB */
-	char *text = make_lines(LINES, LINES);
+	_cleanup_free_ char *text = make_lines(LINES, LINES);
 	uint64_t silent;
 
 	write_new_map(text);
@@ -237,7 +235,6 @@ TEST(appended_text_is_read_in_rounds_snapshots_whole)
 	assert_int_equal(read_much(&CLOSED), 1);
 	the_snapshot(text);
 	end_map();
-	free(text);
 }
 
 /* Where nothing was written there are only zeros, which are not reported. */

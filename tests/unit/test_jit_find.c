@@ -17,23 +17,21 @@
 static char map_path[64], dump_path[64], target_path[64];
 static struct jit_owner me;
 
-static int remove_files(void **state)
+static void remove_files(void)
 {
-	(void)state;
 	rmdir(map_path);
 	unlink(map_path);
 	unlink(dump_path);
 	unlink(target_path);
-	return 0;
 }
 
-static int begin(void **state)
+static void begin(void)
 {
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
 	snprintf(dump_path, sizeof(dump_path), "/tmp/jit-%d.dump", getpid());
 	snprintf(target_path, sizeof(target_path), "/tmp/sysprof-test-jit-find-%d", getpid());
-	remove_files(state);
-	return jit_owner__read(getpid(), &me);
+	remove_files();
+	assert_int_equal(jit_owner__read(getpid(), &me), 0);
 }
 
 /* A former process of the number in its name may have left one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* JIT files over windows: times of the TSC, records that come late, files that are none. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "jit/jitdump.h"
 #include "jit/names/jit_names.h"
 #include "jit/names/jit_sources.h"
@@ -16,19 +17,15 @@
 static struct jit_sources *s; /* of the running test */
 static struct dump d;
 
-static int set_up(void **state)
+static void set_up(void)
 {
-	(void)state;
 	s = jit_sources__new();
 	d.size = 0;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-	(void)state;
 	jit_sources__free(s);
-	return 0;
 }
 
 static void report_anchor(uint64_t monotonic, uint64_t tsc, uint32_t epoch, bool new_epoch)
@@ -49,7 +46,7 @@ static void report_anchor(uint64_t monotonic, uint64_t tsc, uint32_t epoch, bool
 static void report_file_of(uint32_t file, uint32_t user, enum jit_file_kind kind,
 			   enum jit_file_state state)
 {
-	struct jit_file_event *e = calloc(1, sizeof(*e) + 32);
+	_cleanup_free_ struct jit_file_event *e = calloc(1, sizeof(*e) + 32);
 
 	e->header = (struct event_header){.size = sizeof(*e) + 32, .type = EVENT_JIT_FILE};
 	e->pid = 10;
@@ -59,7 +56,6 @@ static void report_file_of(uint32_t file, uint32_t user, enum jit_file_kind kind
 	e->state = state;
 	strcpy(e->path, "/tmp/jit-10.dump");
 	assert_int_equal(jit_sources__event(s, &e->header), 0);
-	free(e);
 }
 
 static void report_file(uint32_t file, enum jit_file_kind kind, enum jit_file_state state)
@@ -70,7 +66,7 @@ static void report_file(uint32_t file, enum jit_file_kind kind, enum jit_file_st
 static void report_bytes_at(uint32_t file, uint64_t after, uint64_t before, const void *bytes,
 			    size_t size)
 {
-	struct jit_bytes_event *e = calloc(1, sizeof(*e) + size);
+	_cleanup_free_ struct jit_bytes_event *e = calloc(1, sizeof(*e) + size);
 
 	e->header = (struct event_header){.size = sizeof(*e) + size, .type = EVENT_JIT_BYTES};
 	e->after = after;
@@ -79,7 +75,6 @@ static void report_bytes_at(uint32_t file, uint64_t after, uint64_t before, cons
 	e->size = size;
 	memcpy(e->bytes, bytes, size);
 	assert_int_equal(jit_sources__event(s, &e->header), 0);
-	free(e);
 }
 
 static void report_bytes(uint32_t file, const void *bytes, size_t size)

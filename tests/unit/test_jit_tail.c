@@ -123,14 +123,11 @@ static int receive(void *context, struct event_header *event)
 
 static bool never_full(void *context, bool settle)
 {
-	(void)context;
-	(void)settle;
 	return false;
 }
 
 static void refuse_touch(void *context, const struct jit_owner *owner)
 {
-	(void)context;
 	assert_null(owner);
 }
 
@@ -160,13 +157,10 @@ TEST(files_of_a_denied_user_are_reported_as_hung)
 
 static void never_mind(void *context, const struct jit_owner *owner)
 {
-	(void)context;
-	(void)owner;
 }
 
 static void become_other(int number)
 {
-	(void)number;
 	if (setresuid(60101, 60101, 60101))
 		_exit(1);
 }
@@ -249,12 +243,10 @@ static void wait_for_bytes(struct jit_tail *t, struct received *h, size_t count)
 	assert_int_equal(h->bytes.count, count);
 }
 
-static int remove_map(void **state)
+static void remove_map(void)
 {
-	(void)state;
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
 	unlink(map_path);
-	return 0;
 }
 
 TEST(lines_appended_to_a_map_are_received)

@@ -2,6 +2,7 @@
 /* What was at an address at a time, by entries that came one after the other. */
 #include "unit.h"
 #include "story_text.h"
+#include "base/cleanup.h"
 #include "jit/jit_timeline.h"
 
 static struct jit_timeline *t; /* of the running test */
@@ -12,19 +13,15 @@ static void begin(void)
 	t = jit_timeline__new();
 }
 
-static int set_up(void **state)
+static void set_up(void)
 {
-	(void)state;
 	begin();
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-	(void)state;
 	jit_timeline__free(t);
 	t = NULL;
-	return 0;
 }
 
 static void add(uint64_t start, uint64_t size, uint64_t after, uint64_t before, uint32_t function)
@@ -295,7 +292,7 @@ static int compare_u64(const void *a, const void *b)
 TEST(entries_are_found_among_many_at_random_addresses)
 {
 	enum { COUNT = 200000, REQUESTED = 1000 };
-	struct jit_history *histories = calloc(REQUESTED, sizeof(*histories));
+	_cleanup_free_ struct jit_history *histories = calloc(REQUESTED, sizeof(*histories));
 	uint64_t *starts = calloc(COUNT, sizeof(*starts)), addresses[REQUESTED];
 
 	srandom(12);
@@ -317,7 +314,6 @@ TEST(entries_are_found_among_many_at_random_addresses)
 	add(0, UINT64_C(1) << 56, COUNT * 10, COUNT * 10, COUNT);
 	assert_int_equal(request(t, starts[5], UINT64_MAX).entry, COUNT);
 	assert_false(request(t, starts[5], UINT64_MAX).ambiguous);
-	free(histories);
 	free(starts);
 }
 
@@ -451,7 +447,7 @@ TEST(shedding_begins_with_the_least_recently_used_entries)
 TEST(unordered_beginnings_are_put_in_order)
 {
 	static const uint64_t reported[] = {10, 40, 30, 20, 50}, wanted[] = {10, 20, 20, 20, 50};
-	struct jit_history history = {};
+	_cleanup_(jit_history__fini) struct jit_history history = {};
 	uint64_t address = 0x1000;
 
 	for (uint32_t i = 0; i < 5; i++)
@@ -462,14 +458,13 @@ TEST(unordered_beginnings_are_put_in_order)
 		assert_int_equal(history.changes.data[i].after, wanted[i]);
 		assert_int_equal(history.changes.data[i].before, 100 + i);
 	}
-	jit_history__fini(&history);
 }
 
 /* Each entry is of all addresses: their product is more than is kept. */
 TEST(too_many_changes_of_all_addresses_are_an_error)
 {
 	enum { EACH = 2000 };
-	struct jit_history *histories = calloc(EACH, sizeof(*histories));
+	_cleanup_free_ struct jit_history *histories = calloc(EACH, sizeof(*histories));
 	uint64_t addresses[EACH];
 
 	for (uint32_t i = 0; i < EACH; i++) {
@@ -485,7 +480,6 @@ TEST(too_many_changes_of_all_addresses_are_an_error)
 		assert_int_equal(histories[i].changes.count, EACH);
 		jit_history__fini(&histories[i]);
 	}
-	free(histories);
 }
 
 EACH_TEST_WITH(set_up, tear_down);

@@ -2,6 +2,7 @@
 /* Jitdumps, sound ones in pieces of any size and all kinds of damaged ones: testdata/jitdump.txt. */
 #include "text_cases.h"
 
+#include "base/cleanup.h"
 #include "jit/follow/jit_find.h"
 #include "jit/jitdump.h"
 
@@ -63,11 +64,10 @@ static int feed(struct jitdump_reader *r, const struct dump *d, size_t piece,
 	reported->text[0] = 0;
 	for (size_t at = 0; at < d->size && !err; at += piece) {
 		size_t left = d->size - at, size = left < piece ? left : piece;
-		void *copy = malloc(size);
+		_cleanup_free_ void *copy = malloc(size);
 
 		memcpy(copy, d->bytes + at, size);
 		err = jitdump_reader__feed(r, copy, size, &handler);
-		free(copy);
 	}
 	return err;
 }
@@ -125,7 +125,7 @@ static void put_text(struct dump *d, char *line)
 /* What is read of a dump, and what is wrong with it. */
 static void read_dump(FILE *out, struct dump *d, char *lines)
 {
-	struct jitdump_reader r = {};
+	_cleanup_(jitdump_reader__fini) struct jitdump_reader r = {};
 	struct reported reported;
 	int err;
 
@@ -141,7 +141,6 @@ static void read_dump(FILE *out, struct dump *d, char *lines)
 			(unsigned long long)r.counts.loads,
 			(unsigned long long)r.counts.bad_records, (unsigned long long)r.counts.left,
 			r.tsc ? ", TSC" : "");
-	jitdump_reader__fini(&r);
 }
 
 static struct dump sound_dump;
@@ -181,7 +180,7 @@ TEST(a_dump_reads_alike_in_pieces_of_any_size)
 	struct dump d = sound_dump;
 
 	for (size_t piece = 1; piece <= d.size; piece++) {
-		struct jitdump_reader r = {};
+		_cleanup_(jitdump_reader__fini) struct jitdump_reader r = {};
 		struct reported reported;
 
 		assert_int_equal(feed(&r, &d, piece, &reported), 0);
@@ -190,7 +189,6 @@ TEST(a_dump_reads_alike_in_pieces_of_any_size)
 		assert_int_equal(r.counts.loads, 3);
 		assert_int_equal(r.counts.bad_records, 0);
 		assert_int_equal(jitdump_reader__torn(&r), 0);
-		jitdump_reader__fini(&r);
 	}
 }
 
@@ -200,7 +198,7 @@ TEST(a_torn_dump_reports_whole_records_and_continues)
 
 	for (size_t cut = 0; cut <= d.size; cut++) {
 		struct dump first = d, second = d;
-		struct jitdump_reader r = {};
+		_cleanup_(jitdump_reader__fini) struct jitdump_reader r = {};
 		struct reported reported, rest;
 
 		first.size = cut;
@@ -210,6 +208,5 @@ TEST(a_torn_dump_reports_whole_records_and_continues)
 		assert_memory_equal(reported.text, sound, reported.used);
 		assert_int_equal(feed(&r, &second, sizeof(d.bytes), &rest), 0);
 		assert_string_equal(rest.text, sound + reported.used);
-		jitdump_reader__fini(&r);
 	}
 }

@@ -2,6 +2,8 @@
 /* Names of kernel code that comes and goes, by the time of the sample: testdata/kernel_history.txt. */
 #include <sysprof/symbolizer.h>
 
+#include "base/cleanup.h"
+#include "symbolize/kallsyms.h"
 #include "symbolize/kernel_history.h"
 #include "symbolize/symbolize.h"
 #include "text_cases.h"
@@ -28,7 +30,6 @@ static void end(void)
 
 static int put_name(void *context, size_t index, const struct symbol_result *result)
 {
-	(void)index;
 	fputs(result->frame_count ? result->frames[0].function : "none", context);
 	if (result->frame_count)
 		fprintf(context, " %llx+%llx",
@@ -66,7 +67,6 @@ static void report_code(FILE *out, char *input)
 	char text[256], sign, name[64], module[64];
 	unsigned int time;
 
-	(void)out;
 	assert_int_equal(
 		sscanf(input, "%u %c %x %x %63s %63s", &time, &sign, &start, &end, name, module),
 		6);
@@ -77,13 +77,11 @@ static void report_code(FILE *out, char *input)
 
 static void report_text(FILE *out, char *input)
 {
-	(void)out;
 	change(input, (struct kallsyms_piece){});
 }
 
 static void read_all(FILE *out, char *input)
 {
-	(void)out;
 	change(input, (struct kallsyms_piece){.is_reading = true, .begins = true, .ends = true});
 }
 
@@ -103,7 +101,6 @@ static void report_many(FILE *out, char *input)
 
 static void forget(FILE *out, char *input)
 {
-	(void)out;
 	symbolizer__end_window(symbolizer, strtoull(input, NULL, 10));
 }
 
@@ -117,12 +114,34 @@ static const struct text_verb verbs[] = {{"at", look_up},
 
 TEXT_TABLE("kernel_history", verbs, begin, end);
 
+TEST(look_ups_over_the_limit_of_searches_give_no_names)
+{
+	struct kernel_function f = {.name = "wide", .module = "m", .size = 0x4000000};
+	_cleanup_(kernel_history__fini) struct kernel_history h = {};
+	const struct kernel_span *span = NULL;
+	unsigned int count = 0;
+
+	for (f.address = 0x1000; f.address < 0x1000 + 8000 * 16; f.address += 16)
+		assert_int_equal(kernel_history__keep(&h, &f, 0, 100), 0);
+	do
+		span = kernel_history__at(&h, 0x3000000, 50);
+	while (span && count++ < 10000);
+	assert_null(span);
+	assert_int_equal(count, (16u << 20) / 8000);
+	assert_true(h.left);
+	assert_true(kernel_history__changed(&h, 0x3000000, 10, 20));
+	kernel_history__forget(&h, 99);
+	assert_false(h.left);
+	assert_non_null(kernel_history__at(&h, 0x3000000, 99));
+	assert_false(kernel_history__changed(&h, 0x3000000, 10, 20));
+}
+
 /* Each one overlaps all that came before. */
 TEST(reports_over_the_limit_of_searches_give_no_names)
 {
 	static const struct kernel_code all = {
 		.start = 0x1000, .end = 0x4000000, .name = "all", .name_size = 3};
-	struct kernel_history h = {};
+	_cleanup_(kernel_history__fini) struct kernel_history h = {};
 	struct kernel_code code = all;
 
 	for (uint64_t i = 1; i <= 8000; i++) {
@@ -137,5 +156,4 @@ TEST(reports_over_the_limit_of_searches_give_no_names)
 	assert_null(kernel_history__at(&h, 0x1000000 - 0x100, 8001));
 	assert_int_equal(kernel_history__add(&h, &all, 8002), 0);
 	assert_non_null(kernel_history__at(&h, 0x2000, 8002));
-	kernel_history__fini(&h);
 }

@@ -234,17 +234,14 @@ static void end(void)
 	munmap(reading, sizeof(*reading));
 }
 
-static int set_up(void **state)
+static void set_up(void)
 {
-	(void)state;
 	begin();
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	end();
-	return 0;
 }
 
 static void sample_of(uint32_t pid, enum frame_kind kind, const struct frame_note *note)
@@ -346,6 +343,7 @@ static void set_reader(const char *what, uint64_t value)
 		FIELD("cut", cut),
 		FIELD("left", found.left),
 		FIELD("has", found.info.has),
+		FIELD("may-come", found.may_come),
 		FIELD("frame-pointers", found.keeps_frame_pointers),
 	};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The order of last use. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "files/lru.h"
 
 #define SECOND 1000000000ull
@@ -21,7 +22,7 @@ static uint32_t idle(const struct lru *l, uint64_t now, uint64_t idle)
 
 TEST(released_places_are_reused_before_new_ones)
 {
-	struct lru l;
+	_cleanup_(lru__fini) struct lru l = {};
 	uint32_t place;
 
 	lru__init(&l, &lru_clock, 100);
@@ -40,12 +41,11 @@ TEST(released_places_are_reused_before_new_ones)
 	assert_int_equal(place, 7);
 	assert_int_equal(lru__take(&l, 0, &place), 0);
 	assert_int_equal(place, 100);
-	lru__fini(&l);
 }
 
 TEST(the_longest_idle_place_is_found_first)
 {
-	struct lru l;
+	_cleanup_(lru__fini) struct lru l = {};
 	uint32_t place;
 
 	lru__init(&l, &lru_clock, 100);
@@ -78,12 +78,11 @@ TEST(the_longest_idle_place_is_found_first)
 	lru__remove(&l, 0);
 	assert_int_equal(idle(&l, 100 * SECOND, 0), LRU_NONE);
 	assert_int_equal(l.newest, LRU_NONE);
-	lru__fini(&l);
 }
 
 TEST(uses_within_the_grain_count_once)
 {
-	struct lru l;
+	_cleanup_(lru__fini) struct lru l = {};
 	uint32_t a, b;
 
 	lru__init(&l, &lru_clock, 100);
@@ -97,5 +96,4 @@ TEST(uses_within_the_grain_count_once)
 	use(&l, a, 10 * SECOND + LRU_GRAIN);
 	assert_int_equal(l.newest, a);
 	assert_int_equal(idle(&l, 10 * SECOND + LRU_GRAIN + 1, 0), b);
-	lru__fini(&l);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* LuaJIT's traces are found from its dispatch table, in a state that this process has made of them. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"
 #include "unit/luajit_state.h"
@@ -27,7 +28,7 @@ static void assert_frame(const struct luajit_state *w, size_t i, uint64_t start,
 
 TEST(frames_of_all_traces_are_found_until_freed)
 {
-	struct luajit_state w;
+	_cleanup_(luajit_state__fini) struct luajit_state w = {};
 
 	luajit_state__init(&w);
 	assert_int_equal(request(&w, NULL), -ENODATA);
@@ -47,13 +48,12 @@ TEST(frames_of_all_traces_are_found_until_freed)
 	memset(w.array, 0, sizeof(w.array));
 	assert_int_equal(request(&w, NULL), -ENODATA);
 	assert_int_equal(w.runtime.state_count, 0);
-	luajit_state__fini(&w);
 }
 
 /* What is no trace, or not yet, is left out. */
 TEST(invalid_traces_are_left_out)
 {
-	struct luajit_state w;
+	_cleanup_(luajit_state__fini) struct luajit_state w = {};
 
 	luajit_state__init(&w);
 	w.traces[1].number = 2;
@@ -73,7 +73,6 @@ TEST(invalid_traces_are_left_out)
 	assert_frame(&w, 0, 0x8000, 0x8100, 112);
 	w.array[0] = w.array[1]; /* no trace has number 0, so this is no such array */
 	assert_int_equal(request(&w, w.dispatch), -ENODATA);
-	luajit_state__fini(&w);
 }
 
 TEST(a_damaged_state_has_all_frames_or_none)
@@ -82,7 +81,7 @@ TEST(a_damaged_state_has_all_frames_or_none)
 				     -AT_CODE + 4, -AT_TRACES,	 -AT_TRACES + 1};
 	static const uint64_t values[] = {0, 1, PAGE, 1ull << 63, ~0ull, 0x7fffffffe000};
 	unsigned int whole = 0;
-	struct luajit_state w;
+	_cleanup_(luajit_state__fini) struct luajit_state w = {};
 
 	luajit_state__init(&w);
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
@@ -107,13 +106,12 @@ TEST(a_damaged_state_has_all_frames_or_none)
 	assert_int_equal(request(&w, (void *)-8), -ENODATA);
 	w.area.end = w.area.start + PAGE; /* such code is not mapped */
 	assert_int_equal(request(&w, w.dispatch), -ENODATA);
-	luajit_state__fini(&w);
 }
 
 /* An array that names itself all over costs no more than another. */
 TEST(an_array_that_refers_to_itself_has_no_traces)
 {
-	struct luajit_state w;
+	_cleanup_(luajit_state__fini) struct luajit_state w = {};
 
 	luajit_state__init(&w);
 	for (uint64_t *word = w.memory; word + 1 < w.dispatch - AT_CODE; word += 2) {
@@ -128,5 +126,4 @@ TEST(an_array_that_refers_to_itself_has_no_traces)
 					   : (unsigned)rand();
 		(void)request(&w, w.dispatch);
 	}
-	luajit_state__fini(&w);
 }

@@ -240,7 +240,7 @@ static void run_story(FILE *out, char *input)
 	size_t size;
 	FILE *of_profile = open_memstream(&text, &size);
 
-	set_up(NULL);
+	set_up();
 	begin();
 	reported_flags = 0;
 	reported_line_offset = 0;
@@ -266,7 +266,7 @@ static void run_story(FILE *out, char *input)
 		text[size - 1] = '\0';
 	fputs(text, out);
 	free(text);
-	tear_down(NULL);
+	tear_down();
 }
 
 static const struct text_verb verbs[] = {{"story", run_story}, {}};

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "unit.h"
+#include "base/cleanup.h"
 #include "base/map.h"
 
 #define KEYS 1000u
@@ -136,7 +137,7 @@ TEST(survives_collisions)
 
 TEST(removes_in_a_loop)
 {
-	struct number_map m = {};
+	_cleanup_(number_map__fini) struct number_map m = {};
 
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_non_null(number_map__need(&m, &(struct number){i, i}, NULL));
@@ -146,7 +147,6 @@ TEST(removes_in_a_loop)
 	assert_int_equal(m.count, (KEYS + 2) / 3);
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_int_equal(number_map__find(&m, i) != NULL, i % 3 == 0);
-	number_map__fini(&m);
 }
 
 static int compare_falling(const void *a, const void *b)
@@ -158,7 +158,7 @@ static int compare_falling(const void *a, const void *b)
 
 TEST(finds_after_reindex)
 {
-	struct number_map m = {};
+	_cleanup_(number_map__fini) struct number_map m = {};
 
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_non_null(number_map__need(&m, &(struct number){i, i}, NULL));
@@ -171,14 +171,13 @@ TEST(finds_after_reindex)
 	number_map__clear(&m);
 	assert_null(number_map__find(&m, KEYS - 1));
 	assert_non_null(number_map__need(&m, &(struct number){5, 5}, NULL));
-	number_map__fini(&m);
 }
 
 TEST(has_other_keys)
 {
 	struct around around = {.names = "one\0two\0three"};
-	struct number_set set = {};
-	struct text_map texts = {};
+	_cleanup_(number_set__fini) struct number_set set = {};
+	_cleanup_(text_map__fini) struct text_map texts = {};
 	uint32_t two = 4;
 
 	assert_non_null(text_map__need(&texts, &(struct text){"main", 1}, NULL));
@@ -192,26 +191,23 @@ TEST(has_other_keys)
 	assert_non_null(first_map__need(&around.firsts, &two, NULL));
 	assert_int_equal(*first_map__find(&around.firsts, "two"), 4);
 	assert_null(first_map__find(&around.firsts, "three"));
-	text_map__fini(&texts);
-	number_set__fini(&set);
 	first_map__fini(&around.firsts);
 }
 
 TEST(has_placeholders)
 {
-	struct number_map m = {};
+	_cleanup_(number_map__fini) struct number_map m = {};
 
 	assert_int_equal(vec_push(&m, (struct number){}), 0);
 	assert_null(number_map__find(&m, 0));
 	assert_ptr_equal(number_map__need(&m, &(struct number){.key = 0}, NULL), &m.data[1]);
 	assert_ptr_equal(number_map__find(&m, 0), &m.data[1]);
-	number_map__fini(&m);
 }
 
 TEST(stays_whole_without_memory)
 {
 	struct rlimit before, low;
-	struct number_map m = {};
+	_cleanup_(number_map__fini) struct number_map m = {};
 	uint32_t key = 0;
 	size_t count;
 
@@ -235,5 +231,4 @@ TEST(stays_whole_without_memory)
 		assert_ptr_equal(number_map__find(&m, i), &m.data[i]);
 	number_map__remove(&m, &m.data[0]);
 	assert_non_null(number_map__need(&m, &(struct number){key, key}, NULL));
-	number_map__fini(&m);
 }

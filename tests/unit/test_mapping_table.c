@@ -6,11 +6,10 @@
 
 static struct mapping_table *table; /* of the running test */
 
-static int forget_table(void **state)
+static void forget_table(void)
 {
 	mapping_table__unref(table);
 	table = NULL;
-	return 0;
 }
 
 static int map(struct mapping_table **table, uint64_t start, uint64_t end, uint64_t offset,

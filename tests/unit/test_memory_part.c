@@ -60,7 +60,7 @@ static void new_watch(bool groups_only)
 	assert_int_equal(memory_part__new(&options, &w.part), 0);
 }
 
-static int forget_watch(void **state)
+static void forget_watch(void)
 {
 	if (w.tasks)
 		w.part.free(w.part.object);
@@ -69,7 +69,6 @@ static int forget_watch(void **state)
 	vec_free(&reported.memory);
 	vec_free(&reported.cgroups);
 	reported = (struct reported){};
-	return 0;
 }
 
 static void sampled(pid_t pid)

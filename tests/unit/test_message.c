@@ -4,21 +4,22 @@
 #include <sys/socket.h>
 
 #include "unit.h"
+#include "base/cleanup.h"
 #include "tenants/message.h"
 #include "unit/raw_packet.h"
 
 static int ends[2];
 static struct message_buffer buffer;
 
-static int open_ends(void **state)
+static void open_ends(void)
 {
-	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 }
 
-static int close_ends(void **state)
+static void close_ends(void)
 {
 	close(ends[0]);
-	return close(ends[1]);
+	assert_int_equal(close(ends[1]), 0);
 }
 
 static size_t open_fds(void)
@@ -159,7 +160,8 @@ TEST(read_and_write_do)
 TEST(memory_is_read_once_it_is_sealed)
 {
 	char bytes[16] = {}, more[17];
-	int fd = sealed_memory__new("test", sizeof(bytes)), other = memfd_create("other", 0);
+	_cleanup_close_ int fd = sealed_memory__new("test", sizeof(bytes)),
+			    other = memfd_create("other", 0);
 	void *map;
 
 	assert_true(fd >= 0 && other >= 0);
@@ -177,8 +179,6 @@ TEST(memory_is_read_once_it_is_sealed)
 	assert_int_equal(write(other, bytes, sizeof(bytes)), sizeof(bytes));
 	assert_int_equal(sealed_memory__read(other, bytes, sizeof(bytes)), -EPROTO);
 	assert_int_equal(sealed_memory__read(ends[0], bytes, sizeof(bytes)), -EPROTO);
-	close(fd);
-	close(other);
 }
 
 EACH_TEST_WITH(open_ends, close_ends);

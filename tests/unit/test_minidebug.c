@@ -29,11 +29,9 @@ static void attach(const char *name, const char *data)
 	run("objcopy --add-section .gnu_debugdata=%s stripped %s", data, name);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
-	if (make_scratch())
-		return -1;
+	make_scratch();
 	write_scratch("prog.c", SOURCE, sizeof(SOURCE) - 1);
 	run("${CC:-cc} -O1 -g -o prog prog.c");
 	run("nm prog --format=posix --defined-only | awk '$2 == \"t\" || $2 == \"T\" { print $1 }' "
@@ -43,7 +41,6 @@ static int setup(void **state)
 	run("xz -T1 -k mini && xz -T2 -k mini -c >threads.xz");
 	attach("fedora", "mini.xz");
 	attach("fedora-threads", "threads.xz");
-	return 0;
 }
 
 static uint64_t address_of(const char *symbol)
@@ -87,7 +84,7 @@ static int inflate(int fd, uint64_t limit, int *inflated)
 
 TEST(inflated_debugdata_has_hidden_names_and_is_sealed)
 {
-	int fd = open_scratch("fedora", O_RDONLY), inflated = -1;
+	_cleanup_close_ int fd = open_scratch("fedora", O_RDONLY), inflated = -1;
 	uint64_t address = address_of("hidden_one");
 	struct symbol_match match;
 	struct elf_file *file;
@@ -107,8 +104,6 @@ TEST(inflated_debugdata_has_hidden_names_and_is_sealed)
 	assert_int_equal(write(inflated, "x", 1), -1);
 	assert_int_equal(ftruncate(inflated, 1), -1);
 	assert_int_equal(fcntl(inflated, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	close(inflated);
-	close(fd);
 }
 
 static int keep_name(void *context, size_t index, const struct symbol_result *result)
@@ -231,9 +226,6 @@ TEST(a_block_with_a_huge_dictionary_is_too_big)
 
 static int ignore(void *context, size_t index, const struct symbol_result *result)
 {
-	(void)context;
-	(void)index;
-	(void)result;
 	return 0;
 }
 
@@ -312,4 +304,4 @@ TEST(damaged_or_truncated_debugdata_is_an_error)
 		assert_true(inflate_bytes(good, cut) < 0);
 }
 
-ALL_TESTS_WITH(setup, tear_down_scratch);
+ALL_TESTS_WITH(setup, remove_scratch);

@@ -20,14 +20,13 @@ static void parse_parts_of_jit_name(const char *name, size_t size)
 {
 	for (size_t start = 0; start <= size; start++) {
 		for (size_t end = start; end <= size; end++) {
-			char *part = malloc(end - start ?: 1);
+			_cleanup_free_ char *part = malloc(end - start ?: 1);
 			struct jit_name parsed;
 
 			memcpy(part, name + start, end - start);
 			parsed = jit_name_parse(part, end - start);
 			assert_true(parsed.function.size > 0);
 			assert_true(parsed.tier < CODE_TIER_COUNT);
-			free(part);
 		}
 	}
 }
@@ -75,7 +74,7 @@ static void full_java_name(FILE *out, char *input)
 TEST(what_does_not_fit_or_is_no_text_is_no_java_method)
 {
 	static struct java_name name;
-	char *text = malloc(JAVA_NAME_MAX + 64);
+	_cleanup_free_ char *text = malloc(JAVA_NAME_MAX + 64);
 
 	memset(text, 'a', JAVA_NAME_MAX + 64);
 	memcpy(text, "int a.", 6);
@@ -84,7 +83,6 @@ TEST(what_does_not_fit_or_is_no_text_is_no_java_method)
 	assert_false(java_name__parse(&name, text, JAVA_NAME_MAX));
 	text[20] = '\0';
 	assert_false(java_name__parse(&name, text, JAVA_NAME_MAX - 1));
-	free(text);
 }
 
 /* The executable, the thread's name, and words of the command line that each end with '|'. */

@@ -1,299 +1,341 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Result files under names that others may have got at: links, directories and files that were put there. */
+/*
+ * Result files, which appear whole or not at all, also under names that others may have got at: testdata/output_place.txt. Here:
+ * pipes, stdout, disks without room.
+ */
+#include "text_cases.h"
 #include "output_support.h"
 
-#define STRANGER 12345
+/* Of the running case. */
+static struct output_place *place;
+static struct output_file *file;
+static int held = -1; /* a file, open */
 
-static void need_to_give_away(void)
+static void begin(void)
 {
-	if (!geteuid())
-		return;
-	print_message("only root can give files away\n");
-	skip();
+	enter_directory();
 }
 
-static int try_place(const char *path, enum output_name name)
+static void end(void)
 {
-	struct output_place *place;
-	int err = output_place__open(path, name, &place);
-
-	if (!err)
-		output_place__free(place);
-	return err;
-}
-
-static void put_at(const struct output_place *place, const char *text)
-{
-	struct output_file *f;
-
-	assert_int_equal(output_file__open_at(place, &f), 0);
-	fputs(text, output_file__stream(f));
-	assert_int_equal(output_file__commit(f), 0);
-}
-
-static void expect_regular(const char *path, const char *text)
-{
-	struct stat st;
-
-	assert_int_equal(lstat(path, &st), 0);
-	assert_true(S_ISREG(st.st_mode));
-	expect_text(path, text);
-}
-
-TEST(chosen_names_replace_what_is_there)
-{
-	static const char *const names[] = {"file", "link", "dangling", "fifo", "-", "new"};
-	struct output_place *place;
-
-	write_text("victim", "kept");
-	write_text("file", "old");
-	assert_int_equal(symlink("victim", "link"), 0);
-	assert_int_equal(symlink("nowhere", "dangling"), 0);
-	assert_int_equal(mkfifo("fifo", 0600), 0);
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		assert_int_equal(output_place__open(names[i], OUTPUT_CHOSEN, &place), 0);
-		assert_false(output_place__is_stream(place));
-		put_at(place, "new");
-		output_place__free(place);
-		expect_regular(names[i], "new");
-	}
-	expect_text("victim", "kept");
-	assert_int_equal(access("nowhere", F_OK), -1);
-	mkdir("d", 0700);
-	assert_int_equal(try_place("d", OUTPUT_CHOSEN), -EISDIR);
-}
-
-/* Beside the name that was given, not beside what a link of that name leads to. */
-TEST(siblings_lie_beside_the_name)
-{
-	struct output_place *place, *beside;
-
-	mkdir("d", 0700);
-	write_text("victim", "kept");
-	assert_int_equal(symlink("d/target", "link"), 0);
-	assert_int_equal(symlink("victim", "sibling"), 0);
-	assert_int_equal(output_place__open("link", OUTPUT_GIVEN, &place), 0);
-	assert_int_equal(output_place__beside(place, "sibling", &beside), 0);
-	put_at(place, "first");
-	put_at(beside, "second");
-	output_place__free(beside);
 	output_place__free(place);
-	expect_text("d/target", "first");
-	expect_regular("sibling", "second");
-	expect_text("victim", "kept");
-	assert_int_equal(count_entries("d"), 1);
-}
-
-/* What is decided stays so: a link or a pipe that comes later is replaced. */
-TEST(places_do_not_move)
-{
-	static const char *const ways[] = {"ln -s ../victim d/f", "mkfifo d/f",
-					   "ln -s ../elsewhere/f d/f"};
-	struct output_place *place;
-	struct output_file *f;
-
-	write_text("victim", "kept");
-	mkdir("elsewhere", 0700);
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		assert_int_equal(system("rm -rf d && mkdir d"), 0);
-		assert_int_equal(output_place__open("d/f", OUTPUT_GIVEN, &place), 0);
-		assert_int_equal(system(ways[i]), 0);
-		put_at(place, "new");
-		output_place__free(place);
-		expect_regular("d/f", "new");
-	}
-	assert_int_equal(output_place__open("d/f", OUTPUT_GIVEN, &place), 0);
-	assert_int_equal(system("mv d moved && ln -s elsewhere d"), 0);
-	assert_int_equal(output_file__open_at(place, &f), 0);
-	assert_int_equal(output_file__commit(f), -ENOENT);
-	output_place__free(place);
-	expect_text("moved/f", "new");
-	assert_int_equal(count_entries("elsewhere"), 0);
-	expect_text("victim", "kept");
-}
-
-/* As fs.protected_symlinks and fs.protected_fifos have it, whatever they are set to. */
-TEST(strangers_decide_nothing_in_a_directory_for_all)
-{
-	static const char *const names[] = {"d/link", "d/dangling", "d/fifo"};
-
-	need_to_give_away();
-	write_text("victim", "kept");
-	mkdir("d", 0700);
-	assert_int_equal(symlink("../victim", "d/link"), 0);
-	assert_int_equal(symlink("../new", "d/dangling"), 0);
-	assert_int_equal(symlink("d/link", "way"), 0);
-	assert_int_equal(mkfifo("d/fifo", 0600), 0);
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		assert_int_equal(lchown(names[i], STRANGER, STRANGER), 0);
-		chmod("d", 0755);
-		assert_int_equal(try_place(names[i], OUTPUT_GIVEN), 0);
-		chmod("d", 01777);
-		assert_int_equal(try_place(names[i], OUTPUT_GIVEN), -EACCES);
-		chmod("d", 0777);
-		assert_int_equal(try_place(names[i], OUTPUT_GIVEN), -EACCES);
-		/* the directory's owner may say what is in it */
-		assert_int_equal(chown("d", STRANGER, STRANGER), 0);
-		assert_int_equal(try_place(names[i], OUTPUT_GIVEN), 0);
-		assert_int_equal(chown("d", 0, 0), 0);
-		assert_int_equal(lchown(names[i], 0, 0), 0);
-		assert_int_equal(try_place(names[i], OUTPUT_GIVEN), 0);
-	}
-	/* on the way that one of our own links leads */
-	assert_int_equal(lchown("d/link", STRANGER, STRANGER), 0);
-	assert_int_equal(try_place("way", OUTPUT_GIVEN), -EACCES);
-}
-
-static void expect_shared(const char *path, const char *directory)
-{
-	struct output_place *place;
-	const char *shared;
-
-	assert_int_equal(output_place__open(path, OUTPUT_GIVEN, &place), 0);
-	shared = output_place__shared(place);
-	if (directory)
-		assert_string_equal(shared ? shared : "none", directory);
-	else
-		assert_null(shared);
-	output_place__free(place);
-}
-
-TEST(shared_directories_are_known)
-{
-	need_to_give_away();
-	mkdir("d", 0700);
-	assert_int_equal(symlink("d/target", "link"), 0);
-	expect_shared("d/f", NULL);
-	chmod("d", 01777);
-	expect_shared("d/f", NULL);
-	chmod("d", 0777);
-	expect_shared("d/f", "d");
-	expect_shared("link", "./d");
-	expect_shared("-", NULL);
-	expect_shared("/dev/null", NULL);
-	chmod("d", 0775);
-	expect_shared("d/f", NULL);
-	assert_int_equal(chown("d", 0, STRANGER), 0);
-	expect_shared("d/f", "d");
-	chmod("d", 01775);
-	expect_shared("d/f", NULL);
-	chmod("d", 0775);
-	assert_int_equal(chown("d", STRANGER, STRANGER), 0);
-	expect_shared("d/f", "d");
-	setenv("SUDO_UID", "12345", 1);
-	setenv("SUDO_GID", "12345", 1);
-	expect_shared("d/f", NULL);
+	place = NULL;
+	if (held >= 0)
+		close(held);
+	held = -1;
 	unsetenv("SUDO_UID");
 	unsetenv("SUDO_GID");
+	leave_directory();
 }
 
-/* A link of procfs is more than its text, which may name a file that is gone, or another one. */
-TEST(links_of_procfs)
+/* What it prints, in a line. */
+static void run_shell(FILE *out, const char *command)
 {
-	struct output_place *place;
-	int pipes[2], fd;
+	FILE *shell = popen(command, "re");
+	int c, status, gap = 0;
+
+	assert_non_null(shell);
+	while ((c = fgetc(shell)) != EOF) {
+		if (gap && c != '\n')
+			fputc(' ', out);
+		gap = c == '\n';
+		if (!gap)
+			fputc(c, out);
+	}
+	status = pclose(shell);
+	if (status)
+		fprintf(out, "(status %d)", WEXITSTATUS(status));
+}
+
+/* "n*255": so many of them; "held": the link of procfs, which is more than its text. */
+static const char *read_path(char **words)
+{
+	static char path[NAME_MAX + 2];
+	const char *word = text_word(words);
+
+	if (!strcmp(word, "held")) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", held);
+		return path;
+	}
+	if (word[0] == '\0' || word[1] != '*')
+		return word;
+	memset(path, *word, sizeof(path) - 1);
+	path[strtoul(word + 2, NULL, 10)] = '\0';
+	return path;
+}
+
+/* Its name, in which what is random has eight Xs. */
+static void put_path(FILE *out)
+{
+	char *path = output_file__path(file), *random = strchr(path, '-');
+
+	if (random && strlen(random) > 9 && random[9] == '.')
+		memset(random + 1, 'X', 8);
+	fputs(path, out);
+	free(path);
+}
+
+/* Another's file where the temporary one is. */
+static void exchange_temporary(void)
+{
+	char path[PATH_MAX];
+
+	assert_int_equal(output_file__temporary(file, path, sizeof(path)), 0);
+	assert_int_equal(unlink(path), 0);
+	write_text(path, "another's");
+}
+
+static int open_place(const char *path, const char *name)
+{
+	output_place__free(place);
+	place = NULL;
+	return output_place__open(path, strcmp(name, "chosen") ? OUTPUT_GIVEN : OUTPUT_CHOSEN,
+				  &place);
+}
+
+/* Beside the place that is open, a file with this text. */
+static int put_beside(const char *name, const char *text)
+{
+	struct output_place *beside;
+	struct output_file *f;
+	int err = output_place__beside(place, name, &beside) ?: output_file__open_at(beside, &f);
+
+	if (err)
+		return err;
+	fputs(text, output_file__stream(f));
+	output_place__free(beside);
+	return output_file__commit(f);
+}
+
+static void be_sudo_user(const char *uid, const char *gid)
+{
+	setenv("SUDO_UID", uid, 1);
+	if (*gid)
+		setenv("SUDO_GID", gid, 1);
+}
+
+/* What ends with an error, or none. 1: there is no such step. */
+static int take_call(const char *name, char *words)
+{
+	struct output_file *f = file;
+	const char *first;
+
+	if (!strcmp(name, "open"))
+		return output_file__open(read_path(&words), &file);
+	if (!strcmp(name, "open-at"))
+		return output_file__open_at(place, &file);
+	if (!strcmp(name, "publish"))
+		return output_file__publish(f);
+	if (!strcmp(name, "finish"))
+		return output_file__finish(f);
+	if (!strcmp(name, "finish-otherwise"))
+		return output_file__finish_otherwise(f, text_number(&words, 10));
+	first = text_word(&words);
+	if (!strcmp(name, "beside"))
+		return put_beside(first, text_word(&words));
+	file = NULL;
+	return strcmp(name, "commit") ? 1 : output_file__commit(f);
+}
+
+static bool take_step(FILE *out, const char *name, char *words)
+{
+	const char *first;
+	int err;
+
+	if (!strcmp(name, "$"))
+		run_shell(out, words);
+	else if (!strcmp(name, "umask"))
+		umask((mode_t)text_number(&words, 8));
+	else if (!strcmp(name, "sudo"))
+		first = text_word(&words), be_sudo_user(first, text_word(&words));
+	else if (!strcmp(name, "put"))
+		fputs(words, output_file__stream(file));
+	else if (!strcmp(name, "put-much"))
+		for (int i = 0; i < 100000; i++)
+			fputs(words, output_file__stream(file));
+	else if (!strcmp(name, "flush"))
+		fflush(output_file__stream(file));
+	else if (!strcmp(name, "failed"))
+		fputs(ferror(output_file__stream(file)) ? "yes" : "no", out);
+	else if (!strcmp(name, "moved"))
+		fputs(output_file__moved(file) ? "yes" : "no", out);
+	else if (!strcmp(name, "path"))
+		put_path(out);
+	else if (!strcmp(name, "exchange"))
+		exchange_temporary();
+	else if (!strcmp(name, "abort"))
+		output_file__abort(file), file = NULL;
+	else if (!strcmp(name, "take-back"))
+		output_file__take_back(file), file = NULL;
+	else if (!strcmp(name, "shared"))
+		fputs(output_place__shared(place) ?: "none", out);
+	else if (!strcmp(name, "hold"))
+		held = open(words, O_RDONLY | O_CLOEXEC);
+	else if (!strcmp(name, "place")) {
+		first = read_path(&words);
+		text_put_error(out, open_place(first, text_word(&words)));
+		fputs(place && output_place__is_stream(place) ? " stream" : "", out);
+	} else {
+		err = take_call(name, words);
+		if (err < 0)
+			text_put_error(out, err);
+		return err <= 0;
+	}
+	return true;
+}
+
+static void run_steps(FILE *out, char *input)
+{
+	text_run_steps(out, input, take_step);
+}
+
+static const struct text_verb verbs[] = {{"files", run_steps}, {"files-as-root", run_steps}, {}};
+
+TEXT_TABLE("output_place", verbs, begin, end);
+
+/* ---- pipes, stdout ---------------------------------------------------------------------------- */
+
+static void *read_fifo(void *arg)
+{
+	static char text[64];
+	FILE *f = fopen(arg, "re");
+	size_t size = fread(text, 1, sizeof(text) - 1, f);
+
+	text[size] = '\0';
+	fclose(f);
+	return text;
+}
+
+TEST(output_to_a_fifo)
+{
+	pthread_t thread;
+	struct stat st;
+	void *text;
+
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_int_equal(pthread_create(&thread, NULL, read_fifo, "fifo"), 0);
+	put("fifo", "through");
+	pthread_join(thread, &text);
+	assert_string_equal(text, "through");
+	assert_int_equal(lstat("fifo", &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(count_entries("."), 1);
+}
+
+TEST(output_to_stdout)
+{
+	int saved = dup(STDOUT_FILENO), fd = open("captured", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(saved >= 0 && fd >= 0);
+	fflush(stdout);
+	dup2(fd, STDOUT_FILENO);
+	printf("before ");
+	put("-", "text");
+	printf(" after");
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	close(fd);
+	expect_text("captured", "before text after");
+	assert_int_equal(count_entries("."), 1);
+}
+
+TEST(output_to_a_socket_is_refused)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "socket"};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct output_file *f;
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(output_file__open("socket", &f), -ENXIO);
+	close(fd);
+}
+
+TEST(output_to_a_pipe_by_its_link_of_procfs)
+{
+	int pipes[2];
 	char path[64], byte;
 
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", pipes[1]);
 	assert_int_equal(symlink(path, "link"), 0);
-	assert_int_equal(output_place__open("link", OUTPUT_GIVEN, &place), 0);
+	assert_int_equal(open_place("link", "given"), 0);
 	assert_true(output_place__is_stream(place));
-	put_at(place, "x");
-	output_place__free(place);
+	assert_int_equal(output_file__open_at(place, &file), 0);
+	fputs("x", output_file__stream(file));
+	assert_int_equal(output_file__commit(file), 0);
 	assert_int_equal(read(pipes[0], &byte, 1), 1);
 	assert_int_equal(byte, 'x');
 	close(pipes[0]);
 	close(pipes[1]);
-	write_text("f", "old");
-	fd = open("f", O_RDONLY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	put(path, "new");
-	expect_text("f", "new");
-	assert_int_equal(try_place(path, OUTPUT_GIVEN), -ENOENT); /* it has been replaced */
-	write_text("f (deleted)", "another");
-	assert_int_equal(try_place(path, OUTPUT_GIVEN), -ESTALE);
-	close(fd);
+	output_place__free(place);
+	place = NULL;
 }
 
-TEST(finished_files_can_be_taken_back)
-{
-	struct output_file *f;
+/* ---- disks ------------------------------------------------------------------------------------ */
 
+TEST(output_beyond_the_file_size_limit)
+{
+	struct rlimit saved, limit;
+	struct output_file *f;
+	int err;
+
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &saved);
+	limit = saved;
+	limit.rlim_cur = 1000;
 	assert_int_equal(output_file__open("f", &f), 0);
-	assert_int_equal(output_file__finish(f), 0);
-	assert_int_equal(access("f", F_OK), 0);
-	output_file__take_back(f);
+	for (int i = 0; i < 1000; i++)
+		fputs("0123456789", output_file__stream(f));
+	setrlimit(RLIMIT_FSIZE, &limit);
+	err = output_file__commit(f);
+	setrlimit(RLIMIT_FSIZE, &saved);
+	assert_int_equal(err, -EFBIG);
 	assert_int_equal(count_entries("."), 0);
-	assert_int_equal(output_file__open("f", &f), 0);
-	assert_int_equal(output_file__finish(f), 0);
-	assert_int_equal(unlink("f"), 0);
-	write_text("f", "another's");
-	output_file__take_back(f);
-	expect_text("f", "another's");
-	assert_int_equal(output_file__open("f", &f), 0);
-	assert_int_equal(output_file__finish(f), 0);
-	output_file__abort(f);
-	expect_text("f", "");
 }
 
-TEST(a_directory_has_come_under_the_name)
+TEST(output_on_a_full_disk)
 {
 	struct output_file *f;
-	char *path;
 
-	mkdir("d", 0700);
-	assert_int_equal(output_file__open("d/f.json.gz", &f), 0);
-	fputs("text", output_file__stream(f));
-	path = output_file__path(f);
-	assert_string_equal(path, "d/f.json.gz");
-	free(path);
-	mkdir("d/f.json.gz", 0700);
-	assert_int_equal(output_file__finish(f), -EISDIR);
-	assert_int_equal(output_file__finish_otherwise(f, 1), 0);
-	path = output_file__path(f);
-	assert_int_equal(strlen(path), strlen("d/f-XXXXXXXX.json.gz"));
-	assert_memory_equal(path, "d/f-", 4);
-	assert_string_equal(path + 12, ".json.gz");
-	expect_regular(path, "text");
-	output_file__take_back(f);
-	assert_int_equal(access(path, F_OK), -1);
-	assert_int_equal(count_entries("d"), 1);
-	free(path);
-
-	assert_int_equal(output_file__open("d/g.x", &f), 0);
-	mkdir("d/g.x", 0700);
-	assert_false(output_file__moved(f));
-	assert_int_equal(output_file__publish(f), 0);
-	assert_true(output_file__moved(f));
-	fputs("text", output_file__stream(f));
-	path = output_file__path(f);
-	assert_memory_equal(path, "d/g-", 4);
-	assert_string_equal(path + 12, ".x");
-	assert_int_equal(output_file__commit(f), 0);
-	expect_regular(path, "text");
-	free(path);
+	mkdir("disk", 0700);
+	if (mount("none", "disk", "tmpfs", 0, "size=64k")) {
+		print_message("mount: %s (needs CAP_SYS_ADMIN)\n", strerror(errno));
+		skip();
+	}
+	put("disk/old", "kept");
+	assert_int_equal(output_file__open("disk/old", &f), 0);
+	for (int i = 0; i < 20000; i++)
+		fputs("0123456789", output_file__stream(f));
+	assert_int_equal(output_file__error(f), -ENOSPC);
+	assert_int_equal(output_file__commit(f), -ENOSPC);
+	expect_text("disk/old", "kept");
+	assert_int_equal(count_entries("disk"), 1);
+	assert_int_equal(umount("disk"), 0);
 }
 
-TEST(temporary_file_is_exchanged)
+TEST(what_is_no_user_of_sudo_s_gets_no_file)
 {
-	struct output_file *f;
-	char path[PATH_MAX];
+	static const char *const bad[] = {"", "-1", "4294967295", "12x", " 12"};
+	struct stat st;
+	int fd;
 
-	write_text("f", "old");
-	assert_int_equal(output_file__open("f", &f), 0);
-	assert_int_equal(output_file__temporary(f, path, sizeof(path)), 0);
-	assert_int_equal(unlink(path), 0);
-	write_text(path, "another's");
-	assert_int_equal(output_file__commit(f), -ENOENT);
-	expect_text("f", "old");
+	if (geteuid()) {
+		print_message("only root can give files away\n");
+		skip();
+	}
+	put("half", "");
+	fd = open("half", O_RDONLY | O_CLOEXEC);
+	setenv("SUDO_GID", "23456", 1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		setenv("SUDO_UID", bad[i], 1);
+		assert_true(give_to_sudo_user(fd) < 0);
+	}
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	close(fd);
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
 }
 
 EACH_TEST_WITH(enter_directory, leave_directory);
-
-int main(void)
-{
-	unsetenv("SUDO_UID"); /* the tests themselves may run under sudo */
-	unsetenv("SUDO_GID");
-	return run_unit_tests();
-}

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The books of the outside: from the place that leaves something out, by the stream, into the profile and every format. */
+/*
+ * The books of the outside: from the place that leaves something out, by the stream, into the profile and every format. And the
+ * table of all sentences about limits in docs/SECURITY.md, which --print prints.
+ */
+#include "document_table.h"
 #include "export_support.h"
 
 #include "base/clocks.h"
+#include "base/io.h"
 #include "formats/out/describe.h"
 #include "formats/out/report.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
+#include "profile/figures.h"
 #include "tenants/outside_books.h"
+#include "unwind/build_budget.h"
 #include "world/profile_symbols.h"
 #include "world/recorder.h"
 
@@ -124,10 +131,10 @@ static int decode(void *context, struct event_header *event)
 TEST(events_become_rows)
 {
 	struct outside_books *b = outside_books__new();
-	struct profile_symbols symbols;
+	_cleanup_(profile_symbols__fini) struct profile_symbols symbols = {};
 	struct event_handler handler;
 	const struct profile *p;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 
 	fixture__init(&f, 1000);
 	profile_symbols__init(&symbols, f.b);
@@ -144,8 +151,6 @@ TEST(events_become_rows)
 	assert_int_equal(p->outside[1].user, 9);
 	assert_int_equal(p->outside[1].count, 6);
 	assert_true(p->outside[1].since >= p->start && p->outside[1].since <= p->end);
-	profile_symbols__fini(&symbols);
-	profile_builder__free(f.b);
 	outside_books__free(b);
 }
 
@@ -162,7 +167,7 @@ static void add(struct fixture *f, uint32_t user, unsigned int thing, unsigned i
 TEST(strangers_rows_are_bounded)
 {
 	const struct profile *p;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 	uint64_t sum = 0;
 
 	fixture__init(&f, 1000);
@@ -178,13 +183,12 @@ TEST(strangers_rows_are_bounded)
 	for (size_t i = 0; i < p->outside_count; i++)
 		sum += p->outside[i].count;
 	assert_int_equal(sum, 100000);
-	profile_builder__free(f.b);
 }
 
 TEST(counts_saturate)
 {
 	const struct profile *p;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 
 	fixture__init(&f, 1000);
 	add(&f, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, UINT64_MAX - 1, AT(2));
@@ -192,7 +196,6 @@ TEST(counts_saturate)
 	p = finish(&f);
 	assert_int_equal(p->outside_count, 1);
 	assert_true(p->outside[0].count == UINT64_MAX);
-	profile_builder__free(f.b);
 }
 
 /* ---- every format ---------------------------------------------------------------------------- */
@@ -238,10 +241,10 @@ TEST(report_shows_it)
 {
 	const struct report_options options = {.json = true};
 	struct export_request request = {};
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 	char *data = NULL, *text;
 	size_t size;
-	cJSON *json;
+	_cleanup_cjson_ cJSON *json = NULL;
 
 	request.profile = with_a_row(&f);
 	text = export_text(&text_exporter, request.profile, NULL);
@@ -252,16 +255,14 @@ TEST(report_shows_it)
 	fclose(request.out);
 	json = cJSON_Parse(data);
 	assert_row(get(get(json, "summary"), "outside"));
-	cJSON_Delete(json);
 	free(data);
-	profile_builder__free(f.b);
 }
 
 TEST(firefox_shows_it)
 {
 	const cJSON *section, *entry, *marker, *schema;
 	bool reported = false, marked = false, described = false;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 	cJSON *file = export_json(&firefox_exporter, with_a_row(&f), NULL);
 
 	cJSON_ArrayForEach (section, get(get(file, "meta"), "extra"))
@@ -275,7 +276,6 @@ TEST(firefox_shows_it)
 		described |= !strcmp(string(schema, "name"), "LeftOut");
 	assert_true(reported && marked && described);
 	cJSON_Delete(file);
-	profile_builder__free(f.b);
 }
 
 static int note_comment(void *context, const char *text)
@@ -287,7 +287,7 @@ static int note_comment(void *context, const char *text)
 TEST(other_formats_show_it)
 {
 	bool commented = false;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 	const struct profile *p = with_a_row(&f);
 	cJSON *cpuprofile = export_json(&cpuprofile_exporter, p, NULL);
 	cJSON *trace = export_json(&trace_exporter, p, NULL);
@@ -298,12 +298,11 @@ TEST(other_formats_show_it)
 	assert_true(commented);
 	cJSON_Delete(cpuprofile);
 	cJSON_Delete(trace);
-	profile_builder__free(f.b);
 }
 
 TEST(silence)
 {
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 	const struct profile *p = build_profile(&f, "recursion");
 	char *firefox = export_text(&firefox_exporter, p, NULL);
 	char *text = export_text(&text_exporter, p, NULL);
@@ -316,5 +315,77 @@ TEST(silence)
 	free(firefox);
 	free(text);
 	cJSON_Delete(cpuprofile);
-	profile_builder__free(f.b);
 }
+
+/* ---- docs/SECURITY.md ------------------------------------------------------------------------ */
+
+#define TEXT_OF_STATE(id, text)		[FILE_STATE_##id] = text,
+#define TEXT_OF_JIT(id, followed, text) [JIT_FILE_STATE_##id] = text,
+
+static const char *const file_states[] = {FILE_STATES(TEXT_OF_STATE)};
+static const char *const jit_states[] = {JIT_FILE_STATES(TEXT_OF_JIT)};
+
+static void print_sentence(FILE *out, const char *text, const char *limit)
+{
+	fprintf(out, "| \"%s\" | %s |\n", text, limit);
+}
+
+static void print_outside(FILE *out)
+{
+	char text[OUTSIDE_TEXT_SIZE];
+
+	for (unsigned int i = 0; i < OUTSIDE_THING_COUNT; i++) {
+		snprintf(text, sizeof(text), "%s left (%s)", outside_things[i].unit,
+			 outside_things[i].text);
+		print_sentence(out, text, outside_things[i].name);
+	}
+	for (unsigned int i = 0; i < OUTSIDE_REASON_COUNT; i++) {
+		snprintf(text, sizeof(text), "…: %s", outside_reasons[i].text);
+		print_sentence(out, text, outside_reasons[i].name);
+	}
+}
+
+/* Those of files and stacks that a limit is the reason of. */
+static void print_states(FILE *out)
+{
+#define END_TEXT(id) figure_table[FIGURE_ENDS + STACK_END_##id].text
+	const struct {
+		const char *text, *limit;
+	} sentences[] = {
+		{END_TEXT(DEPTH), "`--max-depth`: 256 frames, at most 1,024"},
+		{END_TEXT(BUDGET), "200 µs of a tick"},
+		{END_TEXT(COPY), "64 KB of a stack"},
+		{END_TEXT(NO_TABLE), "tables; `--unwind-mem`"},
+		{symbol_state_text(SYMBOL_STATE_LEFT), "symbols"},
+		{file_states[FILE_STATE_TOO_BIG], "file-copies; 256 MB a file"},
+		{file_states[FILE_STATE_NO_FDS], "open-files, and the limit of open files"},
+		{file_states[FILE_STATE_NO_ANSWER], "a reader's, see Processes"},
+		{file_states[FILE_STATE_BANNED], "a reader's: hangs a user"},
+		{file_states[FILE_STATE_OVER_BUDGET], "reader processes, requests to them"},
+		{file_states[FILE_STATE_LATE], "time for which the stream waits for requests"},
+		{jit_states[JIT_FILE_STATE_TOO_BIG],
+		 "jit-files; 512 MB a file, and as much again each 10 min; 16 MB with hard links"},
+		{jit_states[JIT_FILE_STATE_TOO_MANY], "jit-files; 1,024 open at a time"},
+		{jit_states[JIT_FILE_STATE_USER_LIMIT], "jit-files: bytes of a user"},
+		{jit_states[JIT_FILE_STATE_LIMIT], "jit-files: bytes of all; jit-names"},
+		{jit_states[JIT_FILE_STATE_HUNG], "a watcher's: hangs a user"},
+		{jit_states[JIT_FILE_STATE_NO_READER], "JIT watchers, see Processes"},
+		{jit_states[JIT_FILE_STATE_TOO_MANY_OPEN], "jit-files; 4,096 open files"},
+	};
+
+	for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+		print_sentence(out, sentences[i].text, sentences[i].limit);
+	for (enum table_refusal why = TABLE_REFUSAL_INPUT; why < TABLE_REFUSAL_COUNT; why++)
+		print_sentence(out, table_refusal_text(why),
+			       why < TABLE_REFUSAL_DIED ? "building an unwind table"
+							: "a builder's, see Processes");
+}
+
+static void print_table(FILE *out)
+{
+	fprintf(out, "| in the summary | counted as, or limit |\n|---|---|\n");
+	print_outside(out);
+	print_states(out);
+}
+
+DOCUMENT_TABLE(print_table);

@@ -89,9 +89,9 @@ static void check_case(const struct parked_case *c)
 	struct profile_wall wall = {.since = AT(0)};
 	struct location_id functions[3];
 	struct thread_id thread, holder;
-	struct parked parked;
+	_cleanup_(parked__fini) struct parked parked = {};
 	const struct profile *p;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 
 	fixture__init(&f, 100);
 	f.process = add_process(&f, 10, "program", 0, 0);
@@ -115,8 +115,6 @@ static void check_case(const struct parked_case *c)
 	if (c->parked != (parked.threads == 1) || c->parked != parked__has(&parked, thread.v, 0))
 		fail_msg("%s: parked %d", c->what, parked.threads == 1);
 	assert_false(parked.place[holder.v]);
-	parked__fini(&parked);
-	profile_builder__free(f.b);
 }
 
 TEST(threads_that_are_parked)
@@ -177,7 +175,7 @@ TEST(a_stub_does_not_wait)
 	struct thread_id thread;
 	struct stack_id stack;
 	const struct profile *p;
-	struct fixture f;
+	_cleanup_fixture_ struct fixture f = {};
 
 	fixture__init(&f, 100);
 	f.process = add_process(&f, 10, "program", 0, 0);
@@ -194,5 +192,4 @@ TEST(a_stub_does_not_wait)
 	add_sample(&f, thread, 1, stack, 1, "program");
 	p = finish(&f);
 	assert_ptr_equal(waiting_place(p, stack), &p->locations[method.v]);
-	profile_builder__free(f.b);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Perf maps as runtimes and others write them, and what of them is still true. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "jit/jit_timeline.h"
 #include "jit/perf_map.h"
 
@@ -27,7 +28,7 @@ TEST(a_map_in_pieces_gives_the_same_entries)
 	static const char said[] = "1000+10=one;2000+20=two words;3000+0=last;";
 
 	for (size_t piece = 1; piece < sizeof(map); piece++) {
-		struct perf_map_reader reader = {};
+		_cleanup_(perf_map_reader__fini) struct perf_map_reader reader = {};
 		struct seen seen = {};
 
 		for (size_t at = 0; at < sizeof(map) - 1; at += piece) {
@@ -43,16 +44,15 @@ TEST(a_map_in_pieces_gives_the_same_entries)
 		assert_string_equal(seen.text, said);
 		assert_int_equal(reader.entries, 3);
 		assert_int_equal(reader.bad_lines, 1);
-		perf_map_reader__fini(&reader);
 	}
 }
 
 /* A line that is too long is one bad line, takes no more room than it may, and the next is read. */
 TEST(an_overlong_line_is_one_bad_line)
 {
-	struct perf_map_reader reader = {};
+	_cleanup_(perf_map_reader__fini) struct perf_map_reader reader = {};
 	struct seen seen = {};
-	char *piece = malloc(100000);
+	_cleanup_free_ char *piece = malloc(100000);
 
 	memset(piece, 'x', 100000);
 	assert_int_equal(perf_map_reader__feed(&reader, "1000 10 ", 8, see, &seen), 0);
@@ -65,8 +65,6 @@ TEST(an_overlong_line_is_one_bad_line)
 	assert_int_equal(reader.bad_lines, 2);
 	seen.stop_after = 1;
 	assert_int_equal(perf_map_reader__feed(&reader, "1 1 a\n2 1 b\n", 12, see, &seen), 7);
-	free(piece);
-	perf_map_reader__fini(&reader);
 }
 
 /* The cases that the well-known script answers so, and a few more. */

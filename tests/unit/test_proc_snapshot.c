@@ -82,17 +82,15 @@ static const struct mmap_event *last_mapping(const struct reported *reported)
 static struct proc_snapshot *s;
 static struct reported reported;
 
-static int set_up(void **state)
+static void set_up(void)
 {
 	assert_int_equal(proc_snapshot__new(&s), 0);
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	reported_fini(&reported);
 	proc_snapshot__free(s);
-	return 0;
 }
 
 static const struct thread_event *reported_thread(pid_t tid)

@@ -2,6 +2,7 @@
 /* Texts of /proc, sound and damaged, in memory of exactly their size: testdata/proc_texts.txt. */
 #include "text_cases.h"
 
+#include "base/cleanup.h"
 #include "base/proc_task.h"
 #include "live/capture/cpu_idle.h"
 #include "live/proc/environment.h"
@@ -45,12 +46,11 @@ TEST(a_stat_line_that_is_cut_before_its_start_time_is_refused)
 	struct proc_stat stat;
 
 	for (size_t size = 0; size < strlen(text); size++) {
-		char *cut = exactly(text, size);
+		_cleanup_free_ char *cut = exactly(text, size);
 		int err = proc_parse_stat(cut, size, &stat);
 
 		assert_true(err == 0 || err == -EBADMSG);
 		assert_true(err || text + size > strstr(text, "987654"));
-		free(cut);
 	}
 }
 
@@ -76,12 +76,11 @@ static void parse_mapping(FILE *out, char *line)
 
 static void parse_cgroup(FILE *out, char *input)
 {
-	char *text = exactly(input, text_size);
+	_cleanup_free_ char *text = exactly(input, text_size);
 	size_t size = 0;
 	const char *path = proc_parse_cgroup(text, text_size, &size);
 
 	fprintf(out, "%.*s", (int)(path ? size : 4), path ?: "none");
-	free(text);
 }
 
 /* "N" or "N all", of this text. */

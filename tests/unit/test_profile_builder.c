@@ -8,16 +8,15 @@
 
 static struct profile_builder *b;
 
-static int set_up(void **state)
+static void set_up(void)
 {
 	b = profile_builder__new();
-	return b ? 0 : -1;
+	assert_true(b);
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	profile_builder__free(b);
-	return 0;
 }
 
 static struct string_id str(const char *s)
@@ -329,6 +328,36 @@ TEST(books_meta_and_losses)
 	assert_int_equal(p->lost_ranges[0].until, 30);
 }
 
+/* What is outside of the session goes, also what touches it; an instant at its edge stays. */
+TEST(markers_are_in_order_and_within_the_session)
+{
+	static const uint64_t given[][2] = {{150, 170},
+					    {90, 120},
+					    {1, 100},
+					    {200, 300},
+					    {200, 200},
+					    {130, 20},
+					    {UINT64_MAX, UINT64_MAX}};
+	static const uint64_t kept[][2] = {{100, 120}, {130, 130}, {150, 170}, {200, 200}};
+	struct profile_process process = {.pid = 1, .start = 100, .name = str("a")};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct thread_id thread = profile_builder__thread(b, pid, 1, true, str("a"), 100);
+	const struct profile *p;
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++)
+		profile_builder__marker(
+			b, &(struct profile_marker){thread, str("gc"), given[i][0], given[i][1]});
+	profile_builder__marker(b, &(struct profile_marker){thread, {0}, 110, 120});
+	profile_builder__session(b)->start = 100;
+	profile_builder__session(b)->end = 200;
+	p = finish();
+	assert_int_equal(p->marker_count, sizeof(kept) / sizeof(*kept));
+	for (size_t i = 0; i < p->marker_count; i++) {
+		assert_int_equal(p->markers[i].start, kept[i][0]);
+		assert_int_equal(p->markers[i].end, kept[i][1]);
+	}
+}
+
 TEST(dump_is_deterministic)
 {
 	struct profile_process process = {.pid = 1, .start = 5, .name = str("a\n\"b")};
@@ -502,6 +531,91 @@ TEST(many_facts_and_books)
 		assert_int_equal(p->books[cpu].cpu, cpu);
 		assert_int_equal(p->books[cpu].received, 2 - cpu % 2);
 	}
+}
+
+/* What a profile has of a command line and a target. */
+static void check_shown(const char *key, const char *value, const char *shown)
+{
+	const struct profile *p;
+
+	profile_builder__free(b);
+	b = profile_builder__new();
+	profile_builder__meta(b, key, value);
+	p = finish();
+	assert_string_equal(profile__meta(p, key), shown);
+	for (size_t i = 0; i < p->string_count; i++)
+		assert_null(strstr(p->strings[i], "secret"));
+	/* a file that was written without arguments and is read again has the same text */
+	if (strcmp(value, shown))
+		check_shown(key, shown, shown);
+}
+
+TEST(command_lines_are_without_arguments)
+{
+	static const char *const commands[][2] = {
+		{"sysprof record -o x.folded -- ./orders --password=secret", "sysprof record …"},
+		{"sysprof record … -- ./orders …", "sysprof record … -- ./orders …"},
+		{"sysprof record … -- ./orders", "sysprof record … -- ./orders"},
+		{"sysprof record -- ./orders --password=secret", "sysprof record -- ./orders …"},
+		{"sysprof record ./orders -- secret", "sysprof record …"},
+		{"sysprof record -p 12", "sysprof record …"},
+		{"sysprof record", "sysprof record"},
+		{"sysprof agent", "sysprof agent"},
+		{"sysprof agent --sink parca:http://user:secret@host", "sysprof agent …"},
+		{"/usr/bin/perf record -g ./orders secret", "/usr/bin/perf record …"},
+		{"perf stat -- secret", "perf …"},
+		{"./orders -- secret", "./orders …"},
+		{"./orders  secret", "./orders …"},
+		{"./orders", "./orders"},
+		{"", ""},
+	};
+	static const char *const targets[][2] = {
+		{"-- ./orders --password=secret", "-- ./orders …"},
+		{"-- ./orders --password=secret --cgroup /shop", "-- ./orders …"},
+		{"-- ./orders", "-- ./orders"},
+		{"--service shop -- ./orders --password=secret", "--service shop -- ./orders …"},
+		{"-- …", "-- …"},
+		{"--", "--"},
+		{"-p 12 --cgroup /shop", "-p 12 --cgroup /shop"},
+		{"-a", "-a"},
+	};
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		check_shown(META_COMMAND, commands[i][0], commands[i][1]);
+	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++)
+		check_shown(META_TARGET, targets[i][0], targets[i][1]);
+}
+
+TEST(the_recorder_s_own_short_text_is_the_command)
+{
+	const struct profile *p;
+
+	profile_builder__meta(b, META_COMMAND, "sysprof record -F 99 -- ./orders secret");
+	profile_builder__meta(b, META_COMMAND_SHORT, "sysprof record … -- ./orders …");
+	p = finish();
+	assert_string_equal(profile__meta(p, META_COMMAND), "sysprof record … -- ./orders …");
+	assert_null(profile__meta(p, META_COMMAND_SHORT));
+}
+
+TEST(a_recording_s_short_text_is_not_believed)
+{
+	profile_builder__meta(b, META_COMMAND_SHORT, "sysprof record -o x -- ./orders secret");
+	assert_string_equal(profile__meta(finish(), META_COMMAND), "sysprof record …");
+}
+
+TEST(arguments_are_kept_on_request)
+{
+	static const char text[] = "sysprof record -F 99 -- ./orders --fast";
+	const struct profile *p;
+
+	profile_builder__session(b)->arguments = true;
+	profile_builder__meta(b, META_COMMAND, text);
+	profile_builder__meta(b, META_COMMAND_SHORT, "sysprof record … -- ./orders …");
+	profile_builder__meta(b, META_TARGET, "-- ./orders --fast");
+	p = finish();
+	assert_string_equal(profile__meta(p, META_COMMAND), text);
+	assert_string_equal(profile__meta(p, META_TARGET), "-- ./orders --fast");
+	assert_int_equal(p->meta_count, 2);
 }
 
 EACH_TEST_WITH(set_up, tear_down);

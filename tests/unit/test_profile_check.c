@@ -36,6 +36,7 @@ struct fixture {
 	struct profile_memory_reading readings[2];
 	struct profile_memory memories[2];
 	uint64_t epochs[2];
+	struct profile_marker markers[2];
 	uint64_t wait_time[2], wait_weight[2], wait_since[2], wait_until[2];
 	struct stack_id wait_stack[2];
 	struct string_id wait_comm[2];
@@ -108,6 +109,8 @@ static void fill_tables(struct fixture *f)
 		.process = {1}, .pid = 7, .count = 2, .readings = f->readings};
 	f->memories[1] = (struct profile_memory){.pid = 9, .is_recorder = true};
 	f->epochs[0] = f->epochs[1] = 120;
+	f->markers[0] = (struct profile_marker){{1}, {1}, 110, 150};
+	f->markers[1] = (struct profile_marker){{2}, {2}, 110, 110};
 }
 
 /* The second thread waits: 10 for a CPU, 40 for a lock, of 100. */
@@ -180,6 +183,8 @@ static void fill(struct fixture *f)
 		.lost_range_count = COUNT(f->lost_ranges),
 		.memories = f->memories,
 		.memory_count = COUNT(f->memories),
+		.markers = f->markers,
+		.marker_count = COUNT(f->markers),
 		.epochs = f->epochs,
 		.epoch_count = COUNT(f->epochs),
 		.clock_epochs = 3,
@@ -286,6 +291,7 @@ static void fill(struct fixture *f)
 	X(f->p.event.v = 1, "the event has no name, or no unit")                                   \
 	X(f->processes[1].cgroup.v = 3, "process 1: name or control")                              \
 	X(f->processes[1].program.v = 3, "process 1: program out")                                 \
+	X(f->processes[1].names.unit.v = 3, "process 1: names out")                                \
 	X(f->processes[1].began = 7, "process 1: it began by 7")                                   \
 	X(f->processes[1].execs = true; f->processes[1].end = 0, "process 1: an execve")           \
 	X(f->threads[1].cuts = NULL, "thread 1: its cut samples")                                  \
@@ -311,6 +317,15 @@ static void fill(struct fixture *f)
 	X(f->epochs[0] = 99, "epoch 0")                                                            \
 	X(f->epochs[1] = 119, "epoch 1")                                                           \
 	X(f->epochs[1] = 201, "epoch 1")                                                           \
+	X(f->p.markers = NULL, "array is missing")                                                 \
+	X(f->markers[0].thread.v = 0, "marker 0 has no thread")                                    \
+	X(f->markers[1].thread.v = 3, "marker 1 has no thread")                                    \
+	X(f->markers[0].name.v = 0, "marker 0 has no thread or no name")                           \
+	X(f->markers[1].name.v = 3, "marker 1 has no thread or no name")                           \
+	X(f->markers[0].end = 109, "marker 0 is out of order")                                     \
+	X(f->markers[0].start = 99, "marker 0 is out of order")                                    \
+	X(f->markers[0].end = 201, "marker 0 is out of order")                                     \
+	X(f->markers[1].start = 109, "marker 1 is out of order")                                   \
 	X(f->books[1].cpu = 0, "books 1: CPU 0")                                                   \
 	X(f->books[0].due = 7, "books of CPU 0: due")                                              \
 	X(f->books[1].due = 1, "books of CPU 1: due")                                              \

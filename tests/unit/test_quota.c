@@ -5,7 +5,7 @@
 #include <sysprof/runtime_info.h>
 #include <sysprof/unwind_table.h>
 
-#include "unit.h"
+#include "document_table.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "jit/follow/jit_file.h"
@@ -21,9 +21,6 @@
 #include "unwind/build_budget.h"
 #include "unwind/made_code.h"
 #include "world/recorder.h"
-
-#define BEGIN "<!-- table: build/tests/unit/test_quota --print -->\n"
-#define END   "<!-- end of table -->\n"
 
 static struct quota q;
 
@@ -547,28 +544,4 @@ static void print_table(FILE *out)
 	print_constants(out);
 }
 
-TEST(the_document_has_the_table_of_limits)
-{
-	_cleanup_free_ char *text = NULL, *table = NULL;
-	size_t size, length;
-	FILE *out = open_memstream(&table, &length);
-
-	fprintf(out, BEGIN);
-	print_table(out);
-	fprintf(out, END);
-	fclose(out);
-	assert_int_equal(read_file_at(-100, "docs/SECURITY.md", 1 << 20, &text, &size), 0);
-	if (!strstr(text, table))
-		fail_msg(
-			"the limits in docs/SECURITY.md are not those of userspace/tenants/quota.h: "
-			"make format");
-}
-
-int main(int argc, char **argv)
-{
-	if (argc == 2 && !strcmp(argv[1], "--print")) {
-		print_table(stdout);
-		return 0;
-	}
-	return run_unit_tests();
-}
+DOCUMENT_TABLE(print_table);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* range_map against a plain search through all ranges. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "symbolize/dwarf_private.h"
 #include "symbolize/range_map.h"
 
@@ -31,7 +32,7 @@ TEST(random_ranges_agree_with_a_linear_search)
 	srandom(7);
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct plain ranges[RANGES];
-		struct range_map map = {};
+		_cleanup_(range_map__fini) struct range_map map = {};
 		size_t count = 1 + random() % RANGES;
 
 		for (size_t i = 0; i < count; i++) {
@@ -62,14 +63,13 @@ TEST(random_ranges_agree_with_a_linear_search)
 			assert_int_equal(range_map__find(&map, later, &value, &until), found);
 			assert_true(until > later && (!found || value == expected));
 		}
-		range_map__fini(&map);
 	}
 }
 
 TEST(ranges_exclude_their_end_and_empty_ones_match_nothing)
 {
 	uint64_t until = UINT64_MAX;
-	struct range_map map = {};
+	_cleanup_(range_map__fini) struct range_map map = {};
 	uint32_t value = 0;
 
 	assert_false(range_map__find(&map, 0, &value, &until));
@@ -87,14 +87,13 @@ TEST(ranges_exclude_their_end_and_empty_ones_match_nothing)
 	range_map__clear(&map);
 	assert_int_equal(range_map__build(&map), 0);
 	assert_false(range_map__find(&map, 5, &value, &until));
-	range_map__fini(&map);
 }
 
 TEST(the_innermost_of_many_nested_ranges_is_found)
 {
 	uint64_t until = UINT64_MAX;
 	const uint32_t count = 200000;
-	struct range_map map = {};
+	_cleanup_(range_map__fini) struct range_map map = {};
 	uint32_t value = 0;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -106,5 +105,4 @@ TEST(the_innermost_of_many_nested_ranges_is_found)
 		assert_true(range_map__find(&map, 2 * count - i - 1, &value, &until));
 		assert_int_equal(value, i);
 	}
-	range_map__fini(&map);
 }

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <glob.h>
 
+#include "base/cleanup.h"
 #include "base/order.h"
 #include "base/vec.h"
 #include "formats/out/describe.h"
@@ -86,8 +87,19 @@ static void sum_thread(const struct profile *p, const struct profile_thread *t, 
 			0);
 }
 
-/* A line for each call path. `thread`: of this one; 0: of all. `cpu`: of each; the sum comes first. */
-static char *totals(const struct profile *p, uint32_t thread, bool cpu, bool cpu_sum)
+/* Which threads: this one, those of this process, or all. */
+struct part {
+	uint32_t thread, process;
+};
+
+static bool is_in(const struct profile *p, const struct part *part, uint32_t thread)
+{
+	return part->process ? p->threads[thread].process.v == part->process
+			     : !part->thread || thread == part->thread;
+}
+
+/* A line for each call path. `cpu`: of each; the sum comes first. */
+static char *totals(const struct profile *p, struct part part, bool cpu, bool cpu_sum)
 {
 	uint64_t sum_cpu = 0;
 	struct paths paths = {};
@@ -96,7 +108,7 @@ static char *totals(const struct profile *p, uint32_t thread, bool cpu, bool cpu
 	FILE *out = open_memstream(&text, &size);
 
 	for (uint32_t i = 1; i < p->thread_count; i++)
-		if (!thread || i == thread)
+		if (is_in(p, &part, i))
 			sum_thread(p, &p->threads[i], &paths);
 	vec_sort(&paths, compare_paths);
 	for (size_t i = 0; i < paths.count; i++)
@@ -172,15 +184,13 @@ static void check_format(const struct profile *p, const struct format *f, const 
 {
 	bool sum = keeps_cpu(p, f), cpu = sum && !(f->deltas && p->weight_ahead);
 	uint32_t thread = f->one_thread ? export_busiest_thread(p).v : 0;
-	char *before, *after;
+	_cleanup_free_ char *before = NULL, *after = NULL;
 
 	*read = read_back(p, f);
-	before = totals(p, thread, cpu, sum);
-	after = totals(read->p, 0, cpu, sum);
+	before = totals(p, (struct part){.thread = thread}, cpu, sum);
+	after = totals(read->p, (struct part){}, cpu, sum);
 	expect_same(keeps_meaning(p, f) ? before : strchr(before, '\n'),
 		    keeps_meaning(p, f) ? after : strchr(after, '\n'), what, f->exporter->name);
-	free(before);
-	free(after);
 }
 
 /* In each format, and from there in each again. */
@@ -197,6 +207,34 @@ static void check_pairs(const struct profile *p, const char *what)
 			import_done(&twice);
 		}
 		import_done(&once);
+	}
+}
+
+/* Each process with all its threads in one file. */
+static void check_processes(const struct profile *p, const char *what)
+{
+	for (uint32_t i = 1; i < p->thread_count; i++) {
+		const struct export_request options = {.thread = {i}, .merge_threads = true};
+		const struct part part = {.process = p->threads[i].process.v};
+		char *before, *after, *bytes;
+		struct imported read;
+		size_t size;
+
+		if (!p->threads[i].samples[SAMPLE_CPU].count)
+			continue;
+		bytes = export_bytes(&cpuprofile_exporter, p, &options, &size);
+		read = import_bytes(bytes, size);
+		assert_int_equal(read.err, 0);
+		assert_int_equal(read.p->thread_count, 2);
+		assert_string_equal(profile__meta(read.p, META_CPU_TIME) ?: "",
+				    profile__meta(p, META_CPU_TIME) ?: "");
+		before = totals(p, part, true, true);
+		after = totals(read.p, (struct part){}, true, true);
+		expect_same(before, after, what, "one .cpuprofile of all threads");
+		free(bytes);
+		free(before);
+		free(after);
+		import_done(&read);
 	}
 }
 
@@ -218,6 +256,7 @@ TEST(recordings_are_read_back_from_all_pairs_of_formats)
 						  &summary, &failure),
 				 0);
 		check_pairs(p, found.gl_pathv[i]);
+		check_processes(p, found.gl_pathv[i]);
 		windows__free(windows);
 	}
 	globfree(&found);
@@ -226,13 +265,14 @@ TEST(recordings_are_read_back_from_all_pairs_of_formats)
 TEST(profiles_are_read_back_from_all_pairs_of_formats)
 {
 	for (size_t i = 0; i < NAMED_PROFILES; i++) {
-		struct fixture f;
+		_cleanup_fixture_ struct fixture f = {};
 		const struct profile *p = build_profile(&f, named_profiles[i].name);
 
 		/* names that are no UTF-8 are others in files, and an empty file has no thread */
-		if (strcmp(named_profiles[i].name, "hostile") && p->sample_count)
+		if (strcmp(named_profiles[i].name, "hostile") && p->sample_count) {
 			check_pairs(p, named_profiles[i].name);
-		profile_builder__free(f.b);
+			check_processes(p, named_profiles[i].name);
+		}
 	}
 }
 
@@ -281,8 +321,8 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 	for (size_t i = 0; i < COUNT(pprofs) + COUNT(texts); i++) {
 		char text[1024];
 		size_t size;
-		char *bytes;
-		struct imported read;
+		_cleanup_free_ char *bytes = NULL;
+		_cleanup_imported_ struct imported read = {};
 
 		snprintf(text, sizeof(text), "%s",
 			 i < COUNT(pprofs) ? pprofs[i] : texts[i - COUNT(pprofs)]);
@@ -291,8 +331,7 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 		if (read.err)
 			fail_msg("%s: %s", text, read.failure.what);
 		check_pairs(read.p, i < COUNT(pprofs) ? pprofs[i] : texts[i - COUNT(pprofs)]);
-		import_done(&read);
-		free(bytes);
+		check_processes(read.p, i < COUNT(pprofs) ? pprofs[i] : texts[i - COUNT(pprofs)]);
 	}
 }
 

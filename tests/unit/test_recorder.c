@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "models/profile_dump.h"
 #include "text_cases.h"
@@ -147,20 +148,20 @@ static void put_windows(FILE *out)
 /* Events alone. */
 static void run_events(FILE *out, char *story)
 {
-	set_up(NULL);
+	set_up();
 	play(story);
 	put_windows(out);
-	tear_down(NULL);
+	tear_down();
 }
 
 /* With prog() before them. */
 static void run_story(FILE *out, char *story)
 {
-	set_up(NULL);
+	set_up();
 	prog();
 	play(story);
 	put_windows(out);
-	tear_down(NULL);
+	tear_down();
 }
 
 /* The code that a story of prog() has sampled. */
@@ -174,7 +175,7 @@ static void run_code(FILE *out, char *story)
 	static const char *const categories[] = {"other",   "user", "kernel",
 						 "library", "jit",  "idle"};
 
-	set_up(NULL);
+	set_up();
 	prog();
 	play(story);
 	finish();
@@ -186,7 +187,7 @@ static void run_code(FILE *out, char *story)
 			str(d->path), kinds[d->kind], categories[l->category],
 			d->deleted ? " deleted" : "", l->process.v ? " of the process" : "");
 	}
-	tear_down(NULL);
+	tear_down();
 }
 
 static const struct text_verb verbs[] = {
@@ -509,7 +510,7 @@ STORY(damaged_symbol_events)
 	for (size_t size = sizeof(struct symbol_event); size < sizeof(struct symbol_fixture);
 	     size++) {
 		/* exactly as long as it says, so that a sanitizer sees a byte too far */
-		struct symbol_event *e = malloc(size);
+		_cleanup_free_ struct symbol_event *e = malloc(size);
 		struct symbol_fixture f = {
 			.event = {.header = {.size = size}, .address = 0x411, .frames = UINT32_MAX},
 			.outer = {.name_size = 60000, .file_size = 60000},
@@ -521,7 +522,6 @@ STORY(damaged_symbol_events)
 		ev.symbol_handler.symbol_dso(&ev.symbols,
 					     &(struct symbol_dso_event){.dso = 1, .state = 99});
 		assert_int_equal(ev.symbol_handler.symbol(&ev.symbols, e), 0);
-		free(e);
 	}
 	finish();
 }
@@ -534,7 +534,7 @@ static char *story(void)
 	size_t size;
 	FILE *out;
 
-	set_up(NULL);
+	set_up();
 	prog();
 	fork_(10, 10, 11, 11);
 	ev.now += MS;
@@ -548,7 +548,7 @@ static char *story(void)
 	out = open_memstream(&text, &size);
 	profile_dump(ev.p, out);
 	fclose(out);
-	tear_down(NULL);
+	tear_down();
 	return text;
 }
 
@@ -645,12 +645,10 @@ STORY(ends_that_were_lost)
 
 TEST(same_events_same_profile)
 {
-	char *one = story(), *two = story();
+	_cleanup_free_ char *one = story(), *two = story();
 
 	assert_string_equal(one, story_dump);
 	assert_string_equal(two, one);
-	free(one);
-	free(two);
 }
 
 /* ---- any order at all ------------------------------------------------------------------------ */
@@ -658,7 +656,7 @@ TEST(same_events_same_profile)
 TEST(any_order_keeps_the_invariants)
 {
 	for (int round = 0; round < 300; round++) {
-		set_up(NULL);
+		set_up();
 		seed = round;
 		ev.now = S / 2;
 		for (int i = 0; i < 400; i++) {
@@ -670,6 +668,6 @@ TEST(any_order_keeps_the_invariants)
 		if (random_below(2))
 			stop();
 		assert_true(finish()->sample_count > 0);
-		tear_down(NULL);
+		tear_down();
 	}
 }

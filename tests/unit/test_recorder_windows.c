@@ -2,6 +2,7 @@
 /* Windows of one stream: what belongs into which, and that they add up to one long recording. */
 #include "unit.h"
 
+#include "base/cleanup.h"
 #include "base/vec.h"
 
 #include "unit/event_story.h"
@@ -122,7 +123,7 @@ static void report_books(uint64_t ticks)
 /* `window` is how many events a window has; 0: all of them. */
 static void report_random_stream(uint64_t round, int window, struct totals *totals)
 {
-	set_up(NULL);
+	set_up();
 	seed = round;
 	ev.now = S / 2;
 	for (int i = 0; i < 600; i++) {
@@ -145,19 +146,17 @@ static void report_random_stream(uint64_t round, int window, struct totals *tota
 	add_profile(totals, ev.p);
 	for (size_t i = 0; i < ev.windows; i++)
 		add_profile(totals, ev.profiles[i]);
-	tear_down(NULL);
+	tear_down();
 }
 
 TEST(windows_add_up)
 {
 	for (int round = 0; round < 300; round++) {
-		struct totals one = {}, many = {};
+		_cleanup_(totals__fini) struct totals one = {}, many = {};
 
 		report_random_stream(round, 0, &one);
 		report_random_stream(round, 10 + round % 40, &many);
 		assert_same_totals(&one, &many);
-		totals__fini(&one);
-		totals__fini(&many);
 	}
 }
 

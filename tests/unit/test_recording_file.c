@@ -7,6 +7,7 @@
 #include "stream/recording_file.h" /* its fail() is no macro yet */
 #include <sys/resource.h>
 
+#include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/io.h"
 #include "base/vec.h"
@@ -161,13 +162,12 @@ static int take(void *context, const struct event_header *event)
 	return r.summary.events >= 3 ? r.answer : 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	vec_free(&r.samples);
 	vec_free(&r.lost);
 	free(file.data);
 	file = (struct bytes){};
-	return 0;
 }
 
 /* `answer`: of the sink, from the third event on. */
@@ -190,11 +190,10 @@ static void read_fd(int fd)
 
 static void read_recording(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	assert_true(fd >= 0);
 	read_fd(fd);
-	close(fd);
 }
 
 /* From memory, by way of a memfd that is used again and again. */
@@ -226,7 +225,7 @@ TEST(recorded_events_are_read_back)
 {
 	const char *path = in_scratch("round.sysprof");
 	struct stat st;
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	write_recording(path, 5, 10);
 	assert_int_equal(stat(path, &st), 0);
@@ -254,7 +253,6 @@ TEST(recorded_events_are_read_back)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(recording_probe(fd));
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 0);
-	close(fd);
 }
 
 static int take_mapping(void *context, const struct event_header *event)
@@ -554,7 +552,7 @@ TEST(a_damaged_byte_in_a_chunk_costs_that_chunk)
 
 TEST(missing_or_extra_bytes_cost_one_chunk)
 {
-	char *other;
+	_cleanup_free_ char *other = NULL;
 
 	load_small_recording();
 	other = malloc(file.size + 100);
@@ -591,12 +589,11 @@ TEST(missing_or_extra_bytes_cost_one_chunk)
 		assert_int_equal(r.lost.count, 1);
 		assert_int_equal(r.summary.damaged_chunks, 1);
 	}
-	free(other);
 }
 
 TEST(reading_random_damage_ends_with_a_defined_result)
 {
-	char *other;
+	_cleanup_free_ char *other = NULL;
 
 	load_small_recording();
 	other = malloc(file.size);
@@ -608,7 +605,6 @@ TEST(reading_random_damage_ends_with_a_defined_result)
 		read_bytes(other, file.size - rand() % 100);
 		assert_true(r.err == 0 || r.err == -ENODATA || r.err == -EPROTONOSUPPORT);
 	}
-	free(other);
 }
 
 /* ---- files that lie -------------------------------------------------------------------------- */
@@ -643,7 +639,7 @@ TEST(other_versions_and_byte_orders_are_refused)
 /* A process may give itself names that look like a chunk. */
 TEST(a_planted_chunk_is_not_read)
 {
-	struct kallsyms_event *text;
+	_cleanup_free_ struct kallsyms_event *text = NULL;
 	struct recording_writer *w;
 	size_t chunk, size, whole;
 	const char *path;
@@ -669,7 +665,6 @@ TEST(a_planted_chunk_is_not_read)
 	assert_int_equal(r.samples.count, 0);
 	assert_int_equal(r.ends, 1);
 	assert_int_equal(r.lost.count, 1);
-	free(text);
 }
 
 TEST(invalid_events_in_a_sound_chunk_are_skipped)
@@ -700,7 +695,7 @@ TEST(reading_nested_false_chunks_ends_without_data)
 {
 	enum { HEADERS = 200000 };
 	size_t size = FILE_HEADER + (size_t)HEADERS * CHUNK_HEADER;
-	char *lies = malloc(size);
+	_cleanup_free_ char *lies = malloc(size);
 
 	load_small_recording();
 	memcpy(lies, file.data, FILE_HEADER);
@@ -716,12 +711,11 @@ TEST(reading_nested_false_chunks_ends_without_data)
 	}
 	read_bytes(lies, size);
 	assert_int_equal(r.err, -ENODATA);
-	free(lies);
 }
 
 TEST(an_error_of_the_sink_ends_the_reading)
 {
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	load_small_recording();
 	fd = open(in_scratch("small.sysprof"), O_RDONLY | O_CLOEXEC);
@@ -729,8 +723,7 @@ TEST(an_error_of_the_sink_ends_the_reading)
 	assert_int_equal(r.err, -ECANCELED);
 	assert_int_equal(r.summary.events, 3);
 	assert_false(r.failure.what[0]);
-	close(fd);
 }
 
 EACH_TEST_WITH(NULL, tear_down);
-ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);
+ALL_TESTS_WITH(make_scratch, remove_scratch);

@@ -120,12 +120,11 @@ TEST(totals_are_self_plus_children_plus_cut_nodes)
 	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
 		for (uint64_t min = 0; min <= 400; min += 40) {
 			for (int callers = 0; callers <= 1; callers++) {
-				struct report_tree tree;
+				_cleanup_(report_tree__fini) struct report_tree tree = {};
 
 				assert_int_equal(report_tree__init(&tree, p, by, callers, min), 0);
 				assert_adds_up(&tree, p->sample_count, min);
 				assert_true(min || tree.nodes.count > 20);
-				report_tree__fini(&tree);
 			}
 		}
 	}
@@ -165,7 +164,7 @@ TEST(a_dso_does_not_call_itself)
 	const struct profile *p = build_random(&f, 2, 4, 2000);
 
 	for (int callers = 0; callers <= 1; callers++) {
-		struct report_tree tree;
+		_cleanup_(report_tree__fini) struct report_tree tree = {};
 
 		assert_int_equal(report_tree__init(&tree, p, REPORT_DSO, callers, 0), 0);
 		for (size_t i = 0; i < tree.nodes.count; i++) {
@@ -174,7 +173,6 @@ TEST(a_dso_does_not_call_itself)
 			if (node->depth)
 				assert_ptr_not_equal(node->row, tree.nodes.data[node->parent].row);
 		}
-		report_tree__fini(&tree);
 	}
 }
 
@@ -197,22 +195,19 @@ TEST(lines_of_trees_fit_the_terminal_and_are_printable)
 		unsigned int limit = options.shape == REPORT_TABLE && options.width < 100
 					     ? 100
 					     : options.width;
-		struct fixture f;
-		char *text = report(build_profile(&f, names[i % 4]), &options, 0);
+		_cleanup_fixture_ struct fixture f = {};
+		_cleanup_free_ char *text = report(build_profile(&f, names[i % 4]), &options, 0);
 		const char *line = body(text), *end;
 
 		for (; (end = strchr(line, '\n')); line = end + 1) {
-			char *copy = strndup(line, (size_t)(end - line));
+			_cleanup_free_ char *copy = strndup(line, (size_t)(end - line));
 
 			assert_non_null(copy);
 			for (const char *c = copy; *c; c++)
 				assert_true((unsigned char)*c >= 0x20);
 			if (text_columns(copy) > limit)
 				fail_msg("%u columns: %s", options.width, copy);
-			free(copy);
 		}
-		free(text);
-		profile_builder__free(f.b);
 	}
 }
 

@@ -7,6 +7,7 @@
 #define SECOND 1000000000ull
 #define USER   1000
 
+static struct requests of_test;
 static unsigned int refused[(HELPER_ENDED + 1)], answered;
 
 static void note_answer(void *context, const struct helper_answer *answer)
@@ -15,25 +16,21 @@ static void note_answer(void *context, const struct helper_answer *answer)
 	answered++;
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-	static struct requests r;
 	const struct helper_pool_options options = {.service_count = 1};
 
-	r = (struct requests){};
-	requests__init(&r, &options);
-	r.hurry = true;
+	of_test = (struct requests){};
+	requests__init(&of_test, &options);
+	of_test.hurry = true;
 	answered = 0;
 	for (size_t i = 0; i < (HELPER_ENDED + 1); i++)
 		refused[i] = 0;
-	*state = &r;
-	return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-	requests__refuse_hopeless(*state, true, monotonic_ns());
-	return 0;
+	requests__refuse_hopeless(&of_test, true, monotonic_ns());
 }
 
 static void add(struct requests *r)
@@ -61,7 +58,7 @@ static int64_t held_by(const struct requests *r, uint64_t now)
 /* What a callback adds is younger than the step: it holds up nothing yet. */
 TEST(added_in_a_step)
 {
-	struct requests *r = *state;
+	struct requests *r = &of_test;
 	uint64_t began = monotonic_ns() - SECOND;
 
 	step(r, NULL, began);
@@ -77,7 +74,7 @@ TEST(added_in_a_step)
 /* ... not even if its user has used up its CPU time: it waits for more. */
 TEST(added_without_credit)
 {
-	struct requests *r = *state;
+	struct requests *r = &of_test;
 	uint64_t began = monotonic_ns() - SECOND;
 
 	requests__charge_cpu(r, USER, r->cpu.user.limit, began);
@@ -92,7 +89,7 @@ TEST(added_without_credit)
 /* ... and neither does one that a helper got at once. */
 TEST(served_in_a_step)
 {
-	struct requests *r = *state;
+	struct requests *r = &of_test;
 	uint64_t began = monotonic_ns() - SECOND;
 	struct request *serving;
 
@@ -109,7 +106,7 @@ TEST(served_in_a_step)
 /* One that is older than 20 ms holds up others: its user pays, and then the stream goes on. */
 TEST(old_ones_are_charged)
 {
-	struct requests *r = *state;
+	struct requests *r = &of_test;
 	uint64_t now;
 
 	add(r);

@@ -8,6 +8,7 @@
 
 #include "unit.h"
 #include "madeup/runtime.c"
+#include "base/cleanup.h"
 #include "runtimes/table.c"
 
 #include "managed_support.h"
@@ -89,7 +90,6 @@ static int take_event(void *context, struct event_header *event)
 {
 	struct code_function_event *f = (struct code_function_event *)event;
 
-	(void)context;
 	assert_int_equal(event->type, EVENT_CODE_FUNCTION);
 	live.functions++;
 	f->pid = who;
@@ -100,7 +100,6 @@ static int take_event(void *context, struct event_header *event)
 
 static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *info)
 {
-	(void)context;
 	assert_int_equal(tgid, getpid());
 	live.has = info ? info->has : 0;
 	return 0;
@@ -123,7 +122,7 @@ static void serve(struct helper_job *job)
 		uint64_t started;
 		struct code_question questions[CODE_QUESTIONS_MAX];
 	} request;
-	struct code_answers answers = {.limit = 1u << 20};
+	_cleanup_(code_answers__fini) struct code_answers answers = {.limit = 1u << 20};
 	int fd = memfd_create("answer", MFD_CLOEXEC);
 
 	memcpy(&request, job->request, job->request_size);
@@ -140,7 +139,6 @@ static void serve(struct helper_job *job)
 		code_answers__add(&answers, &process, &request.questions[i]);
 	if (write(fd, answers.bytes.data, answers.bytes.count) == (ssize_t)answers.bytes.count)
 		job->answer_fds[job->answer_fd_count++] = fd;
-	code_answers__fini(&answers);
 }
 
 static const helper_serve_fn services[] = {serve};
@@ -242,7 +240,7 @@ TEST_WITH(functions_of_an_added_runtime_are_named_in_stacks, set_up, tear_down)
 
 TEST(a_runtime_is_judged_by_the_version_found)
 {
-	struct process_survey s = {.memory_answered = true};
+	_cleanup_(process_survey__fini) struct process_survey s = {.memory_answered = true};
 	struct surveyed_file file = {.path = strdup("/usr/bin/madeup"), .answered = true};
 	struct found found = {.heap = 1};
 
@@ -259,5 +257,4 @@ TEST(a_runtime_is_judged_by_the_version_found)
 	assert_int_equal(s.runtimes.data[0].mark, SURVEY_GOOD);
 	assert_string_equal(s.runtimes.data[0].version, "3");
 	assert_null(s.runtimes.data[0].remedy);
-	process_survey__fini(&s);
 }

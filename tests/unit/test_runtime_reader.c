@@ -22,7 +22,7 @@ TEST(a_luajit_state_found_by_a_register_is_kept)
 	_cleanup_free_ struct made_frame *frames = NULL, *again = NULL;
 	uint64_t registers[RUNTIME_REGISTERS] = {};
 	struct made_runtime runtime;
-	struct luajit_state w;
+	_cleanup_(luajit_state__fini) struct luajit_state w = {};
 	size_t count = 0;
 
 	luajit_state__init(&w);
@@ -40,7 +40,6 @@ TEST(a_luajit_state_found_by_a_register_is_kept)
 	registers[LUAJIT_DISPATCH] = 0;
 	assert_int_equal(read_frames(&runtime, registers, &w.area, &again, &count), 0);
 	assert_int_equal(count, 3);
-	luajit_state__fini(&w);
 }
 
 TEST(pypy_frame_sizes_are_found_in_its_code)
@@ -189,7 +188,6 @@ static int request_function(pid_t pid)
 /* An event_push_fn. */
 static int count_event(void *context, struct event_header *event)
 {
-	(void)event;
 	++*(unsigned int *)context;
 	return 0;
 }
@@ -252,7 +250,7 @@ TEST(findings_count_files_beyond_the_limit)
 
 	assert_non_null(mkdtemp(directory));
 	for (unsigned int i = 0; i < FILES; i++) {
-		int fd;
+		_cleanup_close_ int fd = -1;
 
 		assert_int_equal(request(getpid(), 0, &findings), 0);
 		assert_int_equal(findings.left, 0);
@@ -261,7 +259,6 @@ TEST(findings_count_files_beyond_the_limit)
 		assert_int_equal(ftruncate(fd, 4096), 0);
 		mapped[i] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 		assert_true(mapped[i] != MAP_FAILED);
-		close(fd);
 	}
 	assert_int_equal(request(getpid(), 0, &findings), 0);
 	assert_int_equal(findings.left, 1);

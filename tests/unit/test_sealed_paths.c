@@ -199,16 +199,15 @@ TEST(a_package_beside_the_module_is_handed_in)
 	assert_int_equal(system(command), 0);
 }
 
-static int start_finder(void **state)
+static void start_finder(void)
 {
 	finder = file_finder__new(NULL);
-	return !finder;
+	assert_false(!finder);
 }
 
-static int end_finder(void **state)
+static void end_finder(void)
 {
 	file_finder__free(finder);
-	return 0;
 }
 
 ALL_TESTS_WITH(start_finder, end_finder);

@@ -194,7 +194,9 @@ static void make_file(const char *path, const char *text, size_t size)
 	close(fd);
 }
 
-static int set_up_sources(void **state)
+static struct sources *sources; /* of the running test */
+
+static void set_up_sources(void)
 {
 	static const char *const names[] = {"big.c",  "binary.c", "directory.c", "empty.c",
 					    "fifo.c", "gone.c",	  "link.c",	 "text.c"};
@@ -219,13 +221,12 @@ static int set_up_sources(void **state)
 	assert_int_equal(mkfifo(s->paths[FIFO], 0600), 0);
 	make_file(s->paths[TEXT], text, sizeof(text) - 1);
 	assert_int_equal(symlink(s->paths[TEXT], s->paths[LINK]), 0);
-	*state = s;
-	return 0;
+	sources = s;
 }
 
-static int tear_down_sources(void **state)
+static void tear_down_sources(void)
 {
-	struct sources *s = *state;
+	struct sources *s = sources;
 
 	for (size_t i = 0; i < 8; i++) {
 		remove(s->paths[i]);
@@ -233,7 +234,6 @@ static int tear_down_sources(void **state)
 	}
 	rmdir(s->dir);
 	free(s);
-	return 0;
 }
 
 static cJSON *send_request(const struct source_list *list, const char *name, const char *request)
@@ -275,7 +275,7 @@ static void assert_file_refused(const struct source_list *list, const char *path
 
 TEST_WITH(only_listed_text_files_are_served, set_up_sources, tear_down_sources)
 {
-	struct sources *s = *state;
+	struct sources *s = sources;
 	char request[256], path[128];
 	cJSON *json;
 

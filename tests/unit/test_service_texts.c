@@ -2,9 +2,10 @@
 /* What services are named by: paths of control groups, values of labels, attributes, rules, filters; sound and hostile. */
 #include "text_cases.h"
 
-#include "agent/cgroup_path.h"
+#include "base/cleanup.h"
 #include "agent/rules.h"
-#include "agent/label_set.h"
+#include "services/cgroup_path.h"
+#include "services/label_set.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -42,16 +43,15 @@ static char *replace_ids(const char *text, int from, int to)
 
 static void put_field(FILE *out, const char *name, const char *value)
 {
-	char *shown = replace_ids(value, 1, 0);
+	_cleanup_free_ char *shown = replace_ids(value, 1, 0);
 
 	if (*value)
 		fprintf(out, "%s%s=%s", ftell(out) ? " " : "", name, shown);
-	free(shown);
 }
 
 static void parse_cgroup(FILE *out, char *input)
 {
-	char *path = replace_ids(input, 0, 1);
+	_cleanup_free_ char *path = replace_ids(input, 0, 1);
 	struct cgroup_place place;
 
 	cgroup_place__parse(&place, path);
@@ -64,14 +64,13 @@ static void parse_cgroup(FILE *out, char *input)
 	put_field(out, "monitor", place.is_monitor ? "yes" : "");
 	if (!ftell(out))
 		fputs("nothing", out);
-	free(path);
 }
 
 TEST(hostile_paths_are_cut_to_their_fields)
 {
 	static const char pieces[] = "/@.-:\\x2f_aservicescopepodlxc.payload.machine-\xff\n";
 	struct cgroup_place place;
-	char *path = malloc(1 << 20);
+	_cleanup_free_ char *path = malloc(1 << 20);
 	uint64_t seed = 1;
 
 	memset(path, 'a', 1 << 20);
@@ -94,14 +93,13 @@ TEST(hostile_paths_are_cut_to_their_fields)
 		assert_true(memchr(place.unit_service, 0, sizeof(place.unit_service)));
 		assert_true(memchr(place.container_name, 0, sizeof(place.container_name)));
 	}
-	free(path);
 }
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
 static void set_value(FILE *out, char *input)
 {
-	char value[AGENT_LABEL_VALUE_MAX + 1];
+	char value[LABEL_VALUE_MAX + 1];
 
 	fputs(label_value_set(value, sizeof(value), input) ? value : "none", out);
 }
@@ -113,7 +111,7 @@ static void check_name(FILE *out, char *input)
 
 static void find_attribute(FILE *out, char *input)
 {
-	char value[AGENT_LABEL_VALUE_MAX + 1];
+	char value[LABEL_VALUE_MAX + 1];
 
 	fputs(resource_attribute(input, "service.name", value, sizeof(value)) ? value : "none",
 	      out);
@@ -121,20 +119,20 @@ static void find_attribute(FILE *out, char *input)
 
 TEST(long_values_and_names_are_cut_or_refused)
 {
-	static char text[1 << 20], value[8], longest[AGENT_LABEL_VALUE_MAX + 1];
-	char name[AGENT_LABEL_NAME_MAX + 2];
+	static char text[1 << 20], value[8], longest[LABEL_VALUE_MAX + 1];
+	char name[LABEL_NAME_MAX + 2];
 
 	memset(text, 'x', sizeof(text) - 1);
 	assert_true(label_value_set(longest, sizeof(longest), text));
-	assert_int_equal(strlen(longest), AGENT_LABEL_VALUE_MAX);
+	assert_int_equal(strlen(longest), LABEL_VALUE_MAX);
 	assert_true(label_value_set(value, sizeof(value), "123456\xc3\xa4")); /* not cut in two */
 	assert_string_equal(value, "123456");
 	assert_true(label_value_set(value, sizeof(value), "12345\xc3\xa4"));
 	assert_string_equal(value, "12345\xc3\xa4");
 	memset(name, 'a', sizeof(name));
-	name[AGENT_LABEL_NAME_MAX + 1] = '\0';
+	name[LABEL_NAME_MAX + 1] = '\0';
 	assert_false(label_name_is_valid(name));
-	name[AGENT_LABEL_NAME_MAX] = '\0';
+	name[LABEL_NAME_MAX] = '\0';
 	assert_true(label_name_is_valid(name));
 	for (const char *c = ",%"; *c; c++) {
 		memset(text, *c, sizeof(text) - 1);

@@ -3,8 +3,12 @@
 #include <sysprof/profile_builder.h>
 
 #include "text_cases.h"
+#include "agent/rules.h"
 #include "agent/services.h"
 #include "base/clocks.h"
+#include "services/cgroup_path.h"
+#include "services/process_names.h"
+#include "services/service_memory.h"
 
 #include "unit/tools.h"
 
@@ -22,7 +26,8 @@ static struct service_filter *filter;
 static struct profile_builder *b;
 static struct agent_window window;
 static uint64_t now;
-static uint32_t pid; /* the last one, less 100 */
+static uint32_t pid;	      /* the last one, less 100 */
+static unsigned int compared; /* processes whose names in a recording were as the agent's */
 
 static void begin_window(void)
 {
@@ -33,7 +38,7 @@ static void begin_window(void)
 	pid = 0;
 }
 
-static int set_up(void **state)
+static void set_up(void)
 {
 	options = (struct services_options){};
 	rules = NULL;
@@ -41,20 +46,18 @@ static int set_up(void **state)
 	services = NULL;
 	b = NULL;
 	now = S;
-	if (make_scratch())
-		return -1;
+	make_scratch();
 	options.root = scratch;
 	begin_window();
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
 	services__free(services);
 	label_rules__free(rules);
 	service_filter__free(filter);
 	profile_builder__free(b);
-	return remove_scratch();
+	remove_scratch();
 }
 
 /* What a process is, for one call of process(). */
@@ -150,7 +153,7 @@ static void name_window(void)
 	assert_int_equal(services__name(services, &window, now), 0);
 }
 
-static const struct agent_service *service_of(uint32_t number)
+static const struct labeled_service *service_of(uint32_t number)
 {
 	assert_true(window.service_of_process[number] < window.service_count);
 	return &window.services[window.service_of_process[number]];
@@ -158,7 +161,7 @@ static const struct agent_service *service_of(uint32_t number)
 
 static const char *label(uint32_t number, const char *name)
 {
-	const struct agent_service *s = service_of(number);
+	const struct labeled_service *s = service_of(number);
 
 	for (size_t i = 0; i < s->label_count; i++) {
 		if (i)
@@ -172,7 +175,7 @@ static const char *label(uint32_t number, const char *name)
 /* "shop by env, node=host-1": its labels, in their order. */
 static void put_service(FILE *out, uint32_t number)
 {
-	const struct agent_service *s = service_of(number);
+	const struct labeled_service *s = service_of(number);
 
 	fprintf(out, "%s by %s", label(number, "service_name"), label(number, "service_source"));
 	for (size_t i = 0; i < s->label_count; i++)
@@ -264,11 +267,97 @@ static void add_process(char *line)
 		free(words[--count]);
 }
 
+/* What a recording has of the containers: facts of the processes that were read. */
+static void add_container(const struct profile *p, uint32_t number, struct containers *containers)
+{
+	const struct profile_process *process = &p->processes[number];
+	struct profile_fact facts[PROCESS_FACTS_MAX];
+	size_t count = process->fact_count;
+	const struct container_names *names;
+	struct cgroup_place place;
+
+	cgroup_place__of_process(&place, profile__string(p, process->cgroup));
+	names = containers__find(containers, place.container, place.pod_uid, now);
+	if (!names || process->facts_state == FACTS_STATE_NONE ||
+	    process->facts_state == FACTS_STATE_FIRST)
+		return;
+	memcpy(facts, &p->facts[process->first_fact], count * sizeof(*facts));
+#define X(field, key)                                                                              \
+	if (names->field)                                                                          \
+		facts[count++] =                                                                   \
+			(struct profile_fact){profile_builder__string(b, CONTAINER_FACT key),      \
+					      profile_builder__string(b, names->field)};
+	CONTAINER_NAMES(X)
+#undef X
+	profile_builder__process_facts(b, (struct process_id){number}, process->facts_state, facts,
+				       count);
+}
+
+/*
+ * In a recording the processes of this window have the same names; without facts of any process they
+ * have none. How many were compared.
+ */
+static unsigned int compare_recording(const struct labeled_service *const *agents)
+{
+	const struct profile *p = profile_builder__view(b);
+	struct containers *containers;
+	unsigned int compared = 0;
+	bool known = false;
+
+	for (uint32_t i = 1; i < p->process_count; i++)
+		known |= p->processes[i].facts_state != FACTS_STATE_NONE;
+	assert_int_equal(containers__new(scratch, &containers), 0);
+	for (uint32_t i = 1; i < p->process_count; i++)
+		add_container(profile_builder__view(b), i, containers);
+	containers__free(containers);
+	assert_int_equal(name_processes(b), 0);
+	p = profile_builder__view(b);
+	for (uint32_t i = 1; i < p->process_count; i++) {
+		if (!known)
+			assert_int_equal(p->processes[i].names.service.v, 0);
+		if (!known || !agents[i])
+			continue;
+		compared++;
+#define X(field, key)                                                                              \
+	if (strcmp(key, "container_id") && strcmp(key, "user"))                                    \
+		assert_string_equal(profile__string(p, p->processes[i].names.field),               \
+				    labeled_service__label(agents[i], key) ?: "");
+		PROCESS_NAMES(X)
+#undef X
+	}
+	return compared;
+}
+
+/* Of one window alone: with pods, as in recordings, and without the user's rules. */
+static void check_recording(void)
+{
+	const struct labeled_service *agents[64] = {};
+	struct services_options plain = {.pods = true, .root = scratch};
+	struct services *other;
+	struct failure failure = {};
+	struct agent_window alone = {.profile = window.profile};
+
+	assert_int_equal(services__new(&plain, &other, &failure), 0);
+	assert_int_equal(services__name(other, &alone, now), 0);
+	assert_true(window.profile->process_count <= 64);
+	for (uint32_t i = 1; i < window.profile->process_count; i++) {
+		const struct profile_thread *thread = &window.profile->threads[i];
+
+		/* each process has one thread; the idle ones have no sample */
+		if (thread->samples[SAMPLE_CPU].count)
+			agents[thread->process.v] =
+				&alone.services[alone.service_of_process[thread->process.v]];
+	}
+	compared += compare_recording(agents);
+	services__free(other);
+}
+
 static void put_window(FILE *out)
 {
 	struct services_stats s;
 
 	name_window();
+	check_recording();
 	s = stats();
 	for (uint32_t i = 1; i < window.profile->process_count; i++) {
 		fputs(i > 1 ? "; " : "", out);
@@ -307,7 +396,7 @@ static void run_windows(FILE *out, char *input)
 {
 	static char node[64];
 
-	set_up(NULL);
+	set_up();
 	for (char *line; (line = strsep(&input, "\n"));) {
 		if (!strncmp(line, "rules ", 6)) {
 			set_rules(line + 6, strsep(&input, "\n"));
@@ -335,7 +424,7 @@ static void run_windows(FILE *out, char *input)
 		}
 	}
 	put_window(out);
-	tear_down(NULL);
+	tear_down();
 }
 
 static const struct text_verb verbs[] = {{"windows", run_windows}, {}};
@@ -423,10 +512,10 @@ TEST(thousands)
 		assert_int_equal(window.service_count, 50);
 	}
 	print_message("10,000 processes in 2,000 control groups: %.1f ms a window\n", cost / 1e6);
-	assert_true(stats().lives_kept <= LIVES_KEPT);
-	assert_true(stats().groups_kept <= GROUPS_KEPT);
-	assert_true(stats().lives_evicted > 0);
-	assert_true(stats().sets_kept <= 2100);
+	assert_true(stats().naming.lives_kept <= LIVES_KEPT);
+	assert_true(stats().naming.groups_kept <= GROUPS_KEPT);
+	assert_true(stats().naming.lives_evicted > 0);
+	assert_true(stats().naming.sets_kept <= 2100);
 }
 
 TEST(names_that_never_come_again)
@@ -446,9 +535,15 @@ TEST(names_that_never_come_again)
 		}
 		name_window();
 	}
-	assert_true(stats().lives_kept <= 20 * 480);
-	assert_true(stats().groups_kept <= GROUPS_KEPT);
-	assert_true(stats().sets_kept <= 20 * 480 + GROUPS_KEPT);
+	assert_true(stats().naming.lives_kept <= 20 * 480);
+	assert_true(stats().naming.groups_kept <= GROUPS_KEPT);
+	assert_true(stats().naming.sets_kept <= 20 * 480 + GROUPS_KEPT);
 }
 
 EACH_TEST_WITH(set_up, tear_down);
+
+/* Of the tables above. */
+TEST(recordings_name_processes_as_the_agent_does)
+{
+	assert_true(compared >= 40);
+}

@@ -435,4 +435,4 @@ TEST(a_crash_at_any_step_loses_no_window)
 }
 
 EACH_TEST_WITH(fresh_directory, NULL);
-ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);
+ALL_TESTS_WITH(make_scratch, remove_scratch);

@@ -291,4 +291,4 @@ TEST(a_directory_open_to_others_is_refused)
 }
 
 EACH_TEST_WITH(fresh_directory, NULL);
-ALL_TESTS_WITH(set_up_scratch, tear_down_scratch);
+ALL_TESTS_WITH(make_scratch, remove_scratch);

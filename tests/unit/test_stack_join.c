@@ -3,6 +3,7 @@
 #include <sysprof/unwind_table.h>
 
 #include "unit.h"
+#include "base/cleanup.h"
 #include "live/capture/perf_ring.h"
 
 #define PAGE   ((uint64_t)STACK_PAGE)
@@ -70,7 +71,7 @@ static void assert_pages(const struct stack_copy *copy)
 TEST(pieces_in_order_are_appended_to_their_sample)
 {
 	const size_t own = FIRST + 3 * PAGE;
-	struct stack_join join = {};
+	_cleanup_(stack_join__fini) struct stack_join join = {};
 	struct event_header *event;
 	struct stack_copy *copy;
 
@@ -90,14 +91,13 @@ TEST(pieces_in_order_are_appended_to_their_sample)
 	/* they were its own alone */
 	event = make_sample(own, 0);
 	assert_ptr_equal(stack_join__sample(&join, event), event);
-	stack_join__fini(&join);
 }
 
 /* Pieces of a sample that found no room, or of another stack. */
 TEST(pieces_of_another_sample_are_not_appended)
 {
 	const size_t own = FIRST + 3 * PAGE;
-	struct stack_join join = {};
+	_cleanup_(stack_join__fini) struct stack_join join = {};
 	struct event_header *event;
 
 	stack_join__piece(&join, make_piece(START + own + PAGE, PAGE, 0));
@@ -119,13 +119,12 @@ TEST(pieces_of_another_sample_are_not_appended)
 	event = make_sample(own, 0);
 	event->flags = 0;
 	assert_ptr_equal(stack_join__sample(&join, event), event);
-	stack_join__fini(&join);
 }
 
 TEST(excess_pieces_are_left_out_and_damaged_sizes_ignored)
 {
 	const size_t own = FIRST + 3 * PAGE;
-	struct stack_join join = {};
+	_cleanup_(stack_join__fini) struct stack_join join = {};
 	struct event_header *event;
 	struct stack_piece *piece;
 
@@ -146,7 +145,6 @@ TEST(excess_pieces_are_left_out_and_damaged_sizes_ignored)
 	event = make_sample(own, 0);
 	copy_in(event)->size += 8;
 	assert_ptr_equal(stack_join__sample(&join, event), event);
-	stack_join__fini(&join);
 }
 
 #define NS	 UINT64_C(1000000000)

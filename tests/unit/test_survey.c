@@ -146,6 +146,18 @@ TEST(java_is_good_only_if_its_methods_are_found)
 	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
 }
 
+/* So npm's package calls it, on Linux too. */
+TEST(bun_is_recognized_by_either_name)
+{
+	static const char *const paths[] = {"/opt/bun", "/app/node_modules/bun/bin/bun.exe"};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		begin(paths[i]);
+		assert_says(judged(), SURVEY_BAD, "no names", "BUN_JSC_useJITDump=1");
+		assert_string_equal(s.runtimes.data[0].name, "Bun");
+	}
+}
+
 TEST(a_plain_program_has_no_runtime)
 {
 	begin("/usr/bin/cat");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Symbol answers as bytes: alone in an event and together in a blob; what is cut, shared and refused. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "stream/event_decode.h"
 #include "stream/symbol_blob.h"
 
@@ -71,7 +72,7 @@ TEST(long_chains_and_strings_are_cut)
 	struct symbol_frame frames[FRAMES];
 	struct symbol_result result = {3, frames, 1, 0};
 	union event *e = malloc(sizeof(*e)), *again = malloc(sizeof(*again));
-	char *name = malloc(LENGTH + 1);
+	_cleanup_free_ char *name = malloc(LENGTH + 1);
 	struct symbol_answer got;
 
 	name[0] = 'a'; /* so that no power of two falls between characters */
@@ -101,7 +102,6 @@ TEST(long_chains_and_strings_are_cut)
 	symbol_event__encode(again, 1, 2, &got.result);
 	assert_int_equal(again->header.size, e->header.size);
 	assert_memory_equal(again, e, e->header.size);
-	free(name);
 	free(again);
 	free(e);
 }
@@ -109,10 +109,10 @@ TEST(long_chains_and_strings_are_cut)
 /* Through a blob, in one piece or in several: the events are those of the answers themselves. */
 TEST(answers_of_a_blob_equal_those_put_into_it)
 {
-	struct symbol_blob b = {};
+	_cleanup_(symbol_blob__fini) struct symbol_blob b = {};
 	struct symbol_answer got;
 	union event *e = malloc(sizeof(*e)), *direct = malloc(sizeof(*direct));
-	char *sent = NULL;
+	_cleanup_free_ char *sent = NULL;
 	size_t size = 0, offset = 0, first;
 
 	for (size_t i = 0; i < 50; i++) {
@@ -150,8 +150,6 @@ TEST(answers_of_a_blob_equal_those_put_into_it)
 	assert_int_equal(symbol_blob__next(sent, first + 39, &offset, &got), 0);
 	assert_int_equal(offset, first);
 	assert_true(size < 50 * 250);
-	symbol_blob__fini(&b);
-	free(sent);
 	free(direct);
 	free(e);
 }

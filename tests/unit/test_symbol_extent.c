@@ -57,11 +57,9 @@ static const char SOURCE[] = ".text\n"
 			     "table: .quad 0\n"
 			     ".section .note.GNU-stack, \"\", @progbits\n";
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
-	if (make_scratch())
-		return -1;
+	make_scratch();
 	write_scratch("code.s", SOURCE, sizeof(SOURCE) - 1);
 	run("${CC:-cc} -shared -nostdlib -o whole code.s 2>&1");
 	/* functions alone, as a distribution would leave them */
@@ -71,7 +69,6 @@ static int setup(void **state)
 	run("objcopy -S --keep-symbols=keep named mini && xz -k mini");
 	run("objcopy --add-section .gnu_debugdata=mini.xz stripped fedora");
 	run("objcopy --only-keep-debug named debug");
-	return 0;
 }
 
 static uint64_t address_of(const char *label)
@@ -90,7 +87,6 @@ static uint64_t address_of(const char *label)
 
 static int keep_name(void *context, size_t index, const struct symbol_result *result)
 {
-	(void)index;
 	snprintf(context, 64, "%s", result->frame_count ? result->frames[0].function : "");
 	return 0;
 }
@@ -237,4 +233,4 @@ TEST(no_frame_reaches_into_the_next_even_if_damaged)
 	}
 }
 
-ALL_TESTS_WITH(setup, tear_down_scratch);
+ALL_TESTS_WITH(setup, remove_scratch);

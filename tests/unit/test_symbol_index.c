@@ -6,6 +6,7 @@
 #include <elf.h>
 
 #include "unit.h"
+#include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "elf/elf_sections.h"
 #include "symbolize/module.h"
@@ -310,7 +311,7 @@ TEST(an_index_with_changed_bytes_is_refused_or_readable)
 	static const unsigned char changes[] = {1, 0x10, 0x80, 0xff};
 	size_t size, refused = 0;
 	int err;
-	unsigned char *data = write_sample(LIMIT, &size, &err);
+	_cleanup_free_ unsigned char *data = write_sample(LIMIT, &size, &err);
 
 	assert_true(opens(data, size));
 	for (size_t i = 0; i < size; i += i < 256 ? 1 : 421)
@@ -322,7 +323,6 @@ TEST(an_index_with_changed_bytes_is_refused_or_readable)
 	assert_true(refused > 256);
 	for (size_t cut = 0; cut < size; cut += 1 + cut / 4)
 		assert_false(opens(data, cut));
-	free(data);
 }
 
 static struct index_header *header_of(void *data)
@@ -380,7 +380,7 @@ TEST(damaged_names_and_name_blocks_are_refused)
 	uint32_t *blocks;
 	size_t size;
 	int err;
-	void *data = write_sample(LIMIT, &size, &err);
+	_cleanup_free_ void *data = write_sample(LIMIT, &size, &err);
 
 	names = section_of(data, INDEX_NAMES);
 	blocks = (uint32_t *)section_of(data, INDEX_NAME_BLOCKS);
@@ -396,7 +396,6 @@ TEST(damaged_names_and_name_blocks_are_refused)
 	assert_false(opens(data, size));
 	blocks[0] = header_of(data)->sizes[INDEX_NAMES];
 	assert_false(opens(data, size));
-	free(data);
 }
 
 /* ---- real ones -------------------------------------------------------------------------------- */

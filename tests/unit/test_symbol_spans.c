@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Answers that hold for more than one address: as far as the symbol tables of real files say, and what memory makes of them. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "symbolize/module.h"
 #include "symbolize/symbol_cache.h"
 
@@ -87,12 +88,12 @@ TEST(memory_says_what_the_file_says)
 {
 	const struct symbol_key key = {.identity = 1};
 	struct symbol_cache *m = memory(16 << 20);
-	uint64_t *addresses = calloc(ADDRESSES, sizeof(*addresses));
-	uint64_t *probes = calloc(ADDRESSES * PROBES, sizeof(*probes));
-	unsigned char *known = calloc(ADDRESSES * PROBES, 1);
+	_cleanup_free_ uint64_t *addresses = calloc(ADDRESSES, sizeof(*addresses));
+	_cleanup_free_ uint64_t *probes = calloc(ADDRESSES * PROBES, sizeof(*probes));
+	_cleanup_free_ unsigned char *known = calloc(ADDRESSES * PROBES, 1);
 	struct reported *reported = calloc(ADDRESSES, sizeof(*reported));
-	struct reported *here = calloc(ADDRESSES * PROBES, sizeof(*here));
-	struct reported *there = calloc(ADDRESSES * PROBES, sizeof(*there));
+	_cleanup_free_ struct reported *here = calloc(ADDRESSES * PROBES, sizeof(*here));
+	_cleanup_free_ struct reported *there = calloc(ADDRESSES * PROBES, sizeof(*there));
 	size_t count, probe_count = 0, hits = 0, named = 0;
 	enum symbol_state found = SYMBOL_STATE_PENDING;
 	bool without_lines = true;
@@ -142,12 +143,7 @@ TEST(memory_says_what_the_file_says)
 	assert_true(hits > probe_count / 10 && named > 100);
 	close(fd);
 	symbol_cache__free(m);
-	free(addresses);
-	free(probes);
-	free(known);
 	free(reported);
-	free(here);
-	free(there);
 }
 
 static int add(struct symbol_cache *m, uint64_t identity, uint64_t address, uint64_t until,

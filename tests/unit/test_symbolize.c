@@ -210,14 +210,13 @@ TEST(names_of_one_file_never_appear_in_another)
 
 	for (int round = 0; round < 8; round++) {
 		struct answer answer;
-		int fd;
+		_cleanup_close_ int fd = -1;
 
 		write_image(&image, round % 2 ? &two : &one, 1);
 		fd = memory_file(&image, sizeof(image));
 		assert_int_equal(resolve(s, DSO_FILE, fd, &offset, 1, &answer),
 				 SYMBOL_STATE_RESOLVED);
 		assert_string_equal(answer.name, round % 2 ? "name_two" : "name_one");
-		close(fd);
 	}
 	symbolizer__free(s);
 }

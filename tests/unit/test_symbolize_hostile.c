@@ -152,7 +152,7 @@ TEST(memory_does_not_grow_with_the_symbols)
 {
 	static const uint64_t offsets[] = {0x1000, 0x1008, 0x1ff0};
 	struct answer answers[COUNT(offsets)];
-	int fd = make_many();
+	_cleanup_close_ int fd = make_many();
 	long before;
 
 	highest_memory();
@@ -164,5 +164,4 @@ TEST(memory_does_not_grow_with_the_symbols)
 		assert_string_equal(answers[i].name, "names");
 		assert_int_equal(answers[i].size, UINT32_MAX - MANY);
 	}
-	close(fd);
 }

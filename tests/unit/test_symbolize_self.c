@@ -28,7 +28,6 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct module_query *q = context;
 
-	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + ph->p_vaddr;

@@ -77,22 +77,19 @@ static size_t list_directory(char *path, size_t size)
 	return count;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
 	snprintf(directory, sizeof(directory), "%s", "/tmp/table-cache-XXXXXX");
-	return mkdtemp(directory) ? 0 : -1;
+	assert_true(mkdtemp(directory));
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
 	char path[512];
 
-	(void)state;
 	while (list_directory(path, sizeof(path)))
-		if (unlink(path) && rmdir(path))
-			return -1;
-	return rmdir(directory);
+		assert_false(unlink(path) && rmdir(path));
+	assert_int_equal(rmdir(directory), 0);
 }
 
 /* True: it was kept. */
@@ -241,7 +238,7 @@ static void assert_thrown_away(int fd, const char *path)
 TEST(damaged_and_foreign_files_are_deleted)
 {
 	_cleanup_free_ char *good = NULL, *bad = NULL;
-	struct unwind_table_image built, read;
+	_cleanup_(unwind_table_image__fini) struct unwind_table_image built = {}, read = {};
 	char path[512], elsewhere[600];
 	size_t size;
 	uint32_t crc;
@@ -285,8 +282,6 @@ TEST(damaged_and_foreign_files_are_deleted)
 	replace_path(path, good, size);
 	assert_int_equal(read_fresh(library, LIMIT, &read), 0);
 	assert_same(&built, &read);
-	unwind_table_image__fini(&read);
-	unwind_table_image__fini(&built);
 }
 
 TEST(a_foreign_or_writable_directory_is_refused)
@@ -508,7 +503,7 @@ static void fill_disk(int fd, const struct unwind_table_image *image)
 
 TEST(a_full_disk_ends_writing_and_leaves_no_file)
 {
-	struct unwind_table_image image;
+	_cleanup_(unwind_table_image__fini) struct unwind_table_image image = {};
 	int status;
 	pid_t pid;
 
@@ -520,7 +515,6 @@ TEST(a_full_disk_ends_writing_and_leaves_no_file)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(list_directory(NULL, 0), 0);
-	unwind_table_image__fini(&image);
 }
 
 /* ---- files that change ------------------------------------------------------------------------ */
@@ -536,25 +530,23 @@ static int copy_file(int from, int to)
 	return got;
 }
 
-static int make_copies(void **state)
+static void make_copies(void)
 {
 	_cleanup_close_ int to = -1;
 
-	(void)state;
 	library = open_c_library();
 	snprintf(copy, sizeof(copy), "%s", "/tmp/table-cache-copy-XXXXXX");
 	to = mkostemp(copy, O_CLOEXEC);
 	nameless = memfd_create("library", MFD_CLOEXEC);
-	return to < 0 || nameless < 0 || copy_file(library, to) || copy_file(library, nameless) ? -1
-												: 0;
+	assert_false(to < 0 || nameless < 0 || copy_file(library, to) ||
+		     copy_file(library, nameless));
 }
 
-static int delete_copies(void **state)
+static void delete_copies(void)
 {
-	(void)state;
 	close(library);
 	close(nameless);
-	return unlink(copy);
+	assert_int_equal(unlink(copy), 0);
 }
 
 /*
@@ -596,7 +588,7 @@ TEST(the_table_of_a_changed_file_is_not_read)
 TEST(files_with_equal_build_ids_do_not_share_tables)
 {
 	_cleanup_close_ int other = open(copy, O_RDONLY | O_CLOEXEC);
-	struct unwind_table_image built, read;
+	_cleanup_(unwind_table_image__fini) struct unwind_table_image built = {}, read = {};
 	char path[512];
 
 	while (time(NULL) < stamp_of(other).changed + 4)
@@ -604,8 +596,6 @@ TEST(files_with_equal_build_ids_do_not_share_tables)
 	fill_cache(other, &built, path, sizeof(path));
 	assert_int_equal(read_fresh(library, LIMIT, &read), -ENOENT);
 	assert_int_equal(read_fresh(other, LIMIT, &read), 0);
-	unwind_table_image__fini(&read);
-	unwind_table_image__fini(&built);
 }
 
 /* ---- with builders ---------------------------------------------------------------------------- */

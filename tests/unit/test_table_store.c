@@ -22,7 +22,6 @@
 /* Users have a thousand processes each. */
 static uint32_t user_of(void *context, uint32_t tgid)
 {
-	(void)context;
 	return tgid / 1000;
 }
 
@@ -61,16 +60,14 @@ static void given_store(uint32_t segments)
 	given_options(segments, &(struct table_store_options){.user_of = user_of});
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-	(void)state;
 	if (!store)
-		return 0;
+		return;
 	table_store__free(store);
 	outside_books__free(books);
 	table_memory__fini(&m);
 	store = NULL;
-	return 0;
 }
 
 static void build_image(void)
@@ -544,7 +541,7 @@ TEST(tables_in_use_are_taken_from_users_with_more)
 TEST(extents_never_overlap_and_merge_when_freed)
 {
 	enum { SIZE = 1000, HELD = 50 };
-	struct extents e = {};
+	_cleanup_(extents__fini) struct extents e = {};
 	struct extent held[HELD] = {};
 	unsigned char used[SIZE] = {};
 
@@ -573,7 +570,6 @@ TEST(extents_never_overlap_and_merge_when_freed)
 			assert_int_equal(extents__free(&e, held[i].start, held[i].size), 0);
 	assert_int_equal(e.free.count, 1);
 	assert_int_equal(e.free.data[0].size, SIZE);
-	extents__fini(&e);
 }
 
 EACH_TEST_WITH(NULL, tear_down);

@@ -1,12 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which processes are targets, and when: forks, reused pids, ends in any order, freed entries; and slots. */
-#include "unit.h"
-#include "story_text.h"
+/* Which processes are targets, and when: testdata/tasks.txt, whose words are the steps below. Here: many of them, and owners. */
+#include "text_cases.h"
 #include "live/tasks.h"
 
 #define SECOND 1000000000ull
 
-static struct tasks *t; /* of the running test */
+/* Of the running test. */
+static struct tasks *t;
+static struct task_id noted; /* of a task */
+static pid_t existing;	     /* the process that the system has, also if its leader has ended */
+static struct {
+	unsigned int looks; /* at processes that have ended */
+	unsigned int execed, exited, gone;
+	uint32_t samples; /* in the slots, when they were released last */
+} seen;
+
+static bool exists(pid_t pid)
+{
+	seen.looks++;
+	return pid == existing;
+}
+
+static int count_release(void *context, struct task *task, enum task_end how)
+{
+	seen.execed += how == TASK_EXECED;
+	seen.exited += how != TASK_EXECED;
+	seen.gone += how == TASK_GONE;
+	seen.samples = task->slots.samples;
+	return task->slots.program.has_jit ? -ECANCELED : 0;
+}
 
 static void given(struct tasks_options options)
 {
@@ -15,238 +37,212 @@ static void given(struct tasks_options options)
 	assert_non_null(t);
 }
 
-/* Process 10 and its descendants. */
-static void given_family(bool (*exists)(pid_t pid))
-{
-	given((struct tasks_options){.inherit = true, .exists = exists});
-	assert_int_equal(tasks__add_target(t, 10), 0);
-}
-
-static int tear_down(void **state)
+static void end(void)
 {
 	tasks__free(t);
 	t = NULL;
-	return 0;
+	existing = 0;
+	memset(&seen, 0, sizeof(seen));
 }
 
-/* "12" ns, "3s". */
-static uint64_t read_time(const char *text)
+static void tear_down(void)
 {
-	char *end;
-	uint64_t time = strtoull(text, &end, 10);
-
-	return *end == 's' ? time * SECOND : time;
-}
-
-/* "TIME fork PARENT CHILD, TIME thread PID TID, TIME exit PID TID": each task's fork comes behind a sweep. */
-static void play(const char *story)
-{
-	each_item (at, story) {
-		struct task_event e = {.header.size = sizeof(e)};
-		char time[32], what[8];
-		unsigned int first, second;
-
-		assert_int_equal(sscanf(at, "%31s %7s %u %u", time, what, &first, &second), 4);
-		e.header.time = read_time(time);
-		e.header.type = !strcmp(what, "exit") ? EVENT_EXIT : EVENT_FORK;
-		e.pid = strcmp(what, "fork") ? first : second;
-		e.tid = second;
-		e.ppid = e.ptid = first;
-		if (!strcmp(what, "fork"))
-			assert_int_equal(tasks__sweep(t, e.header.time), 0);
-		assert_int_equal((e.header.type == EVENT_EXIT ? tasks__exit : tasks__fork)(t, &e),
-				 0);
-	}
-}
-
-static void forks(uint64_t time, pid_t parent, pid_t child)
-{
-	char story[64];
-
-	snprintf(story, sizeof(story), "%" PRIu64 " fork %d %d", time, parent, child);
-	play(story);
-}
-
-/* "PID TIME yes, PID TIME no": whether it is a target then. */
-static void assert_targets(const char *expected)
-{
-	each_item (at, expected) {
-		char time[32], answer[4];
-		unsigned int pid;
-
-		assert_int_equal(sscanf(at, "%u %31s %3[a-z]", &pid, time, answer), 3);
-		if (tasks__is_target(t, pid, read_time(time)) != !strcmp(answer, "yes"))
-			fail_msg("not so: %s", at);
-	}
+	end();
 }
 
 static size_t count_living(pid_t wanted)
 {
-	size_t count, seen = 0;
+	size_t count, found = 0;
 	pid_t *pids;
 
 	assert_int_equal(tasks__living_targets(t, &pids, &count), 0);
 	for (size_t i = 0; i < count; i++)
-		seen += !wanted || pids[i] == wanted;
+		found += !wanted || pids[i] == wanted;
 	free(pids);
-	return seen;
+	return found;
 }
 
-TEST(children_of_targets_are_targets_from_their_birth_on)
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* "12" ns, "3s", "3s+1". */
+static uint64_t read_time(char **words)
 {
-	given_family(NULL);
-	assert_targets("10 0 yes, 11 0 no");
-	play("100 fork 10 11, 200 fork 11 12, 300 fork 99 13");
-	assert_targets("11 99 no, 11 100 yes, 12 18446744073709551614 yes, 13 300 no");
-	assert_int_equal(tasks__parent(t, 12), 11);
-	assert_int_equal(tasks__parent(t, 13), 0);
-	assert_int_equal(count_living(0), 3);
+	char *word = text_word(words), *rest;
+	uint64_t time = strtoull(word, &rest, 10);
+
+	return *rest == 's' ? time * SECOND + strtoull(rest + 1, NULL, 10) : time;
 }
 
-TEST(without_inherit_children_are_none)
+static pid_t read_pid(char **words)
 {
-	given((struct tasks_options){});
-	tasks__add_target(t, 10);
-	play("100 fork 10 11");
-	assert_targets("10 100 yes, 11 100 no");
-	assert_int_equal(count_living(0), 1);
+	return (pid_t)text_number(words, 10);
 }
 
-TEST(everyone_is_a_target_and_has_a_parent)
+/* "TIME PARENT CHILD" of a process, behind a sweep; of a thread, or an end: "TIME PID TID". */
+static int take_task_event(const char *name, char *words)
 {
-	given((struct tasks_options){.everyone = true, .inherit = true});
-	assert_targets("77 5 yes");
-	assert_int_equal(tasks__add_parent(t, 77, 70), 0);
-	play("100 fork 77 78");
-	assert_int_equal(tasks__parent(t, 77), 70);
-	assert_int_equal(tasks__parent(t, 78), 77);
-	/* of processes without a fork event, as of those with one */
-	assert_int_equal(tasks__add_parent(t, 78, 71), 0);
-	assert_int_equal(tasks__parent(t, 78), 71);
+	struct task_event e = {.header = {.size = sizeof(e), .type = EVENT_FORK}};
+	bool is_fork = !strcmp(name, "fork");
+
+	e.header.time = read_time(&words);
+	e.ppid = e.ptid = text_number(&words, 10);
+	e.tid = text_number(&words, 10);
+	e.pid = is_fork ? e.tid : e.ppid;
+	if (is_fork)
+		assert_int_equal(tasks__sweep(t, e.header.time), 0);
+	return strcmp(name, "exit") ? tasks__fork(t, &e) : tasks__exit(t, &e);
 }
 
-TEST(reported_parents_change_no_membership)
+static void put_task(FILE *out, pid_t pid)
 {
-	given((struct tasks_options){.inherit = true});
-	assert_int_equal(tasks__add_parent(t, 10, 1), 0);
-	assert_targets("10 5 no");
-	assert_int_equal(tasks__add_target(t, 10), 0);
-	assert_int_equal(tasks__parent(t, 10), 1);
-	assert_int_equal(tasks__add_parent(t, 10, 2), 0);
-	assert_targets("10 5 yes");
-	assert_int_equal(tasks__parent(t, 10), 2);
-}
+	const struct task *task = tasks__find(t, pid);
 
-TEST(a_reused_pid_of_a_stranger_is_no_target)
-{
-	given_family(NULL);
-	play("100 fork 10 11, 200 exit 11 11, 300 fork 99 11");
-	/* records of its first life still count */
-	assert_targets("11 150 yes, 11 299 yes, 11 300 no");
-	/* and what the stranger forks is none of ours */
-	play("400 fork 11 12");
-	assert_targets("12 400 no");
-	assert_int_equal(count_living(11), 0);
-}
-
-TEST(a_reused_pid_within_the_family_is_a_target_again)
-{
-	given_family(NULL);
-	play("100 fork 10 11, 200 exit 11 11, 300 fork 99 11, 400 exit 11 11, 500 fork 10 11");
-	assert_targets("11 350 no, 11 500 yes");
-	assert_int_equal(count_living(11), 1);
-	/* the ends of its former lives do not end this one */
-	play("10s fork 10 12");
-	assert_targets("11 10s yes");
-	assert_int_equal(tasks__parent(t, 11), 10);
-}
-
-TEST(an_exit_before_the_fork_does_not_end_a_life)
-{
-	given_family(NULL);
-	play("500 fork 10 11, 400 exit 11 11, 10s fork 10 12");
-	assert_targets("11 10s yes");
-}
-
-TEST(ended_processes_are_forgotten_after_a_while)
-{
-	given_family(NULL);
-	play("100 fork 10 11, 100 fork 10 12, 1s exit 11 11, 2s fork 10 13");
-	assert_targets("11 2s yes"); /* a late record */
-	assert_int_equal(count_living(0), 4);
-	play("4s fork 10 14");
-	assert_targets("11 1s no, 12 4s yes");
-	assert_int_equal(tasks__parent(t, 11), 0);
-	assert_int_equal(count_living(0), 4);
-	assert_int_equal(count_living(11), 0);
-}
-
-TEST(threads_are_no_processes)
-{
-	given_family(NULL);
-	play("100 thread 10 11");
-	assert_targets("11 100 no");
-	play("200 exit 10 11, 10s fork 10 12, 20s fork 10 13");
-	assert_targets("10 20s yes");
-	assert_int_equal(count_living(0), 3);
-}
-
-static bool leader_gone_threads_left; /* what the system says of process 11 */
-
-static bool exists(pid_t pid)
-{
-	return pid == 11 && leader_gone_threads_left;
-}
-
-TEST(a_process_outlives_its_leader)
-{
-	leader_gone_threads_left = true;
-	given_family(exists);
-	play("100 fork 10 11, 200 exit 11 11");
-	for (uint64_t s = 3; s < 30; s += 3) {
-		forks(s * SECOND, 11, 100 + s);
-		assert_true(tasks__is_target(t, 11, s * SECOND));
-		assert_true(tasks__is_target(t, 100 + s, s * SECOND));
-		assert_int_equal(count_living(11), 1);
+	if (!task) {
+		fprintf(out, "%d: none", pid);
+		return;
 	}
-	leader_gone_threads_left = false;
-	play("40s fork 10 200");
-	assert_targets("11 30s no");
-
-	/* the same number in a stranger's hands does not keep it */
-	leader_gone_threads_left = true;
-	play("41s fork 10 11, 42s exit 11 11, 43s fork 99 11, 60s fork 10 201");
-	assert_targets("11 42s no");
+	fprintf(out, "%d: %s%u samples", pid, task->is_target ? "target " : "",
+		task->slots.samples);
+	if (task->slots.program.cgroup_next)
+		fprintf(out, " cgroup %" PRIu64, task->slots.program.cgroup_next);
+	fputs(task->slots.program.has_jit ? " JIT" : "", out);
+	fputs(tasks__get(t, noted) == task ? " noted" : "", out);
 }
 
-static unsigned int looks; /* at processes that have ended */
-
-static bool count_looks(pid_t pid)
+/* Changes of one that a sample shows. */
+static bool take_slot_step(const char *name, pid_t pid, char *words)
 {
-	looks++;
-	return pid == 12;
+	struct task *task = tasks__need(t, pid);
+
+	if (!task)
+		return false;
+	if (!strcmp(name, "sample"))
+		task->slots.samples = (uint32_t)text_number(&words, 10);
+	else if (!strcmp(name, "cgroup"))
+		task->slots.program.cgroup_next = (uint32_t)text_number(&words, 10);
+	else if (!strcmp(name, "jit"))
+		task->slots.program.has_jit = true;
+	else if (!strcmp(name, "note"))
+		noted = task->id;
+	else
+		return false;
+	return true;
 }
 
-/* In the whole system only a process that has started threads can outlive its leader. */
-TEST(an_end_without_threads_costs_no_look)
+static bool take_question(FILE *out, const char *name, pid_t pid, char *words)
 {
-	given((struct tasks_options){.everyone = true, .inherit = true, .exists = count_looks});
-	looks = 0;
-	play("1s fork 1 11, 1s fork 1 12, 1000000001 thread 12 20, "
-	     "1000000002 exit 11 11, 1000000002 exit 12 12");
-	assert_int_equal(tasks__sweep(t, 5 * SECOND), 0);
-	assert_int_equal(looks, 1);
-	assert_null(tasks__find(t, 11));
-	assert_non_null(tasks__find(t, 12));
+	if (!strcmp(name, "is-target"))
+		fputs(tasks__is_target(t, pid, read_time(&words)) ? "yes" : "no", out);
+	else if (!strcmp(name, "parent-of"))
+		fprintf(out, "%d", tasks__parent(t, pid));
+	else if (!strcmp(name, "living"))
+		fprintf(out, "%zu", count_living(pid));
+	else if (!strcmp(name, "task"))
+		put_task(out, pid);
+	else if (!strcmp(name, "need-program"))
+		fputs(tasks__need_program(t, pid, read_time(&words)) ? "there" : "none", out);
+	else if (!strcmp(name, "looks"))
+		fprintf(out, "%u", seen.looks);
+	else if (!strcmp(name, "released"))
+		fprintf(out, "%u at exec, %u at exit (%u gone), last %u samples", seen.execed,
+			seen.exited, seen.gone, seen.samples);
+	else
+		return false;
+	return true;
+}
 
-	/* the next process with that number has no threads, and one that was there before may have some */
-	play("6s fork 1 12, 7s exit 12 12");
-	assert_int_equal(tasks__add_parent(t, 13, 1), 0);
-	play("7s exit 13 13");
-	assert_int_equal(tasks__sweep(t, 9 * SECOND + 2), 0);
-	assert_int_equal(looks, 2);
-	assert_null(tasks__find(t, 12));
-	assert_null(tasks__find(t, 13));
+static bool take_step(FILE *out, const char *name, char *words)
+{
+	int err = 0;
+	pid_t pid;
+
+	if (!strcmp(name, "new")) {
+		given((struct tasks_options){.inherit = text_has(words, "inherit"),
+					     .everyone = text_has(words, "everyone"),
+					     .exists = text_has(words, "exists") ? exists : NULL,
+					     .released = count_release});
+		return true;
+	}
+	if (!strcmp(name, "sweep")) {
+		err = tasks__sweep(t, read_time(&words));
+	} else if (!strcmp(name, "fork") || !strcmp(name, "thread") || !strcmp(name, "exit")) {
+		err = take_task_event(name, words);
+	} else {
+		pid = read_pid(&words);
+		if (!strcmp(name, "exists"))
+			existing = pid;
+		else if (!strcmp(name, "target"))
+			err = tasks__add_target(t, pid);
+		else if (!strcmp(name, "parent"))
+			err = tasks__add_parent(t, pid, read_pid(&words));
+		else if (!strcmp(name, "exec"))
+			err = tasks__exec(t, pid, read_time(&words));
+		else
+			return take_question(out, name, pid, words) ||
+			       take_slot_step(name, pid, words);
+	}
+	if (err)
+		text_put_error(out, err);
+	return true;
+}
+
+static void play(FILE *out, char *input)
+{
+	text_run_steps(out, input, take_step);
+}
+
+static const struct text_verb verbs[] = {{"play", play}, {}};
+
+TEXT_TABLE("tasks", verbs, NULL, end);
+
+/* ---- many, and owners ------------------------------------------------------------------------- */
+
+/* In C: process `pid` of the parent 10. */
+static void fork_and_end(uint64_t time, pid_t pid)
+{
+	const struct task_event fork = {
+		{.time = time}, .pid = pid, .tid = pid, .ppid = 10, .ptid = 10};
+	const struct task_event end = {{.time = time + SECOND / 2000}, .pid = pid, .tid = pid};
+
+	assert_int_equal(tasks__sweep(t, time), 0);
+	assert_int_equal(tasks__fork(t, &fork), 0);
+	assert_true(tasks__is_target(t, pid, time));
+	assert_int_equal(tasks__exit(t, &end), 0);
+}
+
+TEST(many_short_lives_take_limited_memory)
+{
+	uint64_t now = SECOND;
+
+	given((struct tasks_options){.inherit = true});
+	assert_int_equal(tasks__add_target(t, 10), 0);
+	for (pid_t i = 0; i < 200000; i++, now += SECOND / 1000)
+		fork_and_end(now, 100 + i % 30000);
+	/* those of the last two seconds, up to a sweep's interval, and the first target */
+	assert_in_range(count_living(0), 1900, 3100);
+}
+
+TEST(unknown_processes_are_bounded)
+{
+	const struct task_event fork = {
+		{.time = SECOND}, .pid = 3, .tid = 3, .ppid = 1000, .ptid = 1000};
+
+	given((struct tasks_options){.everyone = true, .inherit = true, .exists = exists});
+	assert_null(tasks__need(t, 0));
+	for (pid_t pid = 1; pid <= (pid_t)TASKS_UNKNOWN_MAX; pid++)
+		assert_non_null(tasks__need(t, 2 * pid + 1));
+	assert_null(tasks__need(t, 2));
+	assert_non_null(tasks__need(t, 3)); /* it is there */
+	/* a record makes one known, and there is room again */
+	assert_int_equal(tasks__fork(t, &fork), 0);
+	assert_non_null(tasks__need(t, 2));
+	assert_null(tasks__need(t, 4));
+	assert_int_equal(tasks__sweep(t, 20 * SECOND), 0);
+	assert_non_null(tasks__find(t, 5)); /* the record of its fork may still come */
+	assert_int_equal(tasks__sweep(t, 21 * SECOND), 0);
+	assert_int_equal(tasks__sweep(t, 24 * SECOND), 0);
+	assert_null(tasks__find(t, 5));
+	assert_non_null(tasks__need(t, 4));
 }
 
 /* An owner that stays the same is read again after 1, 2, 4, 8 and then 16 seconds. */
@@ -275,184 +271,27 @@ TEST(an_unchanged_owner_is_read_ever_less_often)
 	assert_int_equal(task->slots.program.owner_until, 201 * SECOND + 1);
 }
 
-TEST(many_short_lives_take_limited_memory)
-{
-	uint64_t now = SECOND;
-
-	given_family(NULL);
-	for (pid_t i = 0; i < 200000; i++, now += SECOND / 1000) {
-		pid_t pid = 100 + i % 30000;
-		struct task_event end = {{.time = now + SECOND / 2000}, .pid = pid, .tid = pid};
-
-		forks(now, 10, pid);
-		assert_true(tasks__is_target(t, pid, now));
-		assert_int_equal(tasks__exit(t, &end), 0);
-	}
-	/* those of the last two seconds, up to a sweep's interval, and the first target */
-	assert_in_range(count_living(0), 1900, 3100);
-}
-
-/* ---- slots ----------------------------------------------------------------------------------- */
-
-static struct releases {
-	unsigned int execed, exited, gone;
-	uint32_t samples; /* in the slots, when they were released last */
-} r;
-
-static int count_release(void *context, struct task *task, enum task_end how)
-{
-	r.execed += how == TASK_EXECED;
-	r.exited += how != TASK_EXECED;
-	r.gone += how == TASK_GONE;
-	r.samples = task->slots.samples;
-	return task->slots.program.has_jit ? -ECANCELED : 0;
-}
-
-static bool is_even(pid_t pid)
-{
-	return pid % 2 == 0;
-}
-
-/* Everyone; even pids exist. */
-static void given_releases(bool (*exists)(pid_t pid))
-{
-	r = (struct releases){};
-	given((struct tasks_options){
-		.everyone = true, .exists = exists, .released = count_release});
-}
-
-TEST(slots_are_released_once_at_exec_and_exit)
-{
-	struct task_event end = {{.time = 2000}, .pid = 11, .tid = 11};
-	struct task *sampled;
-	struct task_id first;
-
-	r = (struct releases){};
-	given((struct tasks_options){.inherit = true, .released = count_release});
-	assert_int_equal(tasks__add_target(t, 10), 0);
-	/* a sample comes before the record of the fork */
-	sampled = tasks__need(t, 11);
-	assert_non_null(sampled);
-	sampled->slots.samples = 7;
-	sampled->slots.program.cgroup_next = 5;
-	first = sampled->id;
-	play("1000 fork 10 11");
-	assert_ptr_equal(tasks__get(t, first), sampled);
-	assert_true(sampled->is_target);
-	assert_int_equal(sampled->slots.samples, 7);
-
-	assert_int_equal(tasks__exec(t, 11, 2000), 0);
-	assert_null(tasks__need_program(t, 11, 1999)); /* the program before */
-	assert_ptr_equal(tasks__need_program(t, 11, 2000), sampled);
-	assert_int_equal(r.execed, 1);
-	assert_int_equal(sampled->slots.samples, 7);
-	assert_int_equal(sampled->slots.program.cgroup_next, 0);
-	assert_null(tasks__get(t, first));
-	assert_ptr_equal(tasks__get(t, sampled->id), sampled);
-
-	sampled->slots.program.has_jit = true;
-	assert_int_equal(tasks__exit(t, &end), -ECANCELED);
-	assert_int_equal(r.samples, 7);
-	assert_int_equal(sampled->slots.samples, 0);
-	assert_false(sampled->slots.program.has_jit);
-	assert_int_equal(tasks__exit(t, &end), 0); /* it has ended */
-	assert_int_equal(r.exited, 1);
-	assert_int_equal(tasks__exec(t, 99, 1), 0); /* not in the table */
-
-	/* what late records put there is released with the entry */
-	sampled->slots.samples = 3;
-	assert_int_equal(tasks__sweep(t, 10 * SECOND), 0);
-	assert_int_equal(r.exited, 2);
-	assert_int_equal(r.samples, 3);
-	assert_null(tasks__find(t, 11));
-	assert_non_null(tasks__find(t, 10));
-}
-
-TEST(a_fork_with_the_same_pid_ends_the_life_before)
-{
-	struct task_id first;
-	struct task *task;
-
-	given_releases(NULL);
-	play("1000 fork 10 11");
-	task = tasks__find(t, 11);
-	assert_non_null(task);
-	task->slots.samples = 7;
-	first = task->id;
-	play("2000 fork 10 11");
-	assert_null(tasks__get(t, first));
-	assert_int_equal(r.exited, 1);
-	assert_int_equal(r.samples, 7);
-	assert_int_equal(task->slots.samples, 0);
-	play("3000 exit 11 11, 4000 fork 10 11");
-	assert_int_equal(r.exited, 2);
-}
-
-TEST(ends_without_a_record_are_found)
-{
-	given_releases(is_even);
-	assert_int_equal(tasks__add_parent(t, 10, 1), 0);
-	assert_int_equal(tasks__add_parent(t, 11, 1), 0);
-	assert_int_equal(tasks__sweep(t, 20 * SECOND), 0);
-	assert_int_equal(r.exited, 0); /* the record of its end may still come */
-	assert_int_equal(tasks__sweep(t, 21 * SECOND), 0);
-	assert_int_equal(r.exited, 1);
-	assert_int_equal(r.gone, 1);
-	assert_non_null(tasks__find(t, 11)); /* ... and others of its last ones */
-	assert_int_equal(tasks__sweep(t, 24 * SECOND), 0);
-	assert_null(tasks__find(t, 11));
-	assert_non_null(tasks__find(t, 10));
-	assert_int_equal(tasks__parent(t, 10), 1);
-}
-
-/* ... within ten seconds, those that only a sample has shown as well. */
+/* Within ten seconds, those that only a sample has shown as well. */
 TEST(the_end_of_an_unknown_process_is_found)
 {
-	uint64_t now = 20 * SECOND, seen;
+	uint64_t now = 20 * SECOND, since;
 
-	given_releases(is_even);
+	existing = 10;
+	given((struct tasks_options){
+		.everyone = true, .exists = exists, .released = count_release});
 	assert_int_equal(tasks__sweep(t, now), 0); /* a search: the next one is the last possible */
 	assert_non_null(tasks__need(t, 10));
 	assert_non_null(tasks__need(t, 11));
-	seen = now;
-	while (!r.exited && now < seen + 60 * SECOND) {
+	since = now;
+	while (!seen.exited && now < since + 60 * SECOND) {
 		now += SECOND;
 		assert_int_equal(tasks__sweep(t, now), 0);
 	}
-	assert_int_equal(r.exited, 1);
-	assert_in_range(now - seen, 2 * SECOND, 10 * SECOND);
+	assert_int_equal(seen.exited, 1);
+	assert_in_range(now - since, 2 * SECOND, 10 * SECOND);
 	assert_int_equal(tasks__sweep(t, now + 3 * SECOND), 0);
 	assert_null(tasks__find(t, 11));
 	assert_non_null(tasks__find(t, 10));
-}
-
-TEST(unknown_processes_are_bounded)
-{
-	given((struct tasks_options){.everyone = true, .inherit = true, .exists = is_even});
-	assert_null(tasks__need(t, 0));
-	for (pid_t pid = 1; pid <= (pid_t)TASKS_UNKNOWN_MAX; pid++)
-		assert_non_null(tasks__need(t, 2 * pid + 1));
-	assert_null(tasks__need(t, 2));
-	assert_non_null(tasks__need(t, 3)); /* it is there */
-	/* a record makes one known, and there is room again */
-	play("1s fork 1000 3");
-	assert_non_null(tasks__need(t, 2));
-	assert_null(tasks__need(t, 4));
-	assert_int_equal(tasks__sweep(t, 20 * SECOND), 0);
-	assert_non_null(tasks__find(t, 5)); /* the record of its fork may still come */
-	assert_int_equal(tasks__sweep(t, 21 * SECOND), 0);
-	assert_int_equal(tasks__sweep(t, 24 * SECOND), 0);
-	assert_null(tasks__find(t, 5));
-	assert_non_null(tasks__need(t, 4));
-}
-
-TEST(an_exit_of_an_unknown_process_is_ignored)
-{
-	given((struct tasks_options){.inherit = true});
-	assert_int_equal(count_living(0), 0);
-	play("100 exit 5 5");
-	assert_int_equal(tasks__parent(t, 5), 0);
-	tasks__free(NULL);
 }
 
 EACH_TEST_WITH(NULL, tear_down);

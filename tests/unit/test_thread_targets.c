@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads that were requested: ends, execve by this one and by another, numbers that are used again. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "live/live_private.h"
 #include "live/thread_targets.h"
 
@@ -34,7 +35,7 @@ static void exits(struct thread_targets *t, uint32_t tid)
 
 TEST(thread_that_ends)
 {
-	struct thread_targets t = begin(THREAD);
+	_cleanup_(thread_targets__fini) struct thread_targets t = begin(THREAD);
 
 	assert_false(thread_targets__ended(&t, runs, 10, 5));
 	alive[THREAD] = false;
@@ -46,12 +47,11 @@ TEST(thread_that_ends)
 	/* somebody else may have its number by then */
 	alive[THREAD] = true;
 	assert_true(thread_targets__ended(&t, runs, 50, 45));
-	thread_targets__fini(&t);
 }
 
 TEST(thread_that_calls_execve)
 {
-	struct thread_targets t = begin(THREAD);
+	_cleanup_(thread_targets__fini) struct thread_targets t = begin(THREAD);
 
 	exits(&t, PROCESS); /* the leader, whose number it gets */
 	alive[THREAD] = false;
@@ -64,7 +64,6 @@ TEST(thread_that_calls_execve)
 	assert_false(thread_targets__ended(&t, runs, 40, 35));
 	alive[PROCESS] = false;
 	assert_true(thread_targets__ended(&t, runs, 50, 45));
-	thread_targets__fini(&t);
 }
 
 TEST(another_thread_calls_execve)
@@ -86,7 +85,7 @@ TEST(another_thread_calls_execve)
 
 TEST(threads_that_end_before_the_first_record)
 {
-	struct thread_targets t = {};
+	_cleanup_(thread_targets__fini) struct thread_targets t = {};
 
 	memset(alive, 0, sizeof(alive));
 	alive[PROCESS] = true;
@@ -96,5 +95,4 @@ TEST(threads_that_end_before_the_first_record)
 	assert_true(thread_targets__ended(&t, runs, 20, 0));
 	assert_int_equal(thread_targets__add(&t, PROCESS, PROCESS), 0);
 	assert_false(thread_targets__ended(&t, runs, 30, 25));
-	thread_targets__fini(&t);
 }

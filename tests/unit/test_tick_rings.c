@@ -12,20 +12,19 @@ static int fd;
 static uint64_t written, read_back; /* events, in the order of their contents */
 
 /* Memory of our own, which is mapped like that of the kernel's array. */
-static int setup(void **state)
+static void setup(void)
 {
 	fd = memfd_create("rings", MFD_CLOEXEC);
 	written = read_back = 0;
-	if (fd < 0 || ftruncate(fd, RINGS * tick_ring_bytes(DATA_SIZE)))
-		return -1;
-	return tick_rings__map(&rings, fd, RINGS, DATA_SIZE);
+	assert_false(fd < 0 || ftruncate(fd, RINGS * tick_ring_bytes(DATA_SIZE)));
+	assert_int_equal(tick_rings__map(&rings, fd, RINGS, DATA_SIZE), 0);
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
 	tick_rings__unmap(&rings);
 	tick_rings__unmap(&rings);
-	return close(fd);
+	assert_int_equal(close(fd), 0);
 }
 
 static struct tick_ring *ring_number(size_t number)

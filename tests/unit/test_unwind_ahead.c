@@ -202,7 +202,6 @@ static int read_forged(void *context, void *to, size_t size, uint64_t address)
 	const struct text code = {jit, JIT, sizeof(jit)};
 	const struct text words = {(unsigned char *)stack, STACK, sizeof(stack)};
 
-	(void)context;
 	reads++;
 	return read_text((void *)&code, to, size, address) &&
 			       read_text((void *)&words, to, size, address)

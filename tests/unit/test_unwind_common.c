@@ -19,7 +19,6 @@ static unsigned char stack[STACK_SIZE];
 
 static int read_stack(void *context, void *to, size_t size, uint64_t address)
 {
-	(void)context;
 	if (address - STACK > STACK_SIZE - size)
 		return -1;
 	memcpy(to, stack + (address - STACK), size);

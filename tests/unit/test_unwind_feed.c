@@ -40,7 +40,6 @@ static int request_file(void *context, struct image_id image)
 {
 	int fd = image.v <= FILES ? w.fds[image.v] : -1;
 
-	(void)context;
 	w.requests++;
 	w.pending = image;
 	return w.late ? 0 : unwind_feed__answer_file(w.feed, image, fd, 0);
@@ -50,7 +49,6 @@ static struct fed_image describe(void *context, struct image_id image)
 {
 	const char *name = image.v != 1 ? "" : w.pypy ? "pypy3" : w.jvm ? "libjvm.so" : "";
 
-	(void)context;
 	return (struct fed_image){.is_made = image.v == MADE_CODE,
 				  .runtime = runtime_of_file(name)};
 }
@@ -65,7 +63,6 @@ static int request_frames(void *context, const struct made_request *request)
 		.count = 1,
 	};
 
-	(void)context;
 	assert_int_equal(request->runtime->by, MADE_BY_PYPY);
 	assert_int_equal(request->area_count, 1);
 	assert_int_equal(request->areas[0].start, 0x10000);
@@ -82,7 +79,6 @@ static int request_frames(void *context, const struct made_request *request)
 
 static int note_described(void *context, uint32_t tgid)
 {
-	(void)context;
 	w.described = tgid;
 	return 0;
 }
@@ -173,18 +169,14 @@ static void given(struct unwind_feed_options options)
 	begin_with(options);
 }
 
-static int set_up(void **state)
+static void set_up(void)
 {
-	(void)state;
 	begin_with((struct unwind_feed_options){});
-	return 0;
 }
 
-static int tear_down(void **state)
+static void tear_down(void)
 {
-	(void)state;
 	release();
-	return 0;
 }
 
 static int compare_mappings(const void *a, const void *b)

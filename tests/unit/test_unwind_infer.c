@@ -62,9 +62,8 @@ static const struct {
 	{DESCRIBED2, {.cfa = UNWIND_CFA_ROOT}},
 };
 
-static int setup(void **state)
+static void setup(void)
 {
-	(void)state;
 	memset(code, 0x90, sizeof(code));
 	memset(jit, 0x90, sizeof(jit));
 	memset(stack, 0, sizeof(stack));
@@ -84,7 +83,6 @@ static int setup(void **state)
 		.addresses = offsetof(struct table, addresses),
 		.number_size = 1,
 	};
-	return 0;
 }
 
 static int copy_from(const void *memory, uint64_t start, uint64_t all, void *to, size_t size,
@@ -98,7 +96,6 @@ static int copy_from(const void *memory, uint64_t start, uint64_t all, void *to,
 
 static int read_memory(void *context, void *to, size_t size, uint64_t address)
 {
-	(void)context;
 	reads++;
 	return copy_from(code, CODE, sizeof(code), to, size, address) &&
 			       copy_from(jit, JIT, sizeof(jit), to, size, address)
@@ -218,7 +215,7 @@ TEST(indirect_calls_count_as_calls_jumps_do_not)
 	for (size_t i = 0; i < COUNT(FORMS); i++) {
 		struct walked w;
 
-		setup(NULL);
+		setup();
 		memcpy(code + 0x20 - FORMS[i].size, FORMS[i].bytes, FORMS[i].size);
 		*word(0) = CODE + 0x20;
 		w = walk(CODE + FOLLOWED + 4, SP0, 1);

@@ -15,7 +15,6 @@ static uint64_t stack[WORD_COUNT];
 
 static int read_stack(void *context, void *to, size_t size, uint64_t address)
 {
-	(void)context;
 	if (address - STACK > sizeof(stack) - size)
 		return -1;
 	memcpy(to, (char *)stack + (address - STACK), size);

@@ -294,7 +294,6 @@ static int check_library(struct dl_phdr_info *info, size_t size, void *context)
 	unsigned int *checked = context;
 	struct elf_file *file;
 
-	(void)size;
 	if (fd < 0 || elf_file__open(fd, &file))
 		return 0;
 	if (!unwind_table__build(file, LIMIT, &image)) {
@@ -311,12 +310,11 @@ TEST(built_tables_of_libraries_and_frames_pass)
 	const struct made_frame frames[] = {
 		{.start = 0x1000, .end = 0x1040, .size = 32, .ra_offset = -8},
 		{.start = 0x1040, .end = 0x2080, .size = 64, .fp_offset = -16, .ra_offset = -8}};
-	struct unwind_table_image image;
+	_cleanup_(unwind_table_image__fini) struct unwind_table_image image = {};
 	unsigned int checked = 0;
 
 	dl_iterate_phdr(check_library, &checked);
 	assert_true(checked >= 3);
 	assert_int_equal(unwind_table__build_frames(frames, 2, LIMIT, &image), 0);
 	assert_int_equal(unwind_table_image__check(&image), 0);
-	unwind_table_image__fini(&image);
 }

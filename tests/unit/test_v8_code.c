@@ -681,11 +681,9 @@ TEST(the_chain_of_a_leaf_address_is_blind)
 	}
 }
 
-static int free_function(void **state)
+static void free_function(void)
 {
-	(void)state;
 	managed_function__fini(&function);
-	return 0;
 }
 
 ALL_TESTS_WITH(NULL, free_function);

@@ -212,11 +212,9 @@ TEST(modules_beyond_those_remembered_are_read_again)
 	}
 }
 
-static int end(void **state)
+static void end(void)
 {
-	(void)state;
 	v8_wasm__free(wasm);
-	return 0;
 }
 
 ALL_TESTS_WITH(NULL, end);

@@ -5,6 +5,7 @@
 #include "text_cases.h"
 
 #include "event_story.h"
+#include "base/cleanup.h"
 #include "world/wall_states.h"
 
 #define KERNEL_START 0xffffffff81000000ull
@@ -94,7 +95,7 @@ static void add_visit_word(struct visit_event *e, const char *word)
 /* Of thread 11 of process 10, so many ms after the beginning. */
 static void visit(const struct story_words *w)
 {
-	struct visit_event *e = calloc(1, sizeof(*e) + 2 * sizeof(uint64_t));
+	_cleanup_free_ struct visit_event *e = calloc(1, sizeof(*e) + 2 * sizeof(uint64_t));
 
 	ev.now = S + ms_of(w->word[0]);
 	e->account = (struct visit_account){
@@ -106,7 +107,6 @@ static void visit(const struct story_words *w)
 	e->stack.frames[e->stack.kernel_frames] = IP(0x10010);
 	e->stack.user_frames = 1;
 	assert_int_equal(ev.h.visit(ev.h.context, e), 0);
-	free(e);
 }
 
 /* The books of the visitor so far, at a time in ms; its latest visit began at `seen`. */
@@ -234,7 +234,7 @@ static void run_visits(FILE *out, char *story)
 {
 	const struct profile *last;
 
-	set_up(NULL);
+	set_up();
 	play_with(play_wall, story);
 	last = end_story(NULL);
 	for (size_t i = 0; i < ev.windows; i++) {
@@ -242,7 +242,7 @@ static void run_visits(FILE *out, char *story)
 		fputs("\nwindow\n", out);
 	}
 	put_wall(out, last);
-	tear_down(NULL);
+	tear_down();
 }
 
 static void run_waits(FILE *out, char *story)
@@ -287,7 +287,7 @@ static void find_both(FILE *out, char *words)
 {
 	char *rest = words, *function = strsep(&rest, " "), story[512];
 
-	set_up(NULL);
+	set_up();
 	play(BEGIN);
 	snprintf(story, sizeof(story), "10 cpu=5 kernel %s, 20 cpu=5 kernel switches=1 %s", rest,
 		 rest);
@@ -296,7 +296,7 @@ static void find_both(FILE *out, char *words)
 	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_WALL].count, 1);
 	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_WALL].weight[0], 10 * MS);
 	fputs(wall_state_name(thread_of(11, 0)->samples[SAMPLE_WALL].state[0]), out);
-	tear_down(NULL);
+	tear_down();
 }
 
 static const struct text_verb verbs[] = {{"visits", run_visits},      {"waits", run_waits},
@@ -345,20 +345,19 @@ static void visit_with_anything(struct visit_event *e)
 
 TEST(random_accounts_give_no_time_twice)
 {
-	struct visit_event *e = calloc(1, sizeof(*e) + sizeof(uint64_t));
+	_cleanup_free_ struct visit_event *e = calloc(1, sizeof(*e) + sizeof(uint64_t));
 
 	e->account.header.type = EVENT_VISIT;
 	e->stack.frames[0] = IP(0x10010);
 	e->stack.user_frames = 1;
 	for (int round = 0; round < 200; round++) {
-		set_up(NULL);
+		set_up();
 		play(BEGIN);
 		for (int i = 0; i < 50; i++)
 			visit_with_anything(e);
 		end_story(NULL);
-		tear_down(NULL);
+		tear_down();
 	}
-	free(e);
 }
 
 /* ---- the functions of this kernel ------------------------------------------------------------ */

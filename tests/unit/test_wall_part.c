@@ -153,21 +153,19 @@ static void tick_until_refused(void)
 	assert_int_equal(part.tick(part.object, monotonic_ns()), 0);
 }
 
-static int end(void **state)
+static void end(void)
 {
 	part.stop(part.object);
 	assert_int_equal(part.finish(part.object, monotonic_ns()), 0);
 	part.free(part.object);
 	while (waitpid(-1, NULL, 0) > 0) /* those that were left behind are killed */
 		;
-	return 0;
 }
 
-static int begin(void **state)
+static void begin(void)
 {
 	memset(&wrong, 0, sizeof(wrong));
 	made = 0;
-	return 0;
 }
 
 static void tick_until_made(void)

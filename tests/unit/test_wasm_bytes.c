@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Modules of WebAssembly: what they have, what their functions are called, and modules that are none. */
 #include "unit.h"
+#include "base/cleanup.h"
 #include "runtimes/v8/wasm.h"
 #include "runtimes/v8/wasm_bytes.h"
 #include "unit/forge_wasm.h"
@@ -12,7 +13,6 @@ static size_t size;
 
 static int read_bytes(void *context, void *to, size_t count, uint64_t address)
 {
-	(void)context;
 	if (address < BASE || address - BASE > size || count > size - (address - BASE))
 		return -ENODATA;
 	memcpy(to, bytes + (address - BASE), count);
@@ -44,7 +44,7 @@ static const char *name_of(const struct wasm_bytes *w, uint32_t function)
 
 TEST(functions_have_the_names_of_the_name_section)
 {
-	struct wasm_bytes w;
+	_cleanup_(wasm_bytes__fini) struct wasm_bytes w = {};
 
 	size = forge_module(bytes, WASM_NAMES);
 	assert_int_equal(open_module(&w), 0);
@@ -56,18 +56,16 @@ TEST(functions_have_the_names_of_the_name_section)
 	assert_string_equal(name_of(&w, 4), "\xc3\xa4\\x1b.");
 	assert_string_equal(name_of(&w, 5), "");
 	assert_string_equal(name_of(&w, UINT32_MAX), "");
-	wasm_bytes__fini(&w);
 }
 
 TEST(a_module_without_a_name_section_has_no_names)
 {
-	struct wasm_bytes w;
+	_cleanup_(wasm_bytes__fini) struct wasm_bytes w = {};
 
 	size = forge_module(bytes, NULL, 0);
 	assert_int_equal(open_module(&w), 0);
 	assert_int_equal(w.own, WASM_OWN);
 	assert_string_equal(name_of(&w, 2), "");
-	wasm_bytes__fini(&w);
 }
 
 /* Wherever it is cut, it is another module or none; and its size must be the right one. */
@@ -133,7 +131,7 @@ static size_t begin_names(size_t part)
 /* Many names: those between two marks as well, and those of functions that are not there. */
 TEST(names_between_two_marks_are_found)
 {
-	struct wasm_bytes w;
+	_cleanup_(wasm_bytes__fini) struct wasm_bytes w = {};
 	size_t at;
 
 	/* function 300 + 2i is "ab" */
@@ -149,7 +147,6 @@ TEST(names_between_two_marks_are_found)
 	assert_string_equal(name_of(&w, 299), "");
 	for (uint32_t i = 0; i < 2000; i++)
 		assert_string_equal(name_of(&w, 300 + i), i % 2 ? "" : "ab");
-	wasm_bytes__fini(&w);
 }
 
 /* Functions that do not ascend, counts and lengths that are larger than the section. */

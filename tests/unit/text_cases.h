@@ -26,6 +26,7 @@
 
 #include "unit.h"
 
+/* A case that begins with a verb "…-as-root" is skipped without. */
 struct text_verb {
 	const char *name;
 	/* The input may be changed. It ends with a NUL that its size, text_size, does not count. */
@@ -53,13 +54,20 @@ int text_run(const struct text_table *table);
 	_Static_assert(1, "")
 
 /*
- * An input of steps with "; " between them: each is a name and its words, which `take` gets; false: it knows no such
+ * An input of steps with "; " between them, or in lines: each is a name and its words, which `take` gets; false: it knows no such
  * step. What they print has ", " between.
  */
 void text_run_steps(FILE *out, char *input, bool (*take)(FILE *out, const char *name, char *words));
 
 /* The next word of a step, which it moves behind it; "" at the end. */
 char *text_word(char **step);
+
+/* The same as a number; 0 at the end. */
+uint64_t text_number(char **step, int base);
+
+/* Is `word` one of the words? And the number of "name=" among them, or `otherwise`. */
+bool text_has(const char *words, const char *word);
+uint64_t text_option(const char *words, const char *name, uint64_t otherwise);
 
 /* "ok", or the error's name. */
 static inline void text_put_error(FILE *out, int err)

@@ -10,10 +10,10 @@
 
 static char scratch[64];
 
-static inline int make_scratch(void)
+static inline void make_scratch(void)
 {
 	snprintf(scratch, sizeof(scratch), "/tmp/sysprof-unit.XXXXXX");
-	return mkdtemp(scratch) ? 0 : -1;
+	assert_true(mkdtemp(scratch));
 }
 
 static inline int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -21,20 +21,9 @@ static inline int remove_entry(const char *path, const struct stat *st, int type
 	return remove(path);
 }
 
-static inline int remove_scratch(void)
+static inline void remove_scratch(void)
 {
-	return nftw(scratch, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
-/* For ALL_TESTS_WITH() and the like. */
-static inline int set_up_scratch(void **state)
-{
-	return make_scratch();
-}
-
-static inline int tear_down_scratch(void **state)
-{
-	return remove_scratch();
+	assert_int_equal(nftw(scratch, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT), 0);
 }
 
 /* Run a shell command in the scratch directory; what it prints shows if it fails. */

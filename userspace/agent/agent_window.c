@@ -2,17 +2,8 @@
 #include "agent/agent_window.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clocks.h"
-
-const char *agent_service__label(const struct agent_service *service, const char *name)
-{
-	for (size_t i = 0; i < service->label_count; i++)
-		if (!strcmp(service->labels[i].name, name))
-			return service->labels[i].value;
-	return NULL;
-}
 
 uint64_t agent_window__visit_period(const struct agent_window *w)
 {

@@ -15,34 +15,16 @@
 
 #include <sysprof/profile.h>
 
-/* Bounds that all backends take. */
-#define AGENT_LABELS_MAX     24	 /* of a service; a backend adds its own */
-#define AGENT_LABEL_NAME_MAX 128 /* bytes; [a-zA-Z_][a-zA-Z0-9_]* without "__" in front */
-#define AGENT_LABEL_VALUE_MAX                                                                      \
-	1024 /* bytes of valid UTF-8, at least one, none of them a control character */
+#include "services/label_set.h"
 
 struct parked;
-
-struct service_label {
-	const char *name, *value;
-};
-
-/* Becomes one series. Labels are sorted by name, each once; service_name is one of them. */
-struct agent_service {
-	const struct service_label *labels;
-	size_t label_count;
-	bool excluded; /* by the user's filters: nothing of it is sent */
-};
-
-/* The value of a label; NULL: it has none of that name. */
-const char *agent_service__label(const struct agent_service *service, const char *name);
 
 /* Owned by its maker, valid during the call that gets it. */
 struct agent_window {
 	const struct profile *profile;
 	uint64_t number;		       /* of the session's window */
 	uint64_t start_realtime, end_realtime; /* ns since the epoch */
-	const struct agent_service *services;
+	const struct labeled_service *services;
 	size_t service_count;
 	/* By process_id: index into services; unused for [0] and processes that did nothing. */
 	const uint32_t *service_of_process;

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/order.h"
 
 #define FILE_MAX  8192
 #define PIECE_MAX 8 /* bytes of a secret that are enough to recognize it */
@@ -145,10 +146,8 @@ static bool is_taken(const char *name, size_t length)
 	static const char *const TAKEN[] = {"Content-Length",	 "Content-Type", "Content-Encoding",
 					    "Transfer-Encoding", "Connection",	 "Expect"};
 
-	for (size_t i = 0; i < sizeof(TAKEN) / sizeof(*TAKEN); i++)
-		if (strlen(TAKEN[i]) == length && !strncasecmp(TAKEN[i], name, length))
-			return true;
-	return false;
+	return any_of(TAKEN, sizeof(TAKEN) / sizeof(*TAKEN), taken,
+		      strlen(*taken) == length && !strncasecmp(*taken, name, length));
 }
 
 static bool is_header_name(const char *name, size_t length)

@@ -14,9 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 
-#include "agent/label_set.h"
 #include "agent/metrics.h"
-#include "agent/retry.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/parse.h"
@@ -24,6 +22,7 @@
 #include "base/utf8.h"
 #include "serve/server.h"
 #include "serve/server_request.h"
+#include "services/label_set.h"
 
 #define SECONDS_DEFAULT 30
 #define SECONDS_MAX	600
@@ -354,7 +353,7 @@ int endpoint__new(const struct endpoint_options *options, struct endpoint **endp
 		.gone = on_gone,
 		.context = e,
 	};
-	int err = -ENOMEM;
+	int err;
 
 	if (!e)
 		return fail(failure, -ENOMEM, "cannot start the endpoint: out of memory");
@@ -365,24 +364,17 @@ int endpoint__new(const struct endpoint_options *options, struct endpoint **endp
 	e->published = monotonic_ns();
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	e->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (e->wake_fd < 0 || e->request_fd < 0) {
-		err = fail(failure, -errno, "cannot start the endpoint: %s", strerror(errno));
-		goto err_out;
+	err = e->wake_fd < 0 || e->request_fd < 0
+		      ? fail(failure, -errno, "cannot start the endpoint: %s", strerror(errno))
+		      : server__new(&server, &e->server, failure);
+	if (!err) {
+		err = thread__start(&e->thread, serve, e);
+		e->runs = !err;
+		if (err)
+			fail(failure, err, "cannot start the endpoint's thread: %s",
+			     strerror(-err));
 	}
-	err = server__new(&server, &e->server, failure);
-	if (err)
-		goto err_out;
-	err = thread__start(&e->thread, serve, e);
-	e->runs = !err;
-	if (err) {
-		fail(failure, err, "cannot start the endpoint's thread: %s", strerror(-err));
-		goto err_out;
-	}
-	*endpoint = e;
-	return 0;
-err_out:
-	endpoint__free(e);
-	return err;
+	return finish_new(err, e, endpoint__free, endpoint);
 }
 
 void endpoint__free(struct endpoint *e)

@@ -46,8 +46,8 @@ int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char
 struct endpoint_request {
 	uint64_t id;
 	unsigned int seconds;
-	uint32_t pid;				 /* 0: all */
-	char service[AGENT_LABEL_VALUE_MAX + 1]; /* "": all; UTF-8 without control characters */
+	uint32_t pid;			   /* 0: all */
+	char service[LABEL_VALUE_MAX + 1]; /* "": all; UTF-8 without control characters */
 };
 
 /* Readable while there is a request that was not taken; for poll(). */

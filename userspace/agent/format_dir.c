@@ -48,11 +48,11 @@ static void name_file(char *name, const struct agent_window *w, const char *suff
 
 static size_t take_labels(struct dir *d, size_t service, struct pprof_label *labels)
 {
-	const struct agent_service *s = &d->window->services[service];
+	const struct labeled_service *s = &d->window->services[service];
 	struct code_tables *code = pprof_writer__code(d->writer);
 	size_t count = 0;
 
-	for (size_t i = 0; i < s->label_count && i < AGENT_LABELS_MAX; i++) {
+	for (size_t i = 0; i < s->label_count && i < LABELS_MAX; i++) {
 		uint32_t value = code_tables__text(code, s->labels[i].value);
 
 		if (value) /* "" would be read as the number 0 */
@@ -78,7 +78,7 @@ static size_t take_sample_labels(struct dir *d, const struct service_sample *sam
 
 static void write_service(struct dir *d, size_t service)
 {
-	struct pprof_label labels[AGENT_LABELS_MAX + 2];
+	struct pprof_label labels[LABELS_MAX + 2];
 	bool wall = d->window->parked;
 	size_t label_count = take_labels(d, service, labels), count;
 	const struct service_sample *samples = service_samples__of(d->samples, service, &count);
@@ -148,16 +148,11 @@ static int make_profile(struct dir *d, struct bytes *made)
 
 static void write_service_facts(const struct dir *d, size_t service, struct json_writer *w)
 {
-	const struct agent_service *s = &d->window->services[service];
+	const struct labeled_service *s = &d->window->services[service];
 	size_t count;
 	const struct service_sample *samples = service_samples__of(d->samples, service, &count);
-	uint64_t ticks = 0, cpu = 0, wait = 0;
+	const struct service_sample sum = service_samples__sum(samples, count);
 
-	for (size_t i = 0; i < count; i++) {
-		ticks += samples[i].ticks;
-		cpu += samples[i].cpu;
-		wait += samples[i].wait;
-	}
 	if (!count)
 		return;
 	json_begin_object(w);
@@ -165,10 +160,10 @@ static void write_service_facts(const struct dir *d, size_t service, struct json
 	for (size_t i = 0; i < s->label_count; i++)
 		json_key_string(w, s->labels[i].name, s->labels[i].value);
 	json_end_object(w);
-	json_key_uint(w, "samples", ticks);
-	json_key_uint(w, "cpu_ns", cpu);
+	json_key_uint(w, "samples", sum.ticks);
+	json_key_uint(w, "cpu_ns", sum.cpu);
 	if (d->window->parked)
-		json_key_uint(w, "wall_ns", cpu + wait);
+		json_key_uint(w, "wall_ns", sum.cpu + sum.wait);
 	json_end_object(w);
 }
 

@@ -255,12 +255,12 @@ static void add_attribute(struct bytes *request, const char *name, const char *t
 /* Resource{1: attributes} */
 static void add_resource(const struct otlp *o, size_t service, struct bytes *request)
 {
-	const struct agent_service *s = &o->window->services[service];
+	const struct labeled_service *s = &o->window->services[service];
 	const char *node = o->options->node;
 	bool has_node = !node || !validate_label_value(node);
 	size_t at = request->count;
 
-	for (size_t i = 0; i < s->label_count && i < AGENT_LABELS_MAX; i++) {
+	for (size_t i = 0; i < s->label_count && i < LABELS_MAX; i++) {
 		add_attribute(request, attribute_name(s->labels[i].name), s->labels[i].value);
 		has_node |= !strcmp(s->labels[i].name, "node");
 	}
@@ -272,7 +272,7 @@ static void add_resource(const struct otlp *o, size_t service, struct bytes *req
 /* The same for the same window and part: a receiver may detect by it what it has already. */
 static void make_id(const struct otlp *o, const struct part *part, uint64_t time, uint8_t *id)
 {
-	const struct agent_service *s = &o->window->services[part->service];
+	const struct labeled_service *s = &o->window->services[part->service];
 	uint64_t words[2] = {hash_stable(&time, sizeof(time)) ^ part->wall, part->count};
 
 	for (size_t i = 0; i < s->label_count; i++) {
@@ -490,10 +490,10 @@ static int seal_parts(struct otlp *o, const struct part *parts, size_t count)
 
 /* ---- a window -------------------------------------------------------------------------------- */
 
-static bool has_good_labels(const struct agent_service *service)
+static bool has_good_labels(const struct labeled_service *service)
 {
-	struct service_label labels[AGENT_LABELS_MAX + 1] = {{"__name__", "process_cpu"}};
-	size_t count = min_u64(service->label_count, AGENT_LABELS_MAX);
+	struct service_label labels[LABELS_MAX + 1] = {{"__name__", "process_cpu"}};
+	size_t count = min_u64(service->label_count, LABELS_MAX);
 	char why[128];
 
 	for (size_t i = 0; i < count; i++)

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/retry.h"
 #include "agent/sink_format.h"
 #include "agent/series.h"
 #include "agent/validate.h"

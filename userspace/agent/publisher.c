@@ -51,19 +51,14 @@ struct publisher {
 
 /* ---- a dry run ------------------------------------------------------------------------------- */
 
-static void print_service(const struct agent_service *service, const struct service_sample *samples,
-			  size_t count, FILE *out)
+static void print_service(const struct labeled_service *service,
+			  const struct service_sample *samples, size_t count, FILE *out)
 {
-	uint64_t ticks = 0, cpu = 0, wait = 0;
+	const struct service_sample sum = service_samples__sum(samples, count);
 
-	for (size_t i = 0; i < count; i++) {
-		ticks += samples[i].ticks;
-		cpu += samples[i].cpu;
-		wait += samples[i].wait;
-	}
-	fprintf(out, "%8" PRIu64 " samples %10.3f ms  ", ticks, (double)cpu / 1e6);
-	if (wait)
-		fprintf(out, "waits %10.3f ms  ", (double)wait / 1e6);
+	fprintf(out, "%8" PRIu64 " samples %10.3f ms  ", sum.ticks, (double)sum.cpu / 1e6);
+	if (sum.wait)
+		fprintf(out, "waits %10.3f ms  ", (double)sum.wait / 1e6);
 	fputc('{', out);
 	for (size_t i = 0; i < service->label_count; i++)
 		fprintf(out, "%s%s=\"%s\"", i ? ", " : "", service->labels[i].name,
@@ -233,7 +228,7 @@ static bool is_wanted(const struct endpoint_request *request, const struct agent
 	if (request->pid && w->profile->processes[process].pid != request->pid)
 		return false;
 	name = service < w->service_count
-		       ? agent_service__label(&w->services[service], "service_name")
+		       ? labeled_service__label(&w->services[service], "service_name")
 		       : NULL;
 	return !*request->service || (name && !strcmp(name, request->service));
 }

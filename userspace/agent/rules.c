@@ -9,21 +9,23 @@
 #include <string.h>
 
 #include "agent/agent_window.h"
-#include "agent/cgroup_path.h"
-#include "agent/label_set.h"
 #include "base/cleanup.h"
+#include "base/order.h"
+#include "live/proc/environment.h"
+#include "live/proc/fact_reader.h"
+#include "services/cgroup_path.h"
+#include "services/label_set.h"
 
 #define REGEX_MAX   512	 /* bytes */
 #define SUBJECT_MAX 2048 /* bytes that are matched: the time that this takes grows with them */
-#define NAME_MAX_   64	 /* of a variable */
 #define PATTERN_MAX 1024 /* bytes, of a filter */
 
 enum rule_source { RULE_CGROUP, RULE_EXE, RULE_ENV };
 
 struct label_rule {
-	char name[AGENT_LABEL_NAME_MAX + 1];
+	char name[LABEL_NAME_MAX + 1];
 	enum rule_source source;
-	char variable[NAME_MAX_];
+	char variable[ENVIRONMENT_NAME_MAX];
 	bool has_regex;
 	regex_t regex;
 };
@@ -37,25 +39,13 @@ struct label_rules {
 
 /* ---- reading them ---------------------------------------------------------------------------- */
 
-static bool is_variable(const char *name)
-{
-	size_t length = strlen(name);
-
-	if (!length || length >= NAME_MAX_ || isdigit((unsigned char)*name))
-		return false;
-	for (size_t i = 0; i < length; i++)
-		if (!isalnum((unsigned char)name[i]) && name[i] != '_')
-			return false;
-	return true;
-}
-
 static int set_source(struct label_rule *rule, const char *source)
 {
 	if (!strcmp(source, "cgroup")) {
 		rule->source = RULE_CGROUP;
 	} else if (!strcmp(source, "exe")) {
 		rule->source = RULE_EXE;
-	} else if (!strncmp(source, "env:", 4) && is_variable(source + 4)) {
+	} else if (!strncmp(source, "env:", 4) && environment_name_is_valid(source + 4)) {
 		rule->source = RULE_ENV;
 		memcpy(rule->variable, source + 4, strlen(source + 4) + 1);
 	} else {
@@ -151,12 +141,7 @@ int label_rules__new(const char *const *texts, size_t count, struct label_rules 
 		if (rule->source == RULE_ENV)
 			add_variable(rules, rule->variable);
 	}
-	if (err) {
-		label_rules__free(rules);
-		return err;
-	}
-	*result = rules;
-	return 0;
+	return finish_new(err, rules, label_rules__free, result);
 }
 
 void label_rules__free(struct label_rules *rules)
@@ -305,12 +290,7 @@ int service_filter__new(const char *const *include, size_t include_count,
 	err = parse_filters(f->include, &f->include_count, include, include_count, failure)
 		      ?: parse_filters(f->exclude, &f->exclude_count, exclude, exclude_count,
 				       failure);
-	if (err) {
-		service_filter__free(f);
-		return err;
-	}
-	*filter = f;
-	return 0;
+	return finish_new(err, f, service_filter__free, filter);
 }
 
 void service_filter__free(struct service_filter *f)
@@ -361,10 +341,7 @@ bool service_filter__passes(const struct service_filter *f, const char *cgroup, 
 
 static bool has_kind(const struct filter_rule *rules, size_t count, enum filter_kind kind)
 {
-	for (size_t i = 0; i < count; i++)
-		if (rules[i].kind == kind)
-			return true;
-	return false;
+	return any_of(rules, count, r, r->kind == kind);
 }
 
 bool service_filter__may_pass(const struct service_filter *f, const char *cgroup)

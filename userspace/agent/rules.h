@@ -21,7 +21,7 @@
  * behind the process's own facts.
  */
 
-#define LABEL_RULES_MAX 12 /* with those that there are anyway: AGENT_LABELS_MAX */
+#define LABEL_RULES_MAX 12 /* with those that there are anyway: LABELS_MAX */
 
 struct label_rules;
 

@@ -212,7 +212,7 @@ static int add_samples(struct series_maker *m, const struct service_sample *samp
 		       ?: add_samples(m, samples + count / 2, count - count / 2);
 }
 
-static void take_labels(struct series_maker *m, const struct agent_service *service)
+static void take_labels(struct series_maker *m, const struct labeled_service *service)
 {
 	const char *node = m->options->add_node;
 	struct series_part *of = &m->of;
@@ -220,9 +220,9 @@ static void take_labels(struct series_maker *m, const struct agent_service *serv
 	of->labels[0] = (struct service_label){"__name__",
 					       m->wall ? SERIES_NAME_WALL : SERIES_NAME};
 	of->label_count = 1;
-	for (size_t i = 0; i < service->label_count && i < AGENT_LABELS_MAX; i++)
+	for (size_t i = 0; i < service->label_count && i < LABELS_MAX; i++)
 		of->labels[of->label_count++] = service->labels[i];
-	if (node && validate_label_value(node) && !agent_service__label(service, "node"))
+	if (node && validate_label_value(node) && !labeled_service__label(service, "node"))
 		of->labels[of->label_count++] = (struct service_label){"node", node};
 }
 
@@ -302,7 +302,7 @@ struct part_times {
 	uint32_t *taken; /* by set */
 };
 
-static int64_t intern_labels(struct strtab *texts, const struct agent_service *service)
+static int64_t intern_labels(struct strtab *texts, const struct labeled_service *service)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
@@ -317,33 +317,32 @@ static int64_t intern_labels(struct strtab *texts, const struct agent_service *s
 	return strtab__intern(texts, text);
 }
 
+static int number_sets(struct part_times *s, struct strtab *texts)
+{
+	for (size_t i = 0; i < s->window->service_count; i++) {
+		int64_t number = intern_labels(texts, &s->window->services[i]);
+
+		if (number < 0)
+			return (int)number;
+		s->set[i] = (uint32_t)number;
+	}
+	return 0;
+}
+
 int part_times__new(const struct agent_window *window, struct part_times **times)
 {
 	struct part_times *s = calloc(1, sizeof(*s));
 	struct strtab *texts = strtab__new();
-	int64_t number = -ENOMEM;
+	int err = -ENOMEM;
 
-	if (!s || !texts)
-		goto err_out;
-	s->window = window;
-	s->set = calloc(window->service_count + 1, sizeof(*s->set));
-	s->taken = calloc(window->service_count + 2, sizeof(*s->taken));
-	if (!s->set || !s->taken)
-		goto err_out;
-	number = 0;
-	for (size_t i = 0; i < window->service_count && number >= 0; i++) {
-		number = intern_labels(texts, &window->services[i]);
-		s->set[i] = number < 0 ? 0 : (uint32_t)number;
+	if (s && texts) {
+		s->window = window;
+		s->set = calloc(window->service_count + 1, sizeof(*s->set));
+		s->taken = calloc(window->service_count + 2, sizeof(*s->taken));
+		err = s->set && s->taken ? number_sets(s, texts) : -ENOMEM;
 	}
-	if (number < 0)
-		goto err_out;
 	strtab__free(texts);
-	*times = s;
-	return 0;
-err_out:
-	strtab__free(texts);
-	part_times__free(s);
-	return (int)number;
+	return finish_new(err, s, part_times__free, times);
 }
 
 void part_times__free(struct part_times *s)

@@ -34,7 +34,7 @@ struct series_options {
 
 struct series_part {
 	size_t service;
-	struct service_label labels[AGENT_LABELS_MAX + 2]; /* __name__ is the first */
+	struct service_label labels[LABELS_MAX + 2]; /* __name__ is the first */
 	size_t label_count;
 	struct bytes pprof;
 	uint64_t samples, cpu_ns; /* that it stands for; of waits 0, … */

@@ -197,12 +197,7 @@ int service_samples__new(const struct agent_window *window, const uint32_t *merg
 	s->first = calloc(window->service_count + 1, sizeof(*s->first));
 	if (s->first)
 		err = collect(s);
-	if (err) {
-		service_samples__free(s);
-		return err;
-	}
-	*samples = s;
-	return 0;
+	return finish_new(err, s, service_samples__free, samples);
 }
 
 void service_samples__free(struct service_samples *s)
@@ -221,4 +216,16 @@ const struct service_sample *service_samples__of(const struct service_samples *s
 {
 	*count = s->first[service + 1] - s->first[service];
 	return s->samples.data ? s->samples.data + s->first[service] : NULL;
+}
+
+struct service_sample service_samples__sum(const struct service_sample *samples, size_t count)
+{
+	struct service_sample sum = {};
+
+	for (size_t i = 0; i < count; i++) {
+		sum.ticks += samples[i].ticks;
+		sum.cpu += samples[i].cpu;
+		sum.wait += samples[i].wait;
+	}
+	return sum;
 }

@@ -35,5 +35,7 @@ void service_samples__free(struct service_samples *s);
 /* Those of a service, in an order that is always the same for the same window. */
 const struct service_sample *service_samples__of(const struct service_samples *s, size_t service,
 						 size_t *count);
+/* Their ticks and times. */
+struct service_sample service_samples__sum(const struct service_sample *samples, size_t count);
 
 #endif

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Services of a window, by facts in its profile, control groups and files of container runtimes.
- *
- * A process whose facts were not read, or that was gone before, belongs to the service of its
- * control group, or of the group's other processes. A decision about a life stays until something
- * more certain becomes known: it moves up, never down. All that is kept between windows has a
- * limit; what was used last stays.
- *
- * One thread uses it. Reading files of the administrator may take milliseconds for new containers.
+ * Services of a window and their series: named by services/naming, by the user's own rules as well,
+ * and limited in number. One thread uses it.
  */
 #ifndef AGENT_SERVICES_H
 #define AGENT_SERVICES_H
@@ -19,17 +13,16 @@
 #include <sysprof/profile.h>
 
 #include "agent/agent_window.h"
-#include "agent/cgroup_path.h"
-#include "agent/containers.h"
-#include "agent/label_set.h"
-#include "agent/service_decision.h"
 #include "base/log.h"
+#include "services/naming.h"
 
 /* ---- the services of windows ----------------------------------------------------------------- */
 
 #define SERVICES_MAX  1000 /* series of a window, by default */
 #define SERVICE_OTHER "_other"
 
+struct label_rules;
+struct service_filter;
 struct services;
 
 /* Texts are copied; rules and filter outlive it. */
@@ -59,33 +52,8 @@ struct services_stats {
 	size_t overflowed; /* that are in SERVICE_OTHER */
 	/* of all windows: samples, by what decided */
 	uint64_t samples[SERVICE_SOURCE_COUNT];
-	size_t lives_kept, groups_kept, sets_kept;
-	uint64_t lives_evicted;
-	struct containers_stats containers;
+	struct naming_stats naming;
 };
 void services__stats(const struct services *s, struct services_stats *stats);
-
-/* Earlier decisions on lives and groups (by their busiest process): the half used last stays. */
-
-#define LIVES_KEPT  65536u
-#define GROUPS_KEPT 8192u
-
-struct service_memory;
-
-struct kept_life {
-	uint64_t life;
-	uint32_t pid;
-	enum service_source source;
-	struct label_set *set; /* held */
-	uint64_t used;	       /* window */
-};
-
-struct kept_group {
-	char *path, *program; /* program: of the process; "" unknown */
-	enum service_source source;
-	struct label_set *set; /* held */
-	uint64_t used;	       /* window in which it was set or used */
-	uint64_t window, cpu;  /* in which, and of how much CPU time, it was set */
-};
 
 #endif

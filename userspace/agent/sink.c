@@ -14,6 +14,7 @@
 
 #include "agent/sender.h"
 #include "agent/sink_private.h"
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/output_file.h"
@@ -167,12 +168,7 @@ int sink__new_paced(const struct sink_options *o, const struct sink_pace *pace, 
 	err = (s->url ? open_target(s, o, failure) : -ENOMEM)
 			?: open_spool(s, o, failure)
 			?: start_thread(s);
-	if (err) {
-		drop_sink(s);
-		return err;
-	}
-	*sink = s;
-	return 0;
+	return finish_new(err, s, drop_sink, sink);
 }
 
 int sink__new(const struct sink_options *options, struct sink **sink, struct failure *failure)

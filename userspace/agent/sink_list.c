@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/hashmap.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 struct listed_sink {
@@ -139,10 +140,7 @@ no_memory:
 
 static struct listed_sink *find(struct sink_list *list, uint64_t place)
 {
-	for (size_t i = 0; i < list->sinks.count; i++)
-		if (list->sinks.data[i].place == place)
-			return &list->sinks.data[i];
-	return NULL;
+	return find_first(list->sinks.data, list->sinks.count, s, s->place == place);
 }
 
 /* The sink stays, since its spool cannot be another one's at the same time. */

@@ -226,20 +226,6 @@ static void make_directory(const char *path)
 	mkdir(path, 0700);
 }
 
-static int open_own_directory(const char *path)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
-	make_directory(path);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st))
-		return -errno;
-	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-		return -EPERM;
-	return steal_fd(fd);
-}
-
 /* A lock of this process, which ends with it; children that are still there do not have it. */
 static int lock_directory(int directory)
 {
@@ -316,7 +302,8 @@ static int open_directory(struct spool *s)
 
 	if (s->directory >= 0)
 		return 0;
-	s->directory = open_own_directory(s->path);
+	make_directory(s->path);
+	s->directory = open_own_directory(AT_FDCWD, s->path);
 	if (s->directory < 0)
 		return s->directory;
 	s->lock_fd = lock_directory(s->directory);

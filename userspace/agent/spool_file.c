@@ -189,16 +189,9 @@ int spool_file__save(const struct spool_file *f, int directory, const char *temp
 	err = write_full(fd, f->bytes, f->head.file_size);
 	if (!err && fsync(fd))
 		err = -errno;
-	if (close(fd) && !err)
-		err = -errno;
-	if (!err && renameat(directory, temporary, directory, name))
-		err = -errno;
-	if (err) {
-		unlinkat(directory, temporary, 0);
+	err = finish_temporary(directory, fd, temporary, name, err);
+	if (err || !fsync(directory))
 		return err;
-	}
-	if (!fsync(directory))
-		return 0;
 	err = -errno;
 	unlinkat(directory, name, 0);
 	return err;
@@ -239,7 +232,7 @@ static int read_head(struct spool_file *f)
 
 	if (fstat(f->fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (!S_ISREG(st.st_mode) || !only_writable_by(&st, geteuid()))
 		return -EPERM;
 	err = pread_exactly(f->fd, h, sizeof(*h), 0);
 	if (err)

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/parse.h"
 #include "base/proc_task.h"
 #include "base/vec.h"
@@ -253,11 +253,9 @@ static uint64_t anonymous_of(pid_t pid)
 static uint64_t memory_of(pid_t pid)
 {
 	uint64_t kilobytes;
-	char path[64];
-	int err;
+	int err = proc_status_number(AT_FDCWD, proc_path(pid, "smaps_rollup").text,
+				     "\nPss:", &kilobytes);
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
-	err = proc_status_number(AT_FDCWD, path, "\nPss:", &kilobytes);
 	return err ? anonymous_of(pid) : kilobytes * 1024;
 }
 
@@ -302,10 +300,7 @@ static bool is_ours(struct usage *u, pid_t pid)
 {
 	if (pid == getpid())
 		return true;
-	for (size_t i = 0; i < u->children.count; i++)
-		if (u->children.data[i].pid == pid)
-			return true;
-	return false;
+	return any_of(u->children.data, u->children.count, child, child->pid == pid);
 }
 
 /* Is no other process in this directory's group? */

@@ -46,6 +46,17 @@ static inline void cleanup_closedir(DIR **d)
 		stolen_;                                                                           \
 	})
 
+/* The end of a constructor: *to is the object; after an error it is destroyed. Returns `err`. */
+#define finish_new(err, object, destroy, to)                                                       \
+	({                                                                                         \
+		const int new_err_ = (err);                                                        \
+		if (new_err_)                                                                      \
+			destroy(object);                                                           \
+		else                                                                               \
+			*(to) = (object);                                                          \
+		new_err_;                                                                          \
+	})
+
 #define steal_fd(fd)                                                                               \
 	({                                                                                         \
 		int stolen_ = (fd);                                                                \

@@ -76,23 +76,12 @@ struct file_list {
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-static bool is_ours(const struct stat *st)
-{
-	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 /* A directory of ours below `parent`, made if it is not there. Negative errno: it is not ours. */
 static int open_own(int parent, const char *name)
 {
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
 	if (mkdirat(parent, name, 0700) && errno != EEXIST)
 		return -errno;
-	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st))
-		return -errno;
-	return is_ours(&st) ? steal_fd(fd) : -EPERM;
+	return open_own_directory(parent, name);
 }
 
 /* The directory of the caches of all programs of this user, without a slash at its end. */
@@ -180,7 +169,7 @@ void disk_cache__delete(struct disk_cache *c, const char *name)
 
 static bool is_usable(const struct disk_cache *c, int fd, struct stat *st)
 {
-	return !fstat(fd, st) && S_ISREG(st->st_mode) && is_ours(st) &&
+	return !fstat(fd, st) && S_ISREG(st->st_mode) && only_writable_by(st, geteuid()) &&
 	       (uint64_t)st->st_size > sizeof(struct file_header) &&
 	       (uint64_t)st->st_size - sizeof(struct file_header) <= c->kind.file_limit;
 }
@@ -253,7 +242,6 @@ static int open_temporary(int directory, char *name, size_t size)
 
 static int write_file(struct disk_cache *c, const struct file_header *header, const void *data)
 {
-	const char *name = header->name;
 	char temporary[64];
 	int fd = open_temporary(c->directory, temporary, sizeof(temporary));
 	int err;
@@ -266,13 +254,7 @@ static int write_file(struct disk_cache *c, const struct file_header *header, co
 		io_drop_pages(fd, 0, 0); /* they are being written */
 		c->written = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	}
-	if (close(fd) && !err)
-		err = -errno;
-	if (!err && renameat(c->directory, temporary, c->directory, name))
-		err = -errno;
-	if (err)
-		unlinkat(c->directory, temporary, 0);
-	return err;
+	return finish_temporary(c->directory, fd, temporary, header->name, err);
 }
 
 /* ---- the limit ------------------------------------------------------------------------------- */

@@ -245,7 +245,7 @@ static int grow_output(struct inflater *f)
 	return 0;
 }
 
-/* 1: a stream has ended; 0: go on. Requests a byte beyond the limit, to detect larger output. */
+/* 1: a stream has ended; 0: go on; -ENODATA: it has no end. Requests a byte beyond the limit, to detect larger output. */
 static int inflate_step(struct inflater *f)
 {
 	bool full = f->done == f->limit;
@@ -269,7 +269,9 @@ static int inflate_step(struct inflater *f)
 		return 1;
 	if (result == Z_MEM_ERROR)
 		return -ENOMEM;
-	return result == Z_OK || (result == Z_BUF_ERROR && f->left) ? 0 : -EBADMSG;
+	if (result == Z_BUF_ERROR)
+		return f->left ? 0 : -ENODATA;
+	return result == Z_OK ? 0 : -EBADMSG;
 }
 
 /* Stream after stream, until `is_end`. */
@@ -311,7 +313,7 @@ int inflate_at(int fd, uint64_t offset, uint64_t compressed, void *out, uint64_t
 	f->room = f->limit = size;
 	err = inflate_all(f, MAX_WBITS, is_whole);
 	*inflated = f->done;
-	return err;
+	return err == -ENODATA ? -EBADMSG : err;
 }
 
 /* After a member of a gzip file zeros may follow. */
@@ -341,11 +343,11 @@ int gunzip_bytes(const uint8_t *bytes, size_t size, uint64_t limit, uint8_t **ou
 	f->limit = limit;
 	err = inflate_all(f, MAX_WBITS + 16, has_only_zeros);
 	*offset = f->offset - f->z.avail_in;
-	if (err) {
+	if (err && err != -ENODATA) {
 		free(f->out);
 		return err;
 	}
 	*out = f->out;
 	*out_size = f->done;
-	return 0;
+	return err;
 }

@@ -35,8 +35,8 @@ bool is_gzip(const uint8_t *bytes, size_t size);
 
 /*
  * Unpacks a gzip file (all its members; zeros may follow) into a new buffer; the caller frees. 0;
- * -EBADMSG: damaged, cut short, or something follows, at *offset; -EFBIG: more than `limit` bytes;
- * -ENOMEM.
+ * -ENODATA: cut short, with what is before; -EBADMSG: damaged, or something follows, at *offset;
+ * -EFBIG: more than `limit` bytes; -ENOMEM.
  */
 int gunzip_bytes(const uint8_t *bytes, size_t size, uint64_t limit, uint8_t **out, size_t *out_size,
 		 uint64_t *offset);

@@ -20,15 +20,9 @@
 #define MIN_CAPACITY 16
 #define MAX_CAPACITY (UINT32_C(1) << 31)
 #define EMPTY	     HASHMAP_NONE
-#define TOMBSTONE    (HASHMAP_NONE - 1)
+#define TOMBSTONE    HASHMAP_TOMBSTONE
 
-struct hashmap_slot {
-	uint32_t hash, index;
-};
-
-static struct {
-	uint64_t k0, k1;
-} hash_key;
+struct hash_secret hash_secret;
 
 /* Before main(), so that no first use has to be synchronised. */
 __attribute__((constructor)) static void choose_hash_key(void)
@@ -36,12 +30,7 @@ __attribute__((constructor)) static void choose_hash_key(void)
 	const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes from the kernel */
 
 	if (random)
-		memcpy(&hash_key, random, sizeof(hash_key));
-}
-
-static uint32_t scramble_hash(uint64_t hash)
-{
-	return (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+		memcpy(&hash_secret, random, sizeof(hash_secret));
 }
 
 void hashmap__fini(struct hashmap *map)
@@ -104,7 +93,7 @@ int hashmap__add(struct hashmap *map, uint64_t hash, size_t index)
 
 	if (err)
 		return err;
-	if (place_index(map->slots, map->capacity, scramble_hash(hash), (uint32_t)index))
+	if (place_index(map->slots, map->capacity, hashmap_scramble(hash), (uint32_t)index))
 		map->tombstones--;
 	map->count++;
 	return 0;
@@ -120,35 +109,10 @@ void hashmap__clear(struct hashmap *map)
 	hashmap__reset(map);
 }
 
-struct hashmap_probe hashmap__probe(uint64_t hash)
-{
-	uint32_t scrambled = scramble_hash(hash);
-
-	return (struct hashmap_probe){scrambled, scrambled};
-}
-
-uint32_t hashmap__next(const struct hashmap *map, struct hashmap_probe *probe)
-{
-	uint32_t mask = map->capacity - 1, hash = probe->hash;
-
-	if (!map->count)
-		return HASHMAP_NONE;
-	for (uint32_t i = probe->at & mask;; i = (i + 1) & mask) {
-		const struct hashmap_slot *slot = &map->slots[i];
-
-		if (slot->index == EMPTY)
-			return HASHMAP_NONE;
-		if (slot->hash == hash && slot->index != TOMBSTONE) {
-			probe->at = i + 1;
-			return slot->index;
-		}
-	}
-}
-
 /* The slot of an element that is in the map. */
 static struct hashmap_slot *slot_of(struct hashmap *map, uint64_t hash, uint32_t index)
 {
-	uint32_t mask = map->capacity - 1, i = scramble_hash(hash) & mask;
+	uint32_t mask = map->capacity - 1, i = hashmap_scramble(hash) & mask;
 
 	while (map->slots[i].index != index)
 		i = (i + 1) & mask;
@@ -175,19 +139,6 @@ void hashmap__reset(struct hashmap *map)
 }
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
-
-uint64_t hash_u64(uint64_t value)
-{
-	value ^= hash_key.k0;
-	value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return value ^ (value >> 31);
-}
-
-uint64_t hash_combine(uint64_t a, uint64_t b)
-{
-	return hash_u64(hash_u64(a) + b);
-}
 
 static uint64_t rotate_left(uint64_t value, unsigned int bits)
 {
@@ -240,12 +191,17 @@ static uint64_t sip_hash(uint64_t k0, uint64_t k1, const void *data, size_t size
 
 uint64_t hash_bytes(const void *data, size_t size)
 {
-	return sip_hash(hash_key.k0, hash_key.k1, data, size);
+	return sip_hash(hash_secret.k0, hash_secret.k1, data, size);
 }
 
 uint64_t hash_stable(const void *data, size_t size)
 {
 	return sip_hash(0, 0, data, size);
+}
+
+uint64_t hash_keyed(const uint64_t key[2], const void *data, size_t size)
+{
+	return sip_hash(key[0], key[1], data, size);
 }
 
 uint64_t hash_string(const char *s)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -271,6 +272,28 @@ int read_lines(int fd, size_t longest, line_fn take, void *context)
 			break;
 	}
 	free(b.data);
+	return err;
+}
+
+int open_own_directory(int dirfd, const char *path)
+{
+	_cleanup_close_ int fd = openat(dirfd, path,
+					O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	return only_writable_by(&st, geteuid()) ? steal_fd(fd) : -EPERM;
+}
+
+int finish_temporary(int dirfd, int fd, const char *temporary, const char *name, int err)
+{
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && renameat(dirfd, temporary, dirfd, name))
+		err = -errno;
+	if (err)
+		unlinkat(dirfd, temporary, 0);
 	return err;
 }
 

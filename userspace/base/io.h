@@ -50,6 +50,20 @@ static inline bool is_same_inode(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+/* Is it the user's, and can no other write to it? */
+static inline bool only_writable_by(const struct stat *st, uid_t user)
+{
+	return st->st_uid == user && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* A directory that only we can write to. Descriptor; -EPERM: others can; negative errno. */
+int open_own_directory(int dirfd, const char *path);
+/*
+ * Closes a file that was written, and renames it. `err`: writing failed. After errors the file is
+ * removed. 0 or negative errno.
+ */
+int finish_temporary(int dirfd, int fd, const char *temporary, const char *name, int err);
+
 /* Identity and state of a file: data derived from it is valid while its stamp is the same. */
 
 /* Fixed fields, without holes: it is hashed, and kept in files. */

@@ -83,6 +83,16 @@
 	MAP_KEY(NAME, TYPE, const char *, entry->FIELD)                                            \
 	MAP_FUNCTIONS(NAME, TYPE, const char *, NAME##__key, hash_string, map_same_string)
 
+/* The key is a field: a struct without padding. */
+#define MAP_FUNCTIONS_BY_BYTES(NAME, TYPE, KEY, FIELD)                                             \
+	MAP_KEY(NAME, TYPE, KEY const *, &entry->FIELD)                                            \
+	MAP_FUNCTIONS(NAME, TYPE, KEY const *, NAME##__key, map_hash_bytes, map_same_bytes)
+
+/* The key is a number of 64 bits that identifies `entry`. */
+#define MAP_FUNCTIONS_BY_NUMBER(NAME, TYPE, NUMBER)                                                \
+	MAP_KEY(NAME, TYPE, uint64_t, NUMBER)                                                      \
+	MAP_FUNCTIONS(NAME, TYPE, uint64_t, NAME##__key, map_hash_number, map_same_number)
+
 #define MAP_FUNCTIONS_OF(NAME, TYPE, hash, equal)                                                  \
 	MAP_KEY(NAME, TYPE, TYPE const *, entry)                                                   \
 	MAP_FUNCTIONS(NAME, TYPE, TYPE const *, NAME##__key, hash, equal)

@@ -25,6 +25,22 @@
 	}                                                                                          \
 	struct NAME
 
+/* The first element of an array that fulfils `condition`, which calls the pointer to it `element`. */
+#define find_first(array, count, element, condition)                                               \
+	({                                                                                         \
+		__typeof__((array)[0]) *found_ = NULL;                                             \
+		const size_t count_ = (count);                                                     \
+                                                                                                   \
+		for (size_t i_ = 0; i_ < count_ && !found_; i_++) {                                \
+			__typeof__((array)[0]) *const element = &(array)[i_];                      \
+			found_ = (condition) ? element : NULL;                                     \
+		}                                                                                  \
+		found_;                                                                            \
+	})
+
+#define any_of(array, count, element, condition)                                                   \
+	(find_first(array, count, element, condition) != NULL)
+
 /*
  * How many numbers from 0 on, below `count`, fulfil `condition`, which calls the number `index`. No
  * number after the first that does not may fulfil it. For lists that are no arrays.

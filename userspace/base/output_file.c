@@ -323,12 +323,7 @@ int output_place__open(const char *path, enum output_name name, struct output_pl
 	err = directory__split(NULL, path, &p->named, &p->name)
 			?: directory__copy(&p->named, &p->real)
 			?: (name == OUTPUT_GIVEN ? resolve_given(p) : check_chosen(p));
-	if (err) {
-		output_place__free(p);
-		return err;
-	}
-	*place = p;
-	return 0;
+	return finish_new(err, p, output_place__free, place);
 }
 
 int output_place__beside(const struct output_place *place, const char *name,
@@ -344,12 +339,7 @@ int output_place__beside(const struct output_place *place, const char *name,
 	if (!err)
 		err = directory__copy(&place->named, &p->named)
 			      ?: directory__copy(&place->named, &p->real);
-	if (err) {
-		output_place__free(p);
-		return err;
-	}
-	*beside = p;
-	return 0;
+	return finish_new(err, p, output_place__free, beside);
 }
 
 bool output_place__is_stream(const struct output_place *p)
@@ -506,12 +496,7 @@ int output_file__open_at(const struct output_place *place, struct output_file **
 		return -ENOMEM;
 	f->fd = f->directory.fd = -1;
 	err = open_place(f, place) ?: make_stream(f);
-	if (err) {
-		output_file__abort(f);
-		return err;
-	}
-	*file = f;
-	return 0;
+	return finish_new(err, f, output_file__abort, file);
 }
 
 int output_file__open(const char *path, struct output_file **file)

@@ -263,6 +263,14 @@ uint64_t proc_suspended_ns(void)
 	return best;
 }
 
+struct proc_path proc_path(pid_t pid, const char *name)
+{
+	struct proc_path path;
+
+	snprintf(path.text, sizeof(path.text), "/proc/%d/%s", pid, name);
+	return path;
+}
+
 ssize_t proc_read_small(int dir, const char *path, char *buffer, size_t size)
 {
 	_cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
@@ -280,11 +288,8 @@ int proc_read_stat(int dir, const char *path, struct proc_stat *stat)
 
 int proc_stat_of(pid_t pid, struct proc_stat *stat)
 {
-	char path[32];
-	int err;
+	int err = proc_read_stat(AT_FDCWD, proc_path(pid, "stat").text, stat);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	err = proc_read_stat(AT_FDCWD, path, stat);
 	return err == -ENOENT ? -ESRCH : err;
 }
 
@@ -349,11 +354,8 @@ int proc_status_number(int dir, const char *path, const char *field, uint64_t *n
 
 int proc_status_of(pid_t pid, const char *field, uint64_t *number)
 {
-	char path[32];
-	int err;
+	int err = proc_status_number(AT_FDCWD, proc_path(pid, "status").text, field, number);
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = proc_status_number(AT_FDCWD, path, field, number);
 	return err == -ENOENT ? -ESRCH : err;
 }
 

@@ -91,6 +91,12 @@ bool mapping_is_deleted(const char *path);
 
 /* ---- the parts of it ------------------------------------------------------------------------- */
 
+/* "/proc/PID/NAME": `open(proc_path(pid, "maps").text, …)`. */
+struct proc_path {
+	char text[64];
+};
+struct proc_path proc_path(pid_t pid, const char *name);
+
 /* The directory of a process below /proc: a descriptor, or negative errno. */
 int proc_open_process(int proc_fd, pid_t pid);
 /* Bytes read (at most size), or negative errno. */

@@ -40,6 +40,10 @@ static inline bool wire_varint(struct wire *w, uint64_t *value)
 {
 	uint64_t result = 0;
 
+	if (w->at < w->end && *w->at < 0x80) { /* most of them */
+		*value = *w->at++;
+		return true;
+	}
 	for (unsigned int shift = 0; shift < 64 && w->at < w->end; shift += 7) {
 		uint8_t byte = *w->at++;
 
@@ -212,9 +216,10 @@ enum pprof_field {
 	PPROF_DEFAULT_SAMPLE_TYPE,
 };
 
-/* In our own files: the only type of values of weights; a comment where shares are of samples. */
+/* In our own files: the only type of values of weights; comments. */
 #define PPROF_WEIGHT		 "weight"
 #define PPROF_COMMENT_OF_SAMPLES "sysprof: shares are of samples"
+#define PPROF_COMMENT_OF_CPU	 "sysprof: CPU time is "
 
 enum pprof_sample_field { PPROF_LOCATION_ID = 1, PPROF_VALUE, PPROF_LABEL };
 #define PPROF_LINE 4 /* of a location */

@@ -314,11 +314,12 @@ static int run_compare(int argc, char **argv)
 	int status = parse_options(&arguments, argc, argv);
 	enum compare_answer answer;
 
-	if (status)
-		return status;
-	if (run(&arguments, &answer))
-		return EXIT_FAILED;
-	return diffing__exit_code(&arguments.diffing, answer);
+	if (!status && run(&arguments, &answer))
+		status = EXIT_FAILED;
+	else if (!status)
+		status = diffing__exit_code(&arguments.diffing, answer);
+	profile_filter__fini(&arguments.diffing.in.filter);
+	return status;
 }
 
 const struct command cmd_compare = {
@@ -349,7 +350,7 @@ const struct command cmd_compare = {
 		"      --json           print JSON (docs/diff.schema.json)\n"
 		"      --markdown       print Markdown for a pull request\n"
 		"  -o, --output FILE    write to a file, in a format by its suffix\n"
-		"\n"
+		"\n" INPUT_FILTER_HELP "\n"
 		"Exit status: as of diff; 1 if a command fails.\n",
 	.run = run_compare,
 	.options = rows,

@@ -4,23 +4,31 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "cli/diffing.h"
 #include "cli/inputs.h"
+#include "cli/standard_input.h"
 
 static const struct cli_option rows[] = {
 	DIFFING_ROWS,
-	INPUT_ROOT_ROW(offsetof(struct diffing, root)),
-	{"service", .has_value = true, .take = option_text,
-	 .field = offsetof(struct diffing, service), .expected = "the name of a service"},
+	INPUT_ROOT_ROW(offsetof(struct diffing, in.root)),
 	{"old", .has_value = true, .take = diffing__take_span, .min = COMPARE_OLD,
 	 .expected = "a span of time, as in '1 day ago+1h', '-1h' or '2026-11-26 10:00+30m'"},
 	{"new", .has_value = true, .take = diffing__take_span, .min = COMPARE_NEW,
 	 .expected = "a span of time, as in '-1h'"},
 	{}};
 
+/* Of files, --service is a filter; of a directory, which has one word, it names the service. */
+static bool has_service(const struct profile_filter *filter)
+{
+	return any_of(filter->clauses, filter->count, clause, clause->kind == FILTER_SERVICE);
+}
+
 /* --service NAME --old SPAN --new SPAN DIR */
 static int take_directory(struct diffing *arguments, int argc, char **argv, int dashes)
 {
+	if (inputs__service(&cmd_diff, &arguments->in.filter, &arguments->service))
+		return EXIT_USAGE;
 	if (!arguments->service)
 		return usage_error(&cmd_diff, "--old and --new need --service");
 	if (!arguments->span_count[COMPARE_OLD] || !arguments->span_count[COMPARE_NEW])
@@ -63,11 +71,13 @@ static int parse_options(struct diffing *arguments, int argc, char **argv)
 	while (dashes < argc && strcmp(argv[dashes], "--"))
 		dashes++;
 	status = options__parse(&cmd_diff, arguments, dashes, argv);
-	if (!status && (arguments->service || arguments->span_count[COMPARE_OLD] ||
-			arguments->span_count[COMPARE_NEW]))
+	if (!status && (arguments->span_count[COMPARE_OLD] || arguments->span_count[COMPARE_NEW] ||
+			(has_service(&arguments->in.filter) && argc - optind == 1)))
 		status = take_directory(arguments, argc, argv, dashes);
 	else if (!status)
 		status = take_files(arguments, argc, argv, dashes);
+	if (!status)
+		status = standard_input__check(&cmd_diff, argv + optind, (size_t)(argc - optind));
 	return status ? status : diffing__check(arguments, &cmd_diff);
 }
 
@@ -78,21 +88,23 @@ static int run_diff(int argc, char **argv)
 	enum compare_answer answer;
 	int err;
 
-	if (status)
-		return status;
-	err = diffing__run(&arguments, true, &answer);
-	if (err)
-		return err == -EDOM ? EXIT_CANNOT_TELL : EXIT_FAILED;
-	return diffing__exit_code(&arguments, answer);
+	if (!status) {
+		err = diffing__run(&arguments, true, &answer);
+		status = !err		? diffing__exit_code(&arguments, answer)
+			 : err == -EDOM ? EXIT_CANNOT_TELL
+					: EXIT_FAILED;
+	}
+	profile_filter__fini(&arguments.in.filter);
+	return status;
 }
 
 const struct command cmd_diff = {
 	.name = "diff",
 	.arguments =
 		"OLD… [-- NEW…] [--per N | --per-old N --per-new N] [--view VIEW]\n"
-		"                    [--run-noise SHARE] [--fail-if RULE]… [--top N] [--root WHAT] [--json | --markdown]\n"
+		"                    [--run-noise SHARE] [--fail-if RULE]… [FILTER…] [--top N] [--root WHAT] [--json | --markdown]\n"
 		"                    [-o OUT]\n"
-		"       sysprof diff --service NAME --old SPAN… --new SPAN… DIR",
+		"       sysprof diff --service NAME --old SPAN… --new SPAN… [FILTER…] DIR",
 	.summary = "compare two profiles, or several of each, with statistics",
 	.help = "  sysprof diff old.sysprof new.sysprof\n"
 		"  sysprof diff old1.sysprof old2.sysprof old3.sysprof -- new1.sysprof new2.sysprof new3.sysprof\n"
@@ -103,7 +115,7 @@ const struct command cmd_diff = {
 		"  sysprof diff --service shop --old '1 day ago+1h' --new '-1h' /var/lib/profiles\n"
 		"\n"
 		"OLD and NEW are recordings, or profiles in any format that `convert` reads, or parts of their time\n"
-		"(FILE@FROM-TO, FILE@FROM-). Options come before --.\n"
+		"(FILE@FROM-TO, FILE@FROM-, FILE@-LENGTH). Options come before --.\n"
 		"With three files a side or more, the noise of runs is measured.\n"
 		"\n"
 		"      --per N          CPU time per unit of work: how much work each file has, as in '12000 requests'\n"
@@ -121,7 +133,7 @@ const struct command cmd_diff = {
 		"      --markdown       print Markdown for a pull request, at most 20 lines with one rule\n"
 		"  -o, --output FILE    write to a file: .json is JSON, .md is Markdown; or both sides as one profile, and print\n"
 		"                       as well: .html is a page, .pb.gz pprof (as of -diff_base), .json.gz Firefox\n"
-		"\n"
+		"\n" INPUT_FILTER_HELP "\n"
 		"Of a service, out of the directory DIR of an agent with the sink dir:DIR, or of what waits in its spool:\n"
 		"      --service NAME   its name, as in the label service_name\n"
 		"      --old SPAN       a span of time: '1 day ago+1h', '-1h', '2026-11-26 10:00+30m' (local time, with Z\n"

@@ -110,6 +110,7 @@ struct recording {
 	VEC(int) pidfds; /* of the requested processes; -1: this one has ended */
 	struct progress progress;
 	int signal_fd;
+	bool awaits_named; /* its end is not that of the requested processes */
 	uint64_t started;
 	uint64_t target_cpu; /* used while recording, ns, as far as known */
 	pid_t server;	     /* --open: the child that serves the profile */
@@ -170,13 +171,18 @@ static int open_session(struct recording *r, int argc, char **argv, struct failu
 {
 	_cleanup_free_ char *command_line = join_words(argc, argv);
 	struct session_options options = r->options.session;
-	char target[1024];
+	char target[1024], command_short[1024];
 
 	if (!command_line)
 		return fail(failure, -ENOMEM, "cannot start: out of memory");
 	record_options__describe_target(&r->options, target, sizeof(target));
+	record_options__describe_run(&r->options, command_short, sizeof(command_short));
+	options.arguments = r->options.arguments == ARGUMENTS_SHOWN;
 	options.live.target_text = target;
-	options.live.command_line = command_line;
+	options.live.command_line = r->options.arguments == ARGUMENTS_NOWHERE ? command_short
+									      : command_line;
+	options.live.command_short = command_short;
+	options.live.facts = options.live.owners = true;
 	return session__open(&options, &r->session, failure);
 }
 
@@ -200,9 +206,33 @@ static int open_recording_file(struct recording *r, struct failure *failure)
 /* For how long tables of processes are built before the first tick, ns. A held COMMAND is one. */
 static uint64_t tables_patience(const struct record_options *options)
 {
-	if (options->processes.count || options->threads.count)
+	if (options->processes.count || options->threads.count ||
+	    target_names__include(options->names))
 		return SESSION_TABLES_NS;
 	return options->command ? SESSION_COMMAND_TABLES_NS : 0;
+}
+
+/* Targets by name may come later, unless the user does not wait for them. */
+static int find_named(struct recording *r, struct failure *failure)
+{
+	const struct target_names *names = r->options.names;
+	bool waits = r->options.wait != WAIT_NO;
+	char text[1024];
+
+	if (!target_names__include(names))
+		return 0;
+	r->awaits_named = session__find_named(r->session);
+	if (r->awaits_named)
+		return 0;
+	r->awaits_named = waits;
+	target_names__describe(names, text, sizeof(text));
+	if (waits || r->options.processes.count) {
+		log_print(LOG_WARNING, "no process matches %s%s", text,
+			  waits ? ": waiting for one" : "");
+		return 0;
+	}
+	fail(failure, -ESRCH, "no process matches %s", text);
+	return fail_remedy(failure, -ESRCH, "--wait (records what starts later)");
 }
 
 /* Everything up to the first tick. COMMAND is held meanwhile. */
@@ -222,8 +252,9 @@ static int open_everything(struct recording *r, int argc, char **argv, struct fa
 		err = session__add_command(r->session, r->command.pid, failure);
 	}
 	if (!err)
-		err = session__start(r->session, tables_patience(&r->options), r->signal_fd,
-				     failure);
+		err = find_named(r, failure)
+			      ?: session__start(r->session, tables_patience(&r->options),
+						r->signal_fd, failure);
 	return err;
 }
 
@@ -254,6 +285,9 @@ static bool should_stop(struct recording *r, uint64_t now)
 		return true;
 	if (r->command.pid)
 		return held_command__poll(&r->command);
+	/* targets by name may come until then */
+	if (r->awaits_named)
+		return false;
 	return processes_ended(r) || session__threads_ended(r->session);
 }
 
@@ -358,7 +392,7 @@ static int check_silence(const struct recording *r, const struct profile *profil
 	uint64_t period = 1000000000ull / o->hz;
 
 	if (profile->sample_count || profile->event.v || o->target.cpus || o->target.cgroup ||
-	    r->target_cpu < SILENCE_PERIODS * period)
+	    r->options.names || r->target_cpu < SILENCE_PERIODS * period)
 		return 0;
 	fail(failure, -ENODATA, "the target used %.3f s of CPU but no samples were received",
 	     r->target_cpu / 1e9);
@@ -551,7 +585,8 @@ static int run_record(int argc, char **argv)
 
 const struct command cmd_record = {
 	.name = "record",
-	.arguments = "(-p PID[,PID…] | -t TID[,TID…] | -a | -- COMMAND [ARG…]) [OPTION…]",
+	.arguments =
+		"(-p PID[,PID…] | -t TID[,TID…] | -a | --unit NAME … | -- COMMAND [ARG…]) [OPTION…]",
 	.summary = "sample stacks and write a profile",
 	.help = "  sudo sysprof record -p 1234                    until Ctrl-C; writes sysprof.json.gz\n"
 		"  sudo sysprof record -a -d 10 -o all.json.gz    the whole system, ten seconds\n"
@@ -562,6 +597,22 @@ const struct command cmd_record = {
 		"  -t, --tid TID[,TID…]      threads\n"
 		"  -a, --all-cpus            the whole system\n"
 		"  -- COMMAND [ARG…]         a command, from its first instruction to its end\n"
+		"      --comm GLOB           processes of that name: those that run, and what starts later\n"
+		"      --exe GLOB            … whose program has that path or name\n"
+		"      --user NAME           … of that user, or user number\n"
+		"      --unit NAME           … of that systemd unit\n"
+		"      --container NAME|ID   … of that container\n"
+		"      --service RE          … whose service, as report shows it, matches the regular\n"
+		"                            expression. What several of these match is recorded together,\n"
+		"                            and with -p\n"
+		"      --exclude-comm GLOB   not processes of that name, with -a or another target\n"
+		"      --exclude-exe GLOB    … not those of that program\n"
+		"      --exclude-user NAME   … not those of that user\n"
+		"      --exclude-unit NAME   … not those of that systemd unit\n"
+		"      --exclude-container NAME|ID\n"
+		"                            … not those of that container\n"
+		"      --exclude-service RE  … not those of such a service\n"
+		"      --wait=no             end if no process matches at the start; else wait for one\n"
 		"  -C, --cpus LIST           only on these CPUs, as in 0,2-4\n"
 		"      --cgroup PATH         only in this cgroup (v2) and those below it\n"
 		"      --no-inherit          without child processes\n"
@@ -593,7 +644,11 @@ const struct command cmd_record = {
 		"                            thread), .trace.json .trace.json.gz (Chrome), .pb.gz (pprof),\n"
 		"                            .html (a page, for any browser), .folded, .txt,\n"
 		"                            .sysprof (the recording itself); - is standard output\n"
+		"      --arguments           the arguments of COMMAND in every format; by default they are in\n"
+		"                            .sysprof alone, because passwords may be among them\n"
+		"      --no-arguments        the arguments of COMMAND in no format\n"
 		"      --thread TID          which thread, for formats with one thread per file\n"
+		"      --merge-threads process  one file for all threads of a process, in those formats\n"
 		"      --lines               with source lines, where the format supports them\n"
 		"      --open                then show the profile in the browser, as sysprof open does\n"
 		"\n"

@@ -10,12 +10,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/summary.h"
 #include "formats/out/report.h"
 #include "formats/out/report_wall.h"
+#include "profile/figures.h"
 
 #define TOP_MAX	      1000000
 #define WIDTH_DEFAULT 80 /* of a terminal that does not say */
@@ -94,6 +96,8 @@ static const struct cli_option rows[] = {
 	{"java-signatures", .take = option_set,
 	 .field = offsetof(struct arguments, in.replay.full_names)},
 	INPUT_ROOT_ROW(offsetof(struct arguments, in.root)),
+	INPUT_SPAN_ROW(offsetof(struct arguments, in)),
+	INPUT_FILTER_ROWS(offsetof(struct arguments, in)),
 	{"json", .take = option_set, .field = offsetof(struct arguments, report.json)},
 	{},
 };
@@ -116,14 +120,15 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 
 	if (status)
 		return status;
-	if (argc - optind != 1)
-		return usage_error(&cmd_report,
-				   argc - optind ? "more than one input" : "no input given");
+	status = inputs__check(&cmd_report, &arguments->in, argv + optind, (size_t)(argc - optind));
+	if (status)
+		return status;
 	if (check_by(arguments))
 		return usage_error(&cmd_report, "--by %s: expected %s", arguments->by,
 				   arguments->report.wall
 					   ? "state, function, thread or holder"
-					   : "function, thread, process, dso or line");
+					   : "function, thread, process, dso, line, service, "
+					     "container, unit or user");
 	if (arguments->report.wall && arguments->tree)
 		return usage_error(&cmd_report, "--wall has no --tree");
 	if (arguments->report.parked && !arguments->report.wall)
@@ -141,8 +146,21 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 	return 0;
 }
 
-static int report_input(const char *path, struct arguments *arguments)
+/* The table is of CPU time, and the filter keeps none of that. */
+static void print_hint_at_waits(const char *name, const struct input *input)
 {
+	struct figures figures;
+
+	figures__init(&figures, input->profile);
+	if (input->profile->clause_count && !input->profile->sample_count &&
+	    figures.value[FIGURE_LIVED])
+		log_print(LOG_WARNING,
+			  "%s: the filter keeps only waits: `report --wall` prints them", name);
+}
+
+static int report_input(char *const *paths, size_t count, struct arguments *arguments)
+{
+	_cleanup_free_ char *name = inputs__name(paths, count, &arguments->in);
 	struct export_left_out left_out = {};
 	struct export_request request = {
 		.out = stdout, .top = arguments->top, .left_out = &left_out};
@@ -150,13 +168,15 @@ static int report_input(const char *path, struct arguments *arguments)
 	int err;
 
 	arguments->in.waits = arguments->report.wall;
-	err = input__open(path, &arguments->in, &input);
+	err = inputs__open(paths, count, &arguments->in, &input);
 	if (err)
 		return EXIT_FAILED;
 	request.profile = input.profile;
+	if (!arguments->report.wall)
+		print_hint_at_waits(name ?: "", &input);
 	err = print_ended(report_write(&request, &arguments->report));
 	if (!err)
-		print_left_out(path, &left_out);
+		print_left_out(name ?: "", &left_out);
 	input__close(&input);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
@@ -167,31 +187,39 @@ static int run_report(int argc, char **argv)
 				      .in = {.replay = {.symbols = {.cache = true}}}};
 	int status = parse_options(&arguments, argc, argv);
 
-	return status ? status : report_input(argv[optind], &arguments);
+	if (!status)
+		status = report_input(argv + optind, (size_t)(argc - optind), &arguments);
+	profile_filter__fini(&arguments.in.filter);
+	return status;
 }
 
 const struct command cmd_report = {
 	.name = "report",
 	.arguments =
-		"IN [--by function|thread|process|dso|line] [--tree [--callers]]\n"
+		"IN[@SLICE]… [FILTER…] [--by function|thread|process|dso|line|service|container|unit|user]\n"
+		"                      [--tree [--callers]]\n"
 		"                      [--wall [--by state|function|thread|holder] [--parked]]\n"
 		"                      [--min SHARE] [--top N] [--java-signatures] [--root WHAT]\n"
-		"                      [--json]",
+		"                      [--json] [--service NAME --span SPAN]",
 	.summary = "print where CPU time was spent",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
+		"  sysprof report x.sysprof --by service\n"
 		"  sysprof report x.sysprof --tree --min 2%\n"
 		"  sysprof report x.sysprof --tree --callers\n"
 		"  sysprof report CPU.1234.cpuprofile\n"
 		"  sysprof report x.sysprof --wall --by function\n"
+		"  sysprof report x.sysprof@10s-20s --process java --focus parse --tree\n"
 		"\n"
-		"IN is a recording, or a profile in any format that `convert` reads.\n"
+		"IN is a recording, or a profile in any format that `convert` reads; - is standard input. Several\n"
+		"files are one profile.\n"
 		"\n"
-		"      --by WHAT    function (default), thread, process, dso or line\n"
+		"      --by WHAT    function (default), thread, process, dso, line, service, container,\n"
+		"                   unit or user\n"
 		"      --wall       all time of the threads, not CPU time: of a recording with waits;\n"
 		"                   by state (default), function, thread or holder\n"
 		"      --parked     with --wall: event loops and idle threads of pools as any other\n"
-		"      --tree       a call tree, from the roots down; by thread or process: one each\n"
+		"      --tree       a call tree, from the roots down; by thread, process, service, …: one each\n"
 		"      --callers    with --tree: the functions with most samples, and their callers\n"
 		"      --min SHARE  leave out smaller shares, as in 0.5% or 0.005; default of a tree: 0.5%\n"
 		"      --top N      number of rows, default of a table: 40\n"
@@ -199,7 +227,9 @@ const struct command cmd_report = {
 		"      --root WHAT  what the first field of folded stacks is: thread, process or frame;\n"
 		"                   default: thread or frame, as all lines look\n"
 		"      --json       print JSON (docs/report.schema.json)\n"
-		"\n"
+		"      --span SPAN     of a directory of windows (sysprof agent --sink dir:…) or a spool, with --service\n"
+		"                      NAME: what began in this time, as in '-1h' or '1 day ago+1h' (sysprof diff --old)\n"
+		"\n" INPUT_FILTER_HELP "\n"
 		"The range, or +/-, is a 95 % confidence interval of the share. On a terminal, names of kernel\n"
 		"functions, libraries and JIT code have colours (NO_COLOR=1: none).\n",
 	.run = run_report,

@@ -5,13 +5,16 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "cli/give_up.h"
 #include "cli/habits.h"
 
 #define LONG_ONLY 256 /* and the number of the row */
+#define OPERAND	  1
 
 const struct command *const commands[] = {
 	&cmd_record, &cmd_convert, &cmd_report,	  &cmd_diff,  &cmd_compare,
@@ -49,7 +52,7 @@ int print_ended(int err)
 
 struct getopt_table {
 	struct option options[OPTIONS_MAX + 1];
-	char letters[2 * OPTIONS_MAX + 3];
+	char letters[2 * OPTIONS_MAX + 6];
 };
 
 int option_set(const struct given_option *o)
@@ -97,10 +100,13 @@ int option_text(const struct given_option *o)
 	return 0;
 }
 
-/* ":" in front: a missing value is another error than an unknown option. */
+/*
+ * "-" in front: words that are no options are returned, too, as OPERAND. ":": a missing value is
+ * another error than an unknown option. "@": of "-@5s-", a slice of standard input.
+ */
 static void make_table(const struct cli_option *rows, bool stops, struct getopt_table *table)
 {
-	char *letter = stpcpy(table->letters, stops ? "+:" : ":");
+	char *letter = stpcpy(table->letters, stops ? "+:" : "-:@::");
 	size_t i;
 
 	for (i = 0; rows[i].name; i++) {
@@ -136,9 +142,9 @@ static int refuse(const struct cli_option *rows, int verdict, const char *word,
 		  struct failure *failure)
 {
 	if (verdict == ':' && word[1] == '-')
-		return fail(failure, -EINVAL, "%s requires a value", word);
+		return fail(failure, -ENODATA, "%s requires a value", word);
 	if (verdict == ':')
-		return fail(failure, -EINVAL, "-%c requires a value", optopt);
+		return fail(failure, -ENODATA, "-%c requires a value", optopt);
 	if (!optopt)
 		return fail(failure, -ENOENT, "unknown option '%s'", word);
 	if (!row_of(rows, optopt)->name)
@@ -164,24 +170,55 @@ static int take(const struct given_option *o)
 		    o->value, (unsigned long long)row->min, (unsigned long long)row->max);
 }
 
+static bool is_operand(int option, const char *word)
+{
+	return option == OPERAND || (option == '@' && !strncmp(word, "-@", 2));
+}
+
+/* Behind the options, in their order. */
+static void put_operands_last(char **argv, char *const *operands, int count)
+{
+	int made = 1;
+
+	for (int i = 1; i < optind; i++)
+		if (argv[i])
+			argv[made++] = argv[i];
+	memcpy(argv + made, operands, (size_t)count * sizeof(*operands));
+	optind = made;
+}
+
 int options__take(const struct cli_option *rows, bool stops, void *fields, int argc, char **argv,
 		  struct failure *failure)
 {
+	_cleanup_free_ char **operands = calloc((size_t)argc + 1, sizeof(*operands));
 	struct getopt_table table;
-	int option, err = 0;
+	int option, count = 0, err = 0;
 
+	if (!operands)
+		return fail(failure, -ENOMEM, "out of memory");
 	make_table(rows, stops, &table);
-	optind = 1;
+	optind = 0; /* the order may be another one than in the call before */
 	while (!err &&
 	       (option = getopt_long(argc, argv, table.letters, table.options, NULL)) != -1) {
-		if (option == ':' || option == '?')
-			return refuse(rows, option, argv[optind - 1], failure);
-		err = take(&(struct given_option){row_of(rows, option), optarg, fields, failure});
+		if (is_operand(option, argv[optind - 1])) {
+			operands[count++] = argv[optind - 1];
+			argv[optind - 1] = NULL;
+			continue;
+		}
+		if (option == '@') { /* within "-q@5s" */
+			option = '?';
+			optopt = '@';
+		}
+		err = option == ':' || option == '?'
+			      ? refuse(rows, option, argv[optind - 1], failure)
+			      : take(&(struct given_option){row_of(rows, option), optarg, fields,
+							    failure});
 	}
+	put_operands_last(argv, operands, count);
 	return err;
 }
 
-/* What an option is in this program that only other tools have; "": nothing similar. */
+/* What an option of other tools is here, or one that has no value there; "": nothing similar. */
 static const char *similar(const struct command *command, char **argv)
 {
 	const char letter[] = {'-', (char)optopt, '\0'};
@@ -193,7 +230,7 @@ int options__parse(const struct command *command, void *fields, int argc, char *
 {
 	struct failure failure = {};
 	int err = options__take(command->options, command->stops, fields, argc, argv, &failure);
-	const char *instead = err == -ENOENT ? similar(command, argv) : "";
+	const char *instead = err == -ENOENT || err == -ENODATA ? similar(command, argv) : "";
 
 	return err ? usage_error(command, "%s%s%s", failure.what, *instead ? ": " : "", instead)
 		   : 0;

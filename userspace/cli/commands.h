@@ -48,7 +48,7 @@ struct cli_option {
 	bool value_is_optional;	  /* --name or --name=VALUE */
 };
 
-#define OPTIONS_MAX	      48 /* rows of a table */
+#define OPTIONS_MAX	      64 /* rows of a table */
 
 #define option_field(o, type) ((type *)((char *)(o)->fields + (o)->row->field))
 

@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/output_file.h"
 #include "base/parse.h"
 #include "base/suffix.h"
 #include "cli/diffing_windows.h"
-#include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/summary.h"
 #include "compare/output_json.h"
@@ -71,6 +69,13 @@ int diffing__take_rule(const struct given_option *o)
 	return compare_rule__parse(&arguments->rules[arguments->rule_count++], o->value);
 }
 
+int diffing__take_output(const struct given_option *o)
+{
+	if (*option_field(o, const char *))
+		return fail(o->failure, -EINVAL, "-o given twice: a comparison is one file");
+	return option_text(o);
+}
+
 int diffing__check(const struct diffing *d, const struct command *command)
 {
 	const double *work = d->compare.work;
@@ -84,60 +89,18 @@ int diffing__check(const struct diffing *d, const struct command *command)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* "10s" or "10"; 0 is one as well. */
-static int parse_time(const char *text, size_t size, uint64_t *ns)
-{
-	char copy[32];
-
-	if (size && text[size - 1] == 's')
-		size--;
-	if (!size || size >= sizeof(copy))
-		return -EINVAL;
-	memcpy(copy, text, size);
-	copy[size] = '\0';
-	*ns = 0;
-	return strspn(copy, "0.") == size ? 0 : parse_seconds(copy, ns);
-}
-
-/*
- * "FILE@10s-20s", "FILE@10s-": a part of its time, unless a file has that very name. Removes it
- * from the path. 1; 0: all of the file; -EINVAL: the part ends before it begins.
- */
-static int take_range(char *path, struct compare_range *range)
-{
-	char *at = strrchr(path, '@'), *dash = at ? strchr(at, '-') : NULL;
-
-	*range = (struct compare_range){};
-	if (!dash || !access(path, F_OK) ||
-	    parse_time(at + 1, (size_t)(dash - at - 1), &range->from) ||
-	    (dash[1] && parse_time(dash + 1, strlen(dash + 1), &range->until)))
-		return 0;
-	*at = '\0';
-	return dash[1] && range->until <= range->from ? -EINVAL : 1;
-}
-
 static int add_file(struct comparison *c, const struct diffing *arguments, enum compare_side side,
 		    const char *name, struct failure *failure)
 {
-	const struct input_options options = {.replay = {.symbols = {.cache = true}},
-					      .root = arguments->root};
-	_cleanup_free_ char *path = strdup(name);
-	struct compare_range range;
 	struct input input = {};
-	int is_part, err;
+	int err;
 
 	if (arguments->stopped && *arguments->stopped)
 		return fail(failure, -EINTR, "stopped; nothing was compared");
-	if (!path)
-		return fail(failure, -ENOMEM, "cannot compare: out of memory");
-	is_part = take_range(path, &range);
-	if (is_part < 0)
-		return fail(failure, is_part, "cannot compare %s: the part ends before it begins",
-			    name);
-	err = input__open(path, &options, &input);
+	err = input__open(name, &arguments->in, &input);
 	if (err)
 		return fail(failure, err, "cannot compare without %s", name);
-	err = comparison__add(c, side, name, input.profile, is_part ? &range : NULL, failure);
+	err = comparison__add(c, side, name, input.profile, failure);
 	input__close(&input);
 	return err;
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "compare/compare.h"
 #include "compare/time_span.h"
 
@@ -22,7 +23,7 @@ struct diffing {
 	struct compare_rule rules[DIFFING_RULES_MAX];
 	size_t rule_count;
 	unsigned int format, top;
-	unsigned int root; /* enum import_root */
+	struct input_options in;
 	const char *output, *unit;
 	char **files[COMPARE_SIDES];
 	size_t file_count[COMPARE_SIDES];
@@ -35,11 +36,12 @@ struct diffing {
 
 #define DIFFING_DEFAULTS                                                                           \
 	{                                                                                          \
-		.compare = {.run_noise = -1}, .top = DIFFING_TOP_DEFAULT                           \
+		.compare = {.run_noise = -1}, .top = DIFFING_TOP_DEFAULT,                          \
+		.in = {.replay = {.symbols = {.cache = true}} }                                    \
 	}
 
 take_option_fn diffing__take_work, diffing__take_view, diffing__take_run_noise, diffing__take_rule,
-	diffing__take_span;
+	diffing__take_span, diffing__take_output;
 
 /* Rows of an option table. */
 /* clang-format off */
@@ -62,8 +64,9 @@ take_option_fn diffing__take_work, diffing__take_view, diffing__take_run_noise, 
 	 .min = DIFF_JSON},                                                                        \
 	{"markdown", .take = option_choose, .field = offsetof(struct diffing, format),             \
 	 .min = DIFF_MARKDOWN},                                                                    \
-	{"output", 'o', .has_value = true, .take = option_text,                                    \
-	 .field = offsetof(struct diffing, output)}
+	{"output", 'o', .has_value = true, .take = diffing__take_output,                           \
+	 .field = offsetof(struct diffing, output)},                                               \
+	INPUT_FILTER_ROWS(offsetof(struct diffing, in))
 /* clang-format on */
 
 /* Do the options go together? 0, or EXIT_USAGE after a message. */

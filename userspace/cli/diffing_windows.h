@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Spans of time of a service, from the files of an agent's directory (--sink dir:) or the windows
- * waiting in its spool. A file is a window. A span takes the place of a file in other comparisons;
- * its windows are blocks of its time.
+ * Spans of time of a service (service_windows.h). A span takes the place of a file in other
+ * comparisons; its windows are blocks of its time.
  */
 #ifndef CLI_DIFFING_WINDOWS_H
 #define CLI_DIFFING_WINDOWS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof: find the command, run it. */
+#include <errno.h>
 #include <malloc.h>
 #ifdef SYSPROF_STATIC
 #include <nss.h>
@@ -49,6 +50,7 @@ static int refuse_command(const char *name)
 static int print_help(int argc, char **argv)
 {
 	const struct command *command;
+	int err = 0;
 
 	if (argc < 2) {
 		print_overview(stdout);
@@ -57,10 +59,13 @@ static int print_help(int argc, char **argv)
 	command = find_command(argv[1]);
 	if (!command)
 		return refuse_command(argv[1]);
-	printf("usage: sysprof %s %s\n\n%s", command->name, command->arguments, command->help);
+	/* more than a buffer: a later write would not say why this one failed */
+	if (printf("usage: sysprof %s %s\n\n%s", command->name, command->arguments, command->help) <
+	    0)
+		err = -errno;
 	if (command->print_options)
 		command->print_options(stdout);
-	return print_ended(0) ? EXIT_FAILED : EXIT_DONE;
+	return print_ended(err) ? EXIT_FAILED : EXIT_DONE;
 }
 
 /*

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -22,6 +21,9 @@
 #define RECORDING_NAME	 "sysprof"
 #define RECORDING_SUFFIX ".sysprof"
 #define SIBLING_SHARE	 100 /* threads with at least 1/100 of the samples get their own file */
+
+const char *const outputs_merge_words[] = {
+	[MERGE_NONE] = "none", [MERGE_PROCESS] = "process", NULL};
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -282,26 +284,59 @@ static uint64_t cpu_samples(const struct profile_thread *thread)
 	return thread->samples[SAMPLE_CPU].tick_sum;
 }
 
-/* NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile; n numbers further lives of the ids. */
+/*
+ * The samples of each file of a format with one thread a file, by thread. A file of a whole process
+ * is that of its first thread with samples. 0: no file. NULL: no memory.
+ */
+static uint64_t *samples_of_files(const struct profile *profile, enum merge_choice merge)
+{
+	uint64_t *samples = calloc(profile->thread_count, sizeof(*samples));
+	_cleanup_free_ uint32_t *first = calloc(profile->process_count, sizeof(*first));
+
+	if (!samples || !first) {
+		free(samples);
+		return NULL;
+	}
+	for (uint32_t i = 1; i < profile->thread_count; i++) {
+		const struct profile_thread *thread = &profile->threads[i];
+		uint32_t *file = &first[thread->process.v];
+
+		if (!cpu_samples(thread))
+			continue;
+		if (!*file || merge == MERGE_NONE)
+			*file = i;
+		samples[*file] += cpu_samples(thread);
+	}
+	return samples;
+}
+
+/*
+ * NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile, or NAME.<pid>[-n].cpuprofile of a whole
+ * process; n numbers further lives of the ids.
+ */
 static int sibling_path(const struct output *output, const struct profile *profile,
-			const struct profile_thread *thread, char **sibling)
+			const uint64_t *samples, uint32_t file, enum merge_choice merge,
+			char **sibling)
 {
 	const char *slash = strrchr(output->path, '/');
 	const char *dot = strrchr(slash ? slash : output->path, '.');
 	const char *end = dot ? dot : "";
 	int stem = strlen(output->path) - strlen(end);
-	uint32_t pid = profile->processes[thread->process.v].pid;
+	uint32_t tid = profile->threads[file].tid;
+	uint32_t pid = profile->processes[profile->threads[file].process.v].pid;
+	char thread[32] = "", suffix[32] = "";
 	unsigned int life = 1;
-	char suffix[32] = "";
 	int n;
 
-	for (const struct profile_thread *t = profile->threads + 1; t < thread; t++)
-		if (t->tid == thread->tid && cpu_samples(t) &&
-		    profile->processes[t->process.v].pid == pid)
+	for (uint32_t i = 1; i < file; i++)
+		if ((merge || profile->threads[i].tid == tid) && samples[i] &&
+		    profile->processes[profile->threads[i].process.v].pid == pid)
 			life++;
+	if (!merge)
+		snprintf(thread, sizeof(thread), "-%u", tid);
 	if (life > 1)
 		snprintf(suffix, sizeof(suffix), "-%u", life);
-	n = asprintf(sibling, "%.*s.%u-%u%s%s", stem, output->path, pid, thread->tid, suffix, end);
+	n = asprintf(sibling, "%.*s.%u%s%s%s", stem, output->path, pid, thread, suffix, end);
 	return n < 0 ? -ENOMEM : 0;
 }
 
@@ -319,18 +354,19 @@ static uint32_t thread_by_tid(const struct profile *profile, uint32_t tid)
 }
 
 static int write_sibling(struct written_files *written, const struct output *output,
-			 const struct export_request *request, struct failure *failure)
+			 const struct export_request *request, const uint64_t *samples,
+			 struct failure *failure)
 {
 	const struct profile *profile = request->profile;
-	const struct profile_thread *thread = &profile->threads[request->thread.v];
 	_cleanup_free_ char *path = NULL;
 	struct output_place *place;
 	const char *slash;
-	int err = sibling_path(output, profile, thread, &path);
+	int err = sibling_path(output, profile, samples, request->thread.v,
+			       request->merge_threads ? MERGE_PROCESS : MERGE_NONE, &path);
 
 	if (err)
 		return fail(failure, err, "cannot name a file for thread %u: out of memory",
-			    thread->tid);
+			    profile->threads[request->thread.v].tid);
 	slash = strrchr(path, '/');
 	err = output_place__beside(output->place, slash ? slash + 1 : path, &place);
 	if (err)
@@ -343,25 +379,41 @@ static int write_sibling(struct written_files *written, const struct output *out
 }
 
 static int write_siblings(struct written_files *written, const struct output *output,
-			  struct export_request request, uint32_t busiest, struct failure *failure)
+			  struct export_request request, const uint64_t *samples,
+			  struct failure *failure)
 {
 	const struct profile *profile = request.profile;
+	uint32_t chosen = request.thread.v;
 	int err = 0;
 
 	written->threads_left_out = 0;
 	for (uint32_t i = 1; i < profile->thread_count && !err; i++) {
-		const struct profile_thread *thread = &profile->threads[i];
-
-		if (i == busiest || !cpu_samples(thread))
+		if (i == chosen || !samples[i])
 			continue;
-		if (cpu_samples(thread) * SIBLING_SHARE < profile->sample_count) {
+		if (samples[i] * SIBLING_SHARE < profile->sample_count) {
 			written->threads_left_out++;
 			continue;
 		}
 		request.thread.v = i;
-		err = write_sibling(written, output, &request, failure);
+		err = write_sibling(written, output, &request, samples, failure);
 	}
 	return err;
+}
+
+/* The thread of the file under the name that was given; 0: there is none. */
+static uint32_t choose_thread(const struct profile *profile, const struct outputs *outputs,
+			      const uint64_t *samples)
+{
+	uint32_t busiest = 0;
+
+	if (outputs->thread)
+		return thread_by_tid(profile, outputs->thread);
+	if (outputs->merge_threads == MERGE_NONE)
+		return export_busiest_thread(profile).v;
+	for (uint32_t i = 1; i < profile->thread_count; i++)
+		if (samples[i] > samples[busiest])
+			busiest = i;
+	return busiest;
 }
 
 static int write_output(struct written_files *written, const struct output *output,
@@ -372,22 +424,24 @@ static int write_output(struct written_files *written, const struct output *outp
 					 .lines = outputs->lines,
 					 .waits = outputs->waits,
 					 .parked = outputs->parked};
-	uint32_t chosen;
+	_cleanup_free_ uint64_t *samples = NULL;
 	int err;
 
 	if (!output->exporter->one_thread)
 		return write_one(written, output->exporter, &request, output->place, output->path,
 				 failure);
-	chosen = outputs->thread ? thread_by_tid(profile, outputs->thread)
-				 : export_busiest_thread(profile).v;
-	if (outputs->thread && !chosen)
+	samples = samples_of_files(profile, outputs->merge_threads);
+	if (!samples)
+		return fail(failure, -ENOMEM, "cannot write %s: out of memory", output->path);
+	request.merge_threads = outputs->merge_threads == MERGE_PROCESS;
+	request.thread.v = choose_thread(profile, outputs, samples);
+	if (outputs->thread && !request.thread.v)
 		return fail(failure, -ESRCH, "--thread %u: no such thread in the recording",
 			    outputs->thread);
-	request.thread.v = chosen;
 	err = write_one(written, output->exporter, &request, output->place, output->path, failure);
 	if (err || outputs->thread || output_place__is_stream(output->place))
 		return err;
-	return write_siblings(written, output, request, chosen, failure);
+	return write_siblings(written, output, request, samples, failure);
 }
 
 /* Bytes of a name before its suffix. */
@@ -475,10 +529,22 @@ int outputs__write(struct outputs *outputs, const struct profile *profile,
 	return err;
 }
 
+bool written_files__left_out(const struct written_files *written, bool merged,
+			     char text[LEFT_OUT_SIZE])
+{
+	size_t count = written->threads_left_out;
+	const char *what = merged ? (count == 1 ? "process" : "processes")
+				  : (count == 1 ? "thread" : "threads");
+
+	snprintf(
+		text, LEFT_OUT_SIZE,
+		"no files for %zu %s with less than 1 %% of the samples: --%s writes one, -o FILE.trace.json all",
+		count, what, merged ? "process PID" : "thread TID");
+	return count;
+}
+
 void written_files__fini(struct written_files *written)
 {
-	for (size_t i = 0; i < written->count; i++)
-		free(written->data[i].path);
-	free(written->data);
+	vec_free_with(written, file, free(file->path));
 	*written = (struct written_files){};
 }

@@ -27,12 +27,24 @@ struct output {
 	struct output_place *place;	 /* where it goes; NULL: not decided yet */
 };
 
+enum merge_choice { MERGE_NONE, MERGE_PROCESS };
+
+/* The row of --merge-threads of an option table: of the outputs at that offset. */
+#define OUTPUTS_MERGE_ROW(offset)                                                                  \
+	{                                                                                          \
+		"merge-threads", .has_value = true, .take = option_word,                           \
+				 .field = (offset) + offsetof(struct outputs, merge_threads),      \
+				 .words = outputs_merge_words, .expected = "process, or none"      \
+	}
+extern const char *const outputs_merge_words[];
+
 struct outputs {
 	struct output *data;
 	size_t count, capacity;
-	bool lines;	 /* --lines */
-	bool waits;	 /* --wall: where a format has them only if they are requested */
-	bool parked;	 /* --parked: those of parked threads as well */
+	bool lines;  /* --lines */
+	bool waits;  /* --wall: where a format has them only if they are requested */
+	bool parked; /* --parked: those of parked threads as well */
+	enum merge_choice merge_threads; /* --merge-threads: in formats with one thread a file */
 	uint32_t thread; /* --thread TID, for formats with one thread a file; 0: the busiest */
 };
 
@@ -79,6 +91,10 @@ struct written_files {
 int outputs__write(struct outputs *outputs, const struct profile *profile,
 		   struct written_files *written, struct failure *failure);
 void written_files__fini(struct written_files *written);
+#define LEFT_OUT_SIZE 160
+/* What to say about the threads (`merged`: processes) without a file. False: each has one. */
+bool written_files__left_out(const struct written_files *written, bool merged,
+			     char text[LEFT_OUT_SIZE]);
 
 /* A file of a format, to a stream. *size: without compression; 0: unknown. 0 or negative errno. */
 int outputs__write_format(const struct exporter *exporter, struct export_request request, bool gzip,

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sysprof/meta_keys.h>
+
 #include "base/clocks.h"
 #include "base/parse.h"
 #include "base/suffix.h"
@@ -32,14 +34,17 @@
 static int take_ids(const struct given_option *o)
 {
 	struct number_list *ids = option_field(o, struct number_list);
+	bool is_process = o->row->letter == 'p';
 
 	if (ids->count)
 		return fail(o->failure, -EINVAL,
 			    "-%c given twice: separate several ids with commas", o->row->letter);
 	if (isalpha((unsigned char)*o->value))
 		return fail(o->failure, -EINVAL,
-			    "-%c %s: expected numbers: write -%c \"$(pgrep -d, %s)\"",
-			    o->row->letter, o->value, o->row->letter, o->value);
+			    "-%c %s: expected numbers: write %s%s%s-%c \"$(pgrep -d, %s)\"",
+			    o->row->letter, o->value, is_process ? "--comm " : "",
+			    is_process ? o->value : "", is_process ? ", or " : "", o->row->letter,
+			    o->value);
 	return parse_u32_list(o->value, 1, PID_LIMIT, &ids->data, &ids->count);
 }
 
@@ -49,6 +54,25 @@ static int take_cpus(const struct given_option *o)
 
 	return cpus->count ? -EINVAL
 			   : parse_cpu_list(o->value, CPU_LIMIT, &cpus->data, &cpus->count);
+}
+
+/* The row's `min` is the kind, `max` whether it excludes. */
+static int take_name(const struct given_option *o)
+{
+	return target_names__add(option_field(o, struct target_names *),
+				 (enum target_name)o->row->min, o->row->max, o->value, o->failure);
+}
+
+static const char *const wait_words[] = {"no", "yes", NULL};
+
+static int take_wait(const struct given_option *o)
+{
+	bool wait = !o->value || !strcmp(o->value, wait_words[true]);
+
+	if (!wait && strcmp(o->value, wait_words[false]))
+		return -EINVAL;
+	*option_field(o, enum wait_choice) = wait ? WAIT_YES : WAIT_NO;
+	return 0;
 }
 
 static int take_duration(const struct given_option *o)
@@ -142,6 +166,13 @@ static int take_wall_budget(const struct given_option *o)
 #define FIELD(name)    .field = offsetof(struct record_options, name)
 #define SAMPLING(name) FIELD(session.live.session.name)
 
+/* A name of targets, and one of what is not recorded. */
+#define NAME_ROWS(name, kind)                                                                      \
+	{name, 0, true, take_name, FIELD(names), .min = (kind), .max = false},                     \
+	{                                                                                          \
+		"exclude-" name, 0, true, take_name, FIELD(names), .min = (kind), .max = true      \
+	}
+
 const struct cli_option record_option_rows[] = {
 	{"pid", 'p', true, take_ids, FIELD(processes),
 	 .expected = "a list of numbers, as in 12,34"},
@@ -156,9 +187,19 @@ const struct cli_option record_option_rows[] = {
 	{"call-graph", 'g', true, take_call_graph, FIELD(call_graph), .words = call_graphs},
 	{"cpus", 'C', true, take_cpus, FIELD(cpus), .expected = "one list of CPUs, as in 0,2-4"},
 	{"cgroup", 0, true, option_text, SAMPLING(target.cgroup)},
+	NAME_ROWS("comm", TARGET_BY_COMM),
+	NAME_ROWS("exe", TARGET_BY_EXE),
+	NAME_ROWS("user", TARGET_BY_USER),
+	NAME_ROWS("unit", TARGET_BY_UNIT),
+	NAME_ROWS("container", TARGET_BY_CONTAINER),
+	NAME_ROWS("service", TARGET_BY_SERVICE),
+	{"wait", 0, .value_is_optional = true, .take = take_wait, FIELD(wait), .words = wait_words,
+	 .expected = "yes or no"},
 	{"wall", 0, .value_is_optional = true, .take = take_wall, FIELD(session.live.wall_hz),
 	 .min = 1, .max = WALL_HZ_MAX},
 	{"no-wall", .take = take_no_wall},
+	{"arguments", 0, false, option_choose, FIELD(arguments), ARGUMENTS_SHOWN},
+	{"no-arguments", 0, false, option_choose, FIELD(arguments), ARGUMENTS_NOWHERE},
 	{"parked", 0, false, option_set, FIELD(outputs.parked)},
 	{"wall-cpu", 0, true, take_wall_budget, FIELD(session.live.wall_budget),
 	 .expected = "a share of one CPU, as in 0.5% or 0.005"},
@@ -172,6 +213,7 @@ const struct cli_option record_option_rows[] = {
 	{"unwind-mem", 0, true, option_number, FIELD(unwind_memory), 4, 256},
 	{"ring-mem", 0, true, option_number, FIELD(ring_memory), 1, 65536},
 	{"thread", 0, true, option_number, FIELD(outputs.thread), 1, PID_LIMIT},
+	OUTPUTS_MERGE_ROW(offsetof(struct record_options, outputs)),
 	{"lines", 0, false, option_set, FIELD(outputs.lines)},
 	{"java-signatures", 0, false, option_set, FIELD(session.full_names)},
 	{"debuginfod", 0, false, option_set, FIELD(symbols.debuginfod)},
@@ -234,20 +276,41 @@ static int refuse_targets(const struct record_options *options)
 			   is_system ? " if it is started beside" : "");
 }
 
+/* Names are what a process is: it is one of them, or it is of another target. */
+static int check_names(const struct record_options *options)
+{
+	if (!target_names__include(options->names))
+		return options->wait ? usage_error(&cmd_record, "--wait is for targets by name, as "
+								"with --comm")
+				     : 0;
+	if (options->all)
+		return usage_error(
+			&cmd_record,
+			"-a records all processes: leave it out, or exclude some, as with "
+			"--exclude-comm");
+	if (options->threads.count || options->command)
+		return usage_error(&cmd_record, "%s and targets by name are mutually exclusive",
+				   options->command ? "COMMAND" : "-t");
+	return 0;
+}
+
 static int check_together(const struct record_options *options)
 {
 	int targets = !!options->processes.count + !!options->threads.count + options->all +
 		      !!options->command;
 
 	/* a cgroup alone is a choice of the whole system */
-	if (targets == 0 && !options->session.live.session.target.cgroup)
-		return usage_error(&cmd_record, "no target: give -p, -t, -a or -- COMMAND");
+	if (targets == 0 && !options->session.live.session.target.cgroup &&
+	    !target_names__include(options->names))
+		return usage_error(
+			&cmd_record,
+			"no target: give -p, -t, -a, a name (as --comm NAME) or -- COMMAND");
 	if (is_list_of_words(options))
 		return usage_error(&cmd_record,
 				   "several processes are separated by commas, as in -p 1,2,3");
 	if (targets > 1)
 		return refuse_targets(options);
-	return 0;
+	return check_names(options);
 }
 
 /* How often samples come, and what goes with it. Samples of events are no time: nor are waits. */
@@ -276,8 +339,8 @@ static int set_defaults(struct record_options *options)
 {
 	struct live_options *live = &options->session.live;
 	struct failure failure = {};
-	bool system = options->all ||
-		      (!options->processes.count && !options->threads.count && !options->command);
+	bool system = options->all || (!options->processes.count && !options->threads.count &&
+				       !options->command && !target_names__include(options->names));
 
 	if (set_rate(options, system))
 		return EXIT_USAGE;
@@ -302,6 +365,7 @@ static void fill_session(struct record_options *options)
 							: TARGET_ALL;
 	target->cpus = options->cpus.data;
 	target->cpu_count = options->cpus.count;
+	live->names = target_names__judge(options->names);
 	live->ids = ids->data;
 	live->id_count = ids->count;
 	live->session.user_stacks = options->call_graph != CALL_GRAPH_NONE;
@@ -340,10 +404,23 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 
 void record_options__fini(struct record_options *options)
 {
+	target_names__free(options->names);
 	free(options->processes.data);
 	free(options->threads.data);
 	free(options->cpus.data);
 	outputs__fini(&options->outputs);
+}
+
+static void add_command(struct text_line *line, const struct record_options *options,
+			bool arguments)
+{
+	char **word = options->command;
+
+	add_text(line, "-- %s", *word++);
+	if (*word && !arguments)
+		add_text(line, " " ARGUMENTS_LEFT_OUT);
+	while (arguments && *word)
+		add_text(line, " %s", *word++);
 }
 
 void record_options__describe_target(const struct record_options *options, char *text, size_t size)
@@ -351,20 +428,30 @@ void record_options__describe_target(const struct record_options *options, char 
 	bool processes = options->processes.count;
 	const char *cgroup = options->session.live.session.target.cgroup;
 	const struct number_list *ids = processes ? &options->processes : &options->threads;
-	struct text_line line = {text, size, 0};
+	struct text_line line = {text, size, target_names__describe(options->names, text, size)};
+	const char *gap = line.used ? " " : "";
 
-	*text = '\0';
 	if (options->command) {
-		add_text(&line, "--");
-		for (char **word = options->command; *word; word++)
-			add_text(&line, " %s", *word);
+		add_text(&line, "%s", gap);
+		add_command(&line, options, options->arguments != ARGUMENTS_NOWHERE);
 	} else if (ids->count) {
-		add_text(&line, processes ? "-p " : "-t ");
+		add_text(&line, "%s%s ", gap, processes ? "-p" : "-t");
 		for (size_t i = 0; i < ids->count; i++)
 			add_text(&line, "%s%u", i ? "," : "", ids->data[i]);
-	} else {
-		add_text(&line, "-a");
+	} else if (!target_names__include(options->names)) {
+		add_text(&line, "%s-a", gap);
 	}
 	if (cgroup)
 		add_text(&line, " --cgroup %s", cgroup);
+}
+
+void record_options__describe_run(const struct record_options *options, char *text, size_t size)
+{
+	struct text_line line = {text, size, 0};
+
+	add_text(&line, "sysprof record " ARGUMENTS_LEFT_OUT);
+	if (!options->command)
+		return;
+	add_text(&line, " ");
+	add_command(&line, options, false);
 }

@@ -227,14 +227,13 @@ static char *find_connection_above(void)
 	for (int i = 0; i < ANCESTORS_MAX; i++) {
 		_cleanup_free_ char *environment = NULL;
 		const char *value;
-		char path[64];
 		size_t size;
 
 		if (proc_process_state(pid, &identity) != PROC_ALIVE || identity.ppid <= 1)
 			return NULL;
 		pid = identity.ppid;
-		snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-		if (read_file_at(AT_FDCWD, path, ENVIRONMENT_MAX, &environment, &size))
+		if (read_file_at(AT_FDCWD, proc_path(pid, "environ").text, ENVIRONMENT_MAX,
+				 &environment, &size))
 			continue;
 		value = find_variable(environment, size, "SSH_CONNECTION");
 		if (value)

@@ -21,6 +21,7 @@
 #define JITS_SHOWN	 10
 #define JIT_TEXT_SIZE	 1024
 #define GILS_SHOWN	 5
+#define FILES_MANY	 4 /* of one format: more are hard to read together */
 
 void print_failure(const struct failure *failure)
 {
@@ -172,7 +173,14 @@ static const char *cost_text(char *text, size_t size, const struct summary *s)
 	return text;
 }
 
-static void print_file(const struct written_file *file, size_t siblings)
+static void advise_on_siblings(size_t siblings, bool merged)
+{
+	if (siblings + 1 > FILES_MANY)
+		fprintf(stderr, "    all of them in one file: -o FILE.trace.json%s\n",
+			merged ? "" : "; a file for each process: --merge-threads process");
+}
+
+static void print_file(const struct written_file *file, size_t siblings, bool merged)
 {
 	struct shown path;
 
@@ -183,8 +191,10 @@ static void print_file(const struct written_file *file, size_t siblings)
 		fputc('\n', stderr);
 	}
 	if (siblings)
-		fprintf(stderr, "    and %zu more beside it, one per thread%s %s\n", siblings,
-			siblings == 1 ? ":" : ", the last is", show(&path, file[siblings].path));
+		fprintf(stderr, "    and %zu more beside it, one per %s%s %s\n", siblings,
+			merged ? "process" : "thread", siblings == 1 ? ":" : ", the last is",
+			show(&path, file[siblings].path));
+	advise_on_siblings(siblings, merged);
 }
 
 /* The siblings of a file of one thread come right behind it: they are counted, not listed. */
@@ -192,6 +202,8 @@ static void print_files(const struct summary *s)
 {
 	const struct written_files *files = s->files;
 	const char *recording = outputs__recording(&s->options->outputs);
+	bool merged = s->options->outputs.merge_threads;
+	char text[LEFT_OUT_SIZE];
 	struct shown path;
 
 	for (size_t i = 0, siblings; i < files->count; i += 1 + siblings) {
@@ -199,12 +211,10 @@ static void print_files(const struct summary *s)
 		while (i + siblings + 1 < files->count && files->data[i + siblings + 1].sibling)
 			siblings++;
 		if (strcmp(files->data[i].path, "-"))
-			print_file(&files->data[i], siblings);
+			print_file(&files->data[i], siblings, merged);
 	}
-	if (files->threads_left_out)
-		fprintf(stderr,
-			"  no files for %zu thread%s with less than 1 %% of the samples: --thread TID writes one\n",
-			files->threads_left_out, files->threads_left_out == 1 ? "" : "s");
+	if (written_files__left_out(files, merged, text))
+		fprintf(stderr, "  %s\n", text);
 	if (recording && strcmp(recording, "-")) {
 		show(&path, recording);
 		fprintf(stderr,
@@ -360,6 +370,8 @@ void summary__print(const struct summary *s)
 		(unsigned long long)p->sample_count, p->sample_count == 1 ? "" : "s",
 		(unsigned long long)figures.value[FIGURE_THREADS],
 		figures.value[FIGURE_THREADS] == 1 ? "" : "s");
+	if (s->options->names)
+		print_if_there(p, META_TARGET, "targets");
 	if (p->event.v)
 		fprintf(stderr, "  %s: %llu\n", profile__event(p),
 			(unsigned long long)p->event_count);

@@ -67,7 +67,7 @@ void comparison__free(struct comparison *c)
 
 /* Waits are compared as well if all files have some. */
 static int add_waits(struct comparison *c, enum compare_side side, const char *path,
-		     const struct profile *p, const struct compare_range *range)
+		     const struct profile *p)
 {
 	if (!p->visits.hz)
 		return 0;
@@ -77,33 +77,32 @@ static int add_waits(struct comparison *c, enum compare_side side, const char *p
 			return -ENOMEM;
 		c->waiting->merged.is_waiting = true;
 	}
-	return merged__add(&c->waiting->merged, side, path, p, range);
+	return merged__add(&c->waiting->merged, side, path, p);
 }
 
 static int fail_uncounted(const char *path, struct failure *failure)
 {
 	return fail(failure, -EDOM,
-		    "cannot tell: how many samples %s has is unknown, because its numbers are "
-		    "weights; without that no difference can be told from chance",
+		    "no verdict: the numbers of %s are weights, so how many samples it has is "
+		    "unknown, and any difference may be chance",
 		    path);
 }
 
 int comparison__add(struct comparison *c, enum compare_side side, const char *path,
-		    const struct profile *p, const struct compare_range *range,
-		    struct failure *failure)
+		    const struct profile *p, struct failure *failure)
 {
 	if (c->merged.files.count >= COMPARE_FILES_MAX)
 		return fail(failure, -E2BIG, "cannot compare: more than %d files",
 			    COMPARE_FILES_MAX);
-	if (range && p->untimed)
-		return fail(failure, -EINVAL, "cannot take a part of %s: it has no times", path);
 	if (p->uncounted)
 		return fail_uncounted(path, failure);
-	if (merged__add(&c->merged, side, path, p, range) || add_waits(c, side, path, p, range))
+	if (merged__add(&c->merged, side, path, p) || add_waits(c, side, path, p))
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
 	if (!c->merged.files.data[c->merged.files.count - 1].facts.ticks)
 		return fail(failure, -ENODATA, "cannot compare %s: it has no sample%s", path,
-			    range ? " in that time" : "");
+			    p->is_slice	      ? " in that time"
+			    : p->clause_count ? " that the filter keeps"
+					      : "");
 	return 0;
 }
 

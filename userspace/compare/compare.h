@@ -3,8 +3,8 @@
  * Compares two sets of profiles, OLD and NEW. docs/DIFF.md has the method.
  *
  *	struct comparison *c = comparison__new();
- *	comparison__add(c, COMPARE_OLD, "a.sysprof", profile_a, NULL, &failure);	each file
- *	comparison__add(c, COMPARE_NEW, "b.sysprof", profile_b, NULL, &failure);
+ *	comparison__add(c, COMPARE_OLD, "a.sysprof", profile_a, &failure);	each file
+ *	comparison__add(c, COMPARE_NEW, "b.sysprof", profile_b, &failure);
  *	comparison__finish(c, &options, &result, &failure);
  *
  * A profile can be freed once it was added.
@@ -52,11 +52,6 @@ struct compare_options {
 	unsigned int looks;	    /* planned comparisons with more and more files; 0 is 1 */
 };
 
-/* A part of a profile: ns from its start; `until` 0: to its end. */
-struct compare_range {
-	uint64_t from, until;
-};
-
 /* Metadata of a file. */
 struct compare_file {
 	enum compare_side side;
@@ -69,7 +64,9 @@ struct compare_file {
 	uint64_t lost, due;    /* ticks; of the target, or of unknown tasks */
 	uint64_t cut, unnamed; /* ticks: with an incomplete stack; innermost function unnamed */
 	bool untimed, cut_short, is_command;
-	bool is_part; /* a range of its time, which follows an @ in `path` */
+	bool is_part; /* a slice of its time, which follows an @ in `path` */
+	char *filter; /* NULL: it is all of the profile */
+	uint64_t dropped_samples, dropped_cpu_ns;
 };
 
 /* Reasons why a difference may not come from the program. X(ENUM, name, text) */
@@ -174,10 +171,9 @@ struct merged_window; /* merged.h */
 
 struct comparison *comparison__new(void); /* NULL: no memory */
 void comparison__free(struct comparison *c);
-/* `range`: NULL for all of it. 0 or negative errno with `failure` filled. */
+/* 0 or negative errno with `failure` filled. */
 int comparison__add(struct comparison *c, enum compare_side side, const char *path,
-		    const struct profile *p, const struct compare_range *range,
-		    struct failure *failure);
+		    const struct profile *p, struct failure *failure);
 /*
  * Adds a window of an agent, a part of a file (merged_window); `p` NULL: nothing ran. Windows of a
  * file come in time order. The caller checks with comparison__file() that the file has samples.
@@ -222,7 +218,7 @@ enum compare_answer { COMPARE_NOT_WORSE, COMPARE_CANNOT_TELL, COMPARE_WORSE };
 struct compare_ruling {
 	enum compare_answer answer;
 	uint32_t test;			      /* the decisive one; UINT32_MAX: none */
-	uint64_t runs_needed, samples_needed; /* per side, if it cannot tell; 0: unknown */
+	uint64_t runs_needed, samples_needed; /* per side, where there is no verdict; 0: unknown */
 };
 
 /* ---- output ---------------------------------------------------------------------------------- */

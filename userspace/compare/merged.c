@@ -33,8 +33,7 @@ struct adding {
 	uint32_t *name_of_function; /* by function of the profile, or NO_NUMBER */
 	uint32_t *node_of_stack;    /* by stack of the profile */
 	uint64_t *ticks_of_stack;   /* so far */
-	bool is_part;		    /* only a range of the profile's time */
-	struct compare_range range; /* CLOCK_MONOTONIC */
+	uint64_t from, until;	    /* CLOCK_MONOTONIC */
 	uint64_t *block_ticks;	    /* by stack, in the current block */
 	VEC(uint32_t) touched;	    /* stacks in the current block */
 	struct cursor *cursors;	    /* by thread */
@@ -55,6 +54,7 @@ void merged__fini(struct merged *m)
 		free(m->files.data[i].facts.event);
 		free(m->files.data[i].facts.event_unit);
 		free(m->files.data[i].facts.kernel);
+		free(m->files.data[i].facts.filter);
 		vec_free(&m->files.data[i].cells);
 	}
 	vec_free(&m->files);
@@ -190,9 +190,9 @@ static bool is_cut(const struct profile_thread *thread, size_t sample, size_t *n
 
 static uint64_t block_of(const struct adding *a, uint64_t time)
 {
-	if (a->p->untimed || time <= a->range.from)
+	if (a->p->untimed || time <= a->from)
 		return 0;
-	return (min_u64(time, a->range.until) - a->range.from) >> a->file->block_shift;
+	return (min_u64(time, a->until) - a->from) >> a->file->block_shift;
 }
 
 /* Adds a sample to the current block. */
@@ -217,16 +217,11 @@ static int add_of_thread(struct adding *a, const struct profile_thread *thread,
 
 	for (; cursor->sample < samples->count && !err; cursor->sample++) {
 		size_t i = cursor->sample;
-		uint64_t time = samples->time[i];
 
-		if (a->is_part && (time < a->range.from || time >= a->range.until))
-			continue;
-		if (block_of(a, time) != block)
+		if (block_of(a, samples->time[i]) != block)
 			break;
 		if (is_cut(thread, i, &cursor->cut))
 			a->file->facts.cut += profile_samples__events(samples, i);
-		if (a->is_part)
-			a->file->facts.cpu_ns += samples->weight[i];
 		err = add_sample(a, samples, i);
 	}
 	return err;
@@ -253,7 +248,7 @@ static int end_block(struct adding *a, uint64_t block)
 /* Block by block, over all threads: a thread's samples are in time order. */
 static int add_all_samples(struct adding *a)
 {
-	uint64_t blocks = block_of(a, a->range.until) + 1;
+	uint64_t blocks = block_of(a, a->until) + 1;
 	int err = 0;
 
 	for (uint64_t block = 0; block < blocks && !err; block++) {
@@ -317,11 +312,11 @@ static int add_wait(struct adding *a, const struct profile_samples *waits, size_
 	if (until <= since)
 		since = until = waits->time[i];
 	each = until > since ? (double)waits->weight[i] / (double)(until - since) : 0;
-	if (until < a->range.from || since > a->range.until ||
-	    (each > 0 && (until == a->range.from || since == a->range.until)))
+	if (until < a->from || since > a->until ||
+	    (each > 0 && (until == a->from || since == a->until)))
 		return err;
-	since = max_u64(since, a->range.from) - a->range.from;
-	until = min_u64(until, a->range.until) - a->range.from;
+	since = max_u64(since, a->from) - a->from;
+	until = min_u64(until, a->until) - a->from;
 	last = until >> a->file->block_shift;
 	for (block = since >> a->file->block_shift; block <= last && !err; block++) {
 		uint64_t from = max_u64(since, block << a->file->block_shift);
@@ -414,7 +409,7 @@ static bool is_whole_command(const struct profile *p)
 {
 	const char *target = profile__meta(p, META_TARGET);
 
-	if (!target || strncmp(target, "-- ", 3) || p->cut_short)
+	if (!target || strncmp(target, "-- ", 3) || p->cut_short || p->dropped_running)
 		return false;
 	for (size_t i = 1; i < p->process_count; i++)
 		if (p->processes[i].is_target && !p->processes[i].end)
@@ -458,45 +453,45 @@ static const char *event_of(const struct profile *p)
 	return !event && p->event.v && !profile__events_are_cpu(p) ? profile__event(p) : event;
 }
 
-/* Samples, their cuts and, of a part, CPU time are counted when samples are added. */
+/* What a filter has left out, of a file or of another window of it. */
+static int add_dropped(struct compare_file *facts, const struct profile *p, const struct figures *f)
+{
+	facts->dropped_samples += f->value[FIGURE_DROPPED_SAMPLES];
+	facts->dropped_cpu_ns += f->value[FIGURE_DROPPED_CPU];
+	if (facts->filter || !p->clause_count)
+		return 0;
+	facts->filter = strdup(profile__string(p, p->filter));
+	return facts->filter ? 0 : -ENOMEM;
+}
+
+/* Samples and their cuts are counted when samples are added. */
 static int add_facts(struct adding *a, enum compare_side side, const char *path)
 {
 	const struct profile *p = a->p;
 	struct compare_file *facts = &a->file->facts;
-	uint64_t duration = a->range.until - a->range.from;
+	uint64_t duration = a->until - a->from;
 	struct figures f;
 	int err = begin_file(a->file, side, path, event_of(p), profile__event_unit(p),
 			     profile__meta(p, META_KERNEL_RELEASE));
 
 	figures__init(&f, p);
-	facts->cpu_ns = a->is_part ? 0 : f.value[FIGURE_CPU];
+	facts->cpu_ns = f.value[FIGURE_CPU];
+	err = err ?: add_dropped(facts, p, &f);
 	facts->duration_ns = duration;
 	facts->lost = lost_of_targets(&f);
-	facts->due = facts->lost + p->event_count;
+	/* losses are of all ticks, whatever a filter keeps */
+	facts->due = facts->lost + p->event_count + f.value[FIGURE_DROPPED_EVENTS];
 	if (p->event.v && p->event_count) /* of unequal samples, as few as are as exact */
 		a->file->sample_ticks = p->event_squares / (double)p->event_count;
 	facts->counts_events = p->event.v && !profile__events_are_cpu(p);
 	facts->counts_time = profile__events_are_cpu(p);
 	facts->untimed = p->untimed;
 	facts->cut_short = p->cut_short;
-	facts->is_part = a->is_part;
-	facts->is_command = !a->is_part && is_whole_command(p);
+	facts->is_part = p->is_slice;
+	facts->is_command = !p->is_slice && is_whole_command(p);
 	a->file->block_shift = p->untimed ? 0 : block_shift_of(duration);
 	a->file->span_ns = duration;
 	return err;
-}
-
-static void set_range(struct adding *a, const struct compare_range *range)
-{
-	uint64_t length = a->p->end > a->p->start ? a->p->end - a->p->start : 0;
-
-	a->range = (struct compare_range){a->p->start, a->p->start + length};
-	if (!range)
-		return;
-	a->is_part = true;
-	a->range.from += min_u64(range->from, length);
-	if (range->until)
-		a->range.until = a->p->start + min_u64(range->until, length);
 }
 
 /* All samples of the window's process, in one block. */
@@ -504,8 +499,11 @@ static int add_window(struct adding *a, const struct merged_window *window)
 {
 	struct compare_file *facts = &a->file->facts;
 	const struct profile *p = a->p;
-	int err = 0;
+	struct figures f;
+	int err;
 
+	figures__init(&f, p);
+	err = add_dropped(facts, p, &f);
 	for (size_t i = 1; i < p->thread_count && !err; i++) {
 		const struct profile_thread *thread = &p->threads[i];
 		const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
@@ -522,8 +520,7 @@ static int add_window(struct adding *a, const struct merged_window *window)
 	}
 	facts->due = facts->ticks;
 	if (!window->is_more)
-		facts->duration_ns += window->length ? window->length
-						     : a->range.until - a->range.from;
+		facts->duration_ns += window->length ? window->length : a->until - a->from;
 	if (!err)
 		err = end_block(a, window->offset >> a->file->block_shift);
 	for (uint32_t i = 1; i < p->stack_count && !err; i++)
@@ -543,8 +540,7 @@ static int begin_windows(struct merged_file *file, enum compare_side side, const
 }
 
 static int add_profile(struct merged *m, enum compare_side side, const char *path,
-		       const struct profile *p, const struct compare_range *range,
-		       const struct merged_window *window)
+		       const struct profile *p, const struct merged_window *window)
 {
 	_cleanup_free_ uint32_t *names = malloc((p->function_count + 1) * sizeof(*names));
 	_cleanup_free_ uint32_t *nodes = calloc(p->stack_count + 1, sizeof(*nodes));
@@ -552,6 +548,8 @@ static int add_profile(struct merged *m, enum compare_side side, const char *pat
 	_cleanup_free_ struct cursor *cursors = calloc(p->thread_count + 1, sizeof(*cursors));
 	struct adding a = {.m = m,
 			   .p = p,
+			   .from = p->start,
+			   .until = max_u64(p->start, p->end),
 			   .name_of_function = names,
 			   .node_of_stack = nodes,
 			   .ticks_of_stack = ticks,
@@ -565,7 +563,6 @@ static int add_profile(struct merged *m, enum compare_side side, const char *pat
 	a.block_ticks = ticks + p->stack_count + 1;
 	memset(names, 0xff, (p->function_count + 1) * sizeof(*names));
 	a.file = &m->files.data[m->files.count - 1];
-	set_range(&a, range);
 	if (window)
 		err = window->is_first ? begin_windows(a.file, side, path, window) : 0;
 	else
@@ -580,10 +577,9 @@ static int add_profile(struct merged *m, enum compare_side side, const char *pat
 	return err;
 }
 
-int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p,
-		const struct compare_range *range)
+int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p)
 {
-	return add_profile(m, side, path, p, range, NULL);
+	return add_profile(m, side, path, p, NULL);
 }
 
 int merged__add_window(struct merged *m, enum compare_side side, const char *path,
@@ -600,7 +596,7 @@ int merged__add_window(struct merged *m, enum compare_side side, const char *pat
 		file->facts.duration_ns += window->length;
 		return 0;
 	}
-	return add_profile(m, side, path, p, NULL, window);
+	return add_profile(m, side, path, p, window);
 }
 
 /* ---- one unit -------------------------------------------------------------------------------- */

@@ -70,9 +70,9 @@ struct merged {
 
 int merged__init(struct merged *m); /* 0 or -ENOMEM; call fini in both cases */
 void merged__fini(struct merged *m);
-/* `range`: NULL for all of it. 0 or -ENOMEM. */
-int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p,
-		const struct compare_range *range);
+/* 0 or -ENOMEM. */
+int merged__add(struct merged *m, enum compare_side side, const char *path,
+		const struct profile *p);
 
 /* A window of an agent: a profile without times, a part of a file. They come in time order. */
 struct merged_window {

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/order.h"
+
 #define UNNAMED_ADDRESS "[JIT code without a name]"
 #define RUST_HASH_SIZE	17 /* "h" and 16 digits */
 
@@ -40,11 +42,9 @@ static bool is_hex(const char *at, const char *end)
 
 static bool is_compiler_suffix(const char *at, const char *end)
 {
-	for (size_t i = 0; i < sizeof(compiler_suffixes) / sizeof(*compiler_suffixes); i++)
-		if (strlen(compiler_suffixes[i]) == (size_t)(end - at) &&
-		    !strncmp(compiler_suffixes[i], at, (size_t)(end - at)))
-			return true;
-	return false;
+	return any_of(
+		compiler_suffixes, sizeof(compiler_suffixes) / sizeof(*compiler_suffixes), suffix,
+		strlen(*suffix) == (size_t)(end - at) && !strncmp(*suffix, at, (size_t)(end - at)));
 }
 
 /* Cuts all ".SUFFIX" and ".SUFFIX.NUMBER" at the end; a number alone is kept. */

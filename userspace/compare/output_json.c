@@ -41,6 +41,11 @@ static void write_file(struct json_writer *w, const struct compare_output *o, si
 	json_key_uint(w, "cut", f->cut);
 	json_key_uint(w, "unnamed", f->unnamed);
 	json_key_bool(w, "cut_short", f->cut_short);
+	if (f->filter) {
+		json_key_string(w, "filter", f->filter);
+		json_key_uint(w, "dropped_samples", f->dropped_samples);
+		json_key_uint(w, "dropped_cpu_ns", f->dropped_cpu_ns);
+	}
 	key_number(w, "value", comparison__tick_value(c, i) * (double)f->ticks);
 	json_end_object(w);
 }

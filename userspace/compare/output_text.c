@@ -2,9 +2,11 @@
 #include "compare/output_text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/minmax.h"
+#include "base/utf8.h"
 #include "compare/output_private.h"
 #include "compare/sentences.h"
 
@@ -49,6 +51,33 @@ static void write_warnings(const struct compare_output *o, const char *before, F
 			before);
 }
 
+/* What filters kept of a side, by the clauses of its first file: those of others differ in slices. */
+static void write_filter(const struct compare_output *o, enum compare_side side, const char *before,
+			 FILE *out)
+{
+	uint64_t kept = 0, all = 0, cpu = 0, all_cpu = 0;
+	const char *first = NULL;
+	char text[SENTENCE_SIZE];
+
+	for (size_t i = 0; i < comparison__file_count(o->comparison); i++) {
+		const struct compare_file *f = comparison__file(o->comparison, i);
+
+		if (f->side != side)
+			continue;
+		first = first ?: f->filter;
+		kept += f->samples;
+		all += f->samples + f->dropped_samples;
+		cpu += f->cpu_ns;
+		all_cpu += f->cpu_ns + f->dropped_cpu_ns;
+	}
+	if (first)
+		fprintf(out,
+			"%sfilter of %s: %" PRIu64 " of %" PRIu64
+			" samples, %.9f s of %.9f s of CPU time: %s\n",
+			before, side == COMPARE_OLD ? "OLD" : "NEW", kept, all, (double)cpu / 1e9,
+			(double)all_cpu / 1e9, utf8_sanitize(text, sizeof(text), first));
+}
+
 static void write_head(const struct compare_output *o, const char *before, FILE *out)
 {
 	char text[SENTENCE_SIZE];
@@ -59,6 +88,8 @@ static void write_head(const struct compare_output *o, const char *before, FILE 
 	}
 	if (compare_elapsed_sentence(o, text))
 		fprintf(out, "%selapsed: %s\n", before, text);
+	for (int side = 0; side < COMPARE_SIDES; side++)
+		write_filter(o, (enum compare_side)side, before, out);
 	compare_noise_sentence(o, text);
 	fprintf(out, "%snoise of runs: %s\n", before, text);
 	compare_detectable_sentence(o, text);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "base/order.h"
 #include "compare/comparison.h"
 
 #define SIZE_MIN   0.01 /* of the whole on either side: rules skip smaller functions */
@@ -76,10 +77,7 @@ int compare_rule__parse(struct compare_rule *rule, const char *text)
 
 static const struct compare_row *row_of(const struct compare_result *result, uint32_t test)
 {
-	for (size_t i = 0; i < result->row_count; i++)
-		if (result->rows[i].test == test)
-			return &result->rows[i];
-	return NULL;
+	return find_first(result->rows, result->row_count, row, row->test == test);
 }
 
 /*

@@ -121,7 +121,7 @@ static void add_refusal(struct text_line *s, const struct compare_result *r)
 {
 	enum compare_doubt d = r->refused_for;
 
-	add_text(s, "Cannot tell: OLD has %.1f %% %s, NEW %.1f %%; that can make any difference.",
+	add_text(s, "No verdict: OLD has %.1f %% %s, NEW %.1f %%; that can make any difference.",
 		 100 * r->side[COMPARE_OLD].doubt[d], compare_doubt_text(d),
 		 100 * r->side[COMPARE_NEW].doubt[d]);
 }

@@ -441,10 +441,8 @@ static int find_most_changed(const struct comparison *c, size_t *found)
 
 static bool reference_holds(const struct series *s)
 {
-	for (int i = 0; i < COMPARE_SIDES; i++)
-		if ((double)s->side[i].unchanged_sum < REFERENCE_MIN * (double)s->side[i].tick_sum)
-			return false;
-	return true;
+	return !any_of(s->side, COMPARE_SIDES, side,
+		       (double)side->unchanged_sum < REFERENCE_MIN * (double)side->tick_sum);
 }
 
 static bool files_have_reference(const struct series *s)

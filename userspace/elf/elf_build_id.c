@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "elf/elf_file.h"
 #include "elf/elf_file_private.h"
 
 #define READS_MAX    16

@@ -15,8 +15,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "elf/elf_build_id.h"
 #include "elf/elf_file_private.h"
 #include "elf/elf_symbols.h"
@@ -304,12 +306,7 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 	err = elf_file__read_header(f) ?: load_segments(f);
 	if (!err && !elf_file__is_useful(f, f->segments.count))
 		err = -EBADMSG;
-	if (err) {
-		elf_file__free(f);
-		return err;
-	}
-	*file = f;
-	return 0;
+	return finish_new(err, f, elf_file__free, file);
 }
 
 void elf_file__detach(struct elf_file *file)
@@ -353,10 +350,8 @@ static bool segment_covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
 
 static const Elf64_Phdr *find_code(const struct elf_file *file, uint64_t position, bool in_file)
 {
-	for (size_t i = 0; i < file->code.count; i++)
-		if (segment_covers(&file->code.data[i], position, in_file))
-			return &file->code.data[i];
-	return NULL;
+	return find_first(file->code.data, file->code.count, segment,
+			  segment_covers(segment, position, in_file));
 }
 
 /* The PT_LOAD that covers a position. An executable one comes first: callers look up code. */

@@ -9,9 +9,6 @@
 
 #include "elf/elf_private.h"
 
-struct elf_file;
-struct elf_window;
-
 /* pread_full() at an offset of the ELF file. */
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset);
 /* The same through a window, which is moved if the bytes are not in it. NULL: there is none. */

@@ -288,11 +288,7 @@ int elf_image__load(struct elf_file *file, const char *const *names, size_t coun
 	err = map_image(im, sources, found, claimed, as_file);
 	for (size_t i = 0; i < found && !err; i++)
 		err = read_source(im, file, &sources[i], &im->sections[i]);
-	if (err)
-		elf_image__free(im);
-	else
-		*image = im;
-	return err;
+	return finish_new(err, im, elf_image__free, image);
 }
 
 void elf_image__free(struct elf_image *image)

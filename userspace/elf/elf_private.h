@@ -12,8 +12,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-struct elf_gnu_hash;
-
 struct elf_name {
 	uint64_t offset; /* in the table */
 	char *text;

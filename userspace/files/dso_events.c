@@ -48,13 +48,6 @@ static void set_file(struct dso_files *f, struct mmap_event *event, uint32_t i)
 	dso_files__use(f, i);
 }
 
-/* A mapping with a build-id but no file: it may not be merged with another one. */
-static void keep_apart(struct mmap_event *event)
-{
-	if (event->build_id_size)
-		event->header.flags |= EVENT_UNSHARED;
-}
-
 /* ---- the vDSO -------------------------------------------------------------------------------- */
 
 uint32_t dso_files__vdso(struct dso_files *f)
@@ -103,7 +96,7 @@ static bool is_plain_memory(const struct dso_files *f, const struct mmap_event *
 	for (size_t i = 0; i < PLAIN_KEPT && numbers.inode; i++)
 		if (same_inode(&f->plain[i].numbers, &numbers) &&
 		    f->order.clock->now - f->plain[i].time <= f->order.clock->idle)
-			return may_be_memory(event->path) && mapping_build_id(event).size == 0;
+			return may_be_memory(event->path);
 	return false;
 }
 
@@ -125,7 +118,7 @@ bool dso_files__complete_memory(struct dso_files *f, struct mmap_event *event)
 	if (file_search__is_hopeless(event->path) || is_plain_memory(f, event))
 		return true;
 	event->file_state = FILE_STATE_UNOPENED;
-	return !mapping_build_id(event).size && !event->inode; /* nothing to recognize it by */
+	return !event->inode; /* nothing to recognize it by */
 }
 
 bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event, struct root_id root,
@@ -147,7 +140,6 @@ bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event, st
 static int adopt_found(struct dso_files *f, const struct mmap_event *event,
 		       const struct dso_search *found, uint32_t *file)
 {
-	const struct root_id root = found->roots[SEARCH_PROCESS];
 	int err;
 
 	*file = HASHMAP_NONE;
@@ -157,10 +149,7 @@ static int adopt_found(struct dso_files *f, const struct mmap_event *event,
 		return 0;
 	}
 	err = dso_files__adopt(f, found, file);
-	/* without a root the name may be of any file */
-	if (!err && (root.v || !mapping_build_id(event).size || f->files.data[*file].shared))
-		err = dso_sightings__add(&f->sightings, event, root, *file);
-	return err;
+	return err ?: dso_sightings__add(&f->sightings, event, found->roots[SEARCH_PROCESS], *file);
 }
 
 int dso_files__complete_found(struct dso_files *f, struct mmap_event *event,
@@ -171,7 +160,8 @@ int dso_files__complete_found(struct dso_files *f, struct mmap_event *event,
 	if (err == -ENOSPC) {
 		build_id_report(&found->facts->build_id, event);
 		note_no_descriptor(f, event);
-		keep_apart(event);
+		if (event->build_id_size) /* no file: it may not be merged with another mapping */
+			event->header.flags |= EVENT_UNSHARED;
 		return 0;
 	}
 	if (err)
@@ -201,7 +191,6 @@ void dso_files__give_up(struct mmap_event *event, enum file_state state)
 
 	log_debug(LOG_PROCFS, "%s of process %d: %s", event->path, (int)event->pid, texts[state]);
 	event->file_state = state;
-	keep_apart(event);
 }
 
 int dso_files__answer_event(struct dso_files *f, struct mmap_event *event, uint32_t i,

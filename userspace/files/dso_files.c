@@ -478,34 +478,12 @@ bool dso_files__reopen(struct dso_files *f, uint32_t i, const struct dso_search 
 
 /* ---- look-ups -------------------------------------------------------------------------------- */
 
-/* The file of a mapping whose process is gone: the shared file of its build-id, if so named. */
-static uint32_t file_of_the_gone(const struct dso_files *f, const struct mmap_event *mapping)
-{
-	const struct build_id id = mapping_build_id(mapping);
-	uint32_t i = file_with_build_id(f, &id);
-	const char *path = i == HASHMAP_NONE ? NULL : f->files.data[i].path;
-
-	return path && mapping_has_path(mapping, path) ? i : HASHMAP_NONE;
-}
-
 uint32_t dso_files__of_mapping(struct dso_files *f, const struct mmap_event *mapping,
 			       struct root_id root, uint64_t *generation)
 {
-	const bool has_build_id = mapping_build_id(mapping).size > 0;
-	const struct sighting *sighting;
-	struct dso_file *file;
+	const struct sighting *sighting = dso_sightings__find(&f->sightings, mapping, root);
 
-	if (!root.v && has_build_id)
-		return file_of_the_gone(f, mapping);
-	sighting = dso_sightings__find(&f->sightings, mapping, root);
-	if (!sighting)
-		return HASHMAP_NONE;
-	file = &f->files.data[sighting->file];
-	/* a closed file is opened again if there is room; else it stays known */
-	if (file->fd < 0 && has_build_id &&
-	    !dso_files__make_fd_room(f, lru__owner(&f->order, sighting->file)))
-		return sighting->file;
-	if (!was_unchanged(f, file))
+	if (!sighting || !was_unchanged(f, &f->files.data[sighting->file]))
 		return HASHMAP_NONE;
 	*generation = sighting->numbers.generation;
 	return sighting->file;

@@ -4,9 +4,8 @@
  *
  * *Roots* are root directories of processes, which differ from ours for containers and for services
  * with their own mounts (dso_roots.h). *Files* are known by identity, open or not (dso_files.h). A
- * mapping with a known build-id needs one table lookup, so a thousand execs of one program open it
- * once. A mapping without a build-id is looked up in the sightings: device, inode and path of
- * earlier mappings (dso_sightings.h). A library in a zip archive counts as a file (dso_archives.h).
+ * mapping is looked up in the sightings: device, inode and path of earlier mappings, so a thousand
+ * execs of one program open it once (dso_sightings.h). A library in a zip archive counts as a file (dso_archives.h).
  * *Waits* are mappings of files that are unknown or closed, searched for below the root of their
  * process (dso_waits.h). Waits use files and roots; files use roots.
  *
@@ -28,7 +27,6 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "base/proc_task.h"
 #include "files/dso_events.h"
 #include "files/dso_opener_private.h"
 #include "files/dso_search.h"

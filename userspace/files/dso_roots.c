@@ -2,12 +2,12 @@
 #include "files/dso_roots.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/proc_task.h"
 #include "tenants/owner.h"
 #include "tenants/tenant_open.h"
 
@@ -161,12 +161,8 @@ struct root_id dso_roots__of(struct dso_roots *r, pid_t pid)
 {
 	struct root_id id = {};
 	struct dso_root root;
-	char path[32];
 
-	if (pid <= 0)
-		return id;
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	if (!identify(AT_FDCWD, path, &root))
+	if (pid <= 0 || !identify(AT_FDCWD, proc_path(pid, "root").text, &root))
 		return id;
 	id = find_root(r, &root);
 	if (!id.v)
@@ -202,21 +198,6 @@ struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event 
 		recent->root = root_of_mapping(r, event);
 	}
 	return recent->root;
-}
-
-void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any, struct root_id *roots)
-{
-	struct root_id first = dso_roots__of(r, parent);
-	int at = SEARCH_OTHERS;
-
-	roots[SEARCH_PARENT] = first;
-	if (r->own.v && r->own.v != first.v)
-		roots[at++] = r->own;
-	for (uint32_t place = r->order.newest; any && at < SEARCH_ROOTS && place != LRU_NONE;
-	     place = r->order.places.data[place].older) {
-		if (r->roots.data[place].id.v != first.v)
-			roots[at++] = r->roots.data[place].id;
-	}
 }
 
 /* ---- one root -------------------------------------------------------------------------------- */

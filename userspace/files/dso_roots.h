@@ -67,8 +67,6 @@ void dso_roots__fini(struct dso_roots *r);
 struct root_id dso_roots__of(struct dso_roots *r, pid_t pid);
 /* The root of the process with the mapping, read again if the mapping is newer than the reading. */
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event);
-/* Guesses an ended process's roots (SEARCH_ROOTS) from SEARCH_PARENT on: parent's, ours, if `any` recent ones. */
-void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any, struct root_id *roots);
 
 /* Its descriptor, or -1. */
 int dso_roots__fd(const struct dso_roots *r, struct root_id id);

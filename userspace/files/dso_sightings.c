@@ -14,10 +14,8 @@
 static uint64_t hash_sighting(const struct sighting *s, size_t path_length)
 {
 	const struct file_numbers *n = &s->numbers;
-	uint64_t hash = hash_combine(hash_bytes(s->path, path_length),
-				     hash_bytes(s->build_id.bytes, s->build_id.size));
 
-	return hash_combine(hash,
+	return hash_combine(hash_bytes(s->path, path_length),
 			    hash_combine(hash_u64(n->inode), (uint64_t)n->major << 32 | n->minor));
 }
 
@@ -26,13 +24,20 @@ static bool may_be_generation(uint64_t a, uint64_t b)
 	return a == b || !a || !b;
 }
 
+/* The root of a process that is gone is unknown. Then the generation has to be the same. */
+static bool may_be_root(const struct sighting *known, const struct sighting *seen)
+{
+	const uint64_t generation = seen->numbers.generation;
+
+	return known->root.v == seen->root.v ||
+	       (!seen->root.v && generation && known->numbers.generation == generation);
+}
+
 /* What a mapping shows; the path is that of the mapping. */
 static struct sighting sighting_by(const struct mmap_event *mapping, struct root_id root)
 {
-	return (struct sighting){.root = root,
-				 .build_id = mapping_build_id(mapping),
-				 .numbers = mapping_numbers(mapping),
-				 .path = (char *)mapping->path};
+	return (struct sighting){
+		.root = root, .numbers = mapping_numbers(mapping), .path = (char *)mapping->path};
 }
 
 static uint32_t find(const struct dso_sightings *s, const struct mmap_event *mapping,
@@ -44,8 +49,7 @@ static uint32_t find(const struct dso_sightings *s, const struct mmap_event *map
 	hashmap_each (&s->by_numbers, hash_sighting(&seen, mapping_path_length(seen.path)), i) {
 		const struct sighting *known = &s->sightings.data[i];
 
-		if (known->root.v == root.v && same_inode(&known->numbers, &seen.numbers) &&
-		    build_id_equal(&known->build_id, &seen.build_id) &&
+		if (may_be_root(known, &seen) && same_inode(&known->numbers, &seen.numbers) &&
 		    mapping_has_path(mapping, known->path) &&
 		    may_be_generation(known->numbers.generation, seen.numbers.generation))
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sightings: the file that a mapping shows, by what the kernel reports: the root, the name, and the
- * build-id or, without one, the numbers.
+ * numbers. If a process has ended, its root is unknown.
  *
  * A sighting is removed with its file, or when the table is full and it was not used for a while.
  */
@@ -19,7 +19,6 @@
 
 struct sighting {
 	struct root_id root;
-	struct build_id build_id; /* then the numbers are 0 */
 	struct file_numbers numbers;
 	char *path; /* without " (deleted)"; NULL: a free place */
 	uint32_t file;

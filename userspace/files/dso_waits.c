@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/minmax.h"
-#include "base/proc_task.h"
 #include "files/dso_events.h"
 #include "files/dso_search.h"
 #include "tenants/owner.h"
@@ -97,21 +96,18 @@ static bool is_of_process(const char *path, struct root_id root)
 
 static uint64_t hash_mapping(const struct mmap_event *m, struct root_id root)
 {
-	const struct build_id id = mapping_build_id(m);
 	uint64_t hash = hash_combine(hash_string(m->path), hash_u64(root.v));
 
-	hash = hash_combine(hash, hash_bytes(id.bytes, id.size));
 	hash = hash_combine(hash, hash_u64(m->inode));
 	return is_of_process(m->path, root) ? hash_combine(hash, hash_u64(m->pid)) : hash;
 }
 
 static bool same_file(const struct mmap_event *a, const struct mmap_event *b)
 {
-	const struct build_id id_a = mapping_build_id(a), id_b = mapping_build_id(b);
 	const struct file_numbers numbers_a = mapping_numbers(a), numbers_b = mapping_numbers(b);
 
-	return !strcmp(a->path, b->path) && build_id_equal(&id_a, &id_b) &&
-	       same_inode(&numbers_a, &numbers_b) && numbers_a.generation == numbers_b.generation;
+	return !strcmp(a->path, b->path) && same_inode(&numbers_a, &numbers_b) &&
+	       numbers_a.generation == numbers_b.generation;
 }
 
 /* A pending search for the file of a mapping. */
@@ -122,8 +118,6 @@ static struct dso_search *find_search(struct dso_waits *w, const struct mmap_eve
 	bool of_process = is_of_process(m->path, root);
 	struct dso_search *s;
 
-	if (of_process && !m->inode && !mapping_build_id(m).size)
-		return NULL;
 	LIST_FOREACH (s, &w->searches[hash % DSO_SEARCH_BUCKETS], link)
 		if (s->mapping && s->hash == hash && s->roots[SEARCH_PROCESS].v == root.v &&
 		    same_file(s->mapping, m) && (!of_process || s->mapping->pid == m->pid))
@@ -157,13 +151,16 @@ static struct dso_search *new_search(struct dso_waits *w, uint64_t hash, struct 
 	return s;
 }
 
-/* An inode number says nothing about a file of another root. */
+/* Of a process that has ended: that of its parent, and ours. */
 static void guess_roots(struct dso_search *s)
 {
-	dso_roots__guess(s->waits->roots, s->parent, mapping_build_id(s->mapping).size > 0,
-			 s->roots);
+	struct dso_roots *roots = s->waits->roots;
+
+	s->roots[SEARCH_PARENT] = dso_roots__of(roots, s->parent);
+	if (roots->own.v != s->roots[SEARCH_PARENT].v)
+		s->roots[SEARCH_OWN] = roots->own;
 	for (int i = SEARCH_PARENT; i < SEARCH_ROOTS; i++)
-		dso_roots__hold(s->waits->roots, s->roots[i]);
+		dso_roots__hold(roots, s->roots[i]);
 }
 
 /* Later mappings wait for another search. */

@@ -4,7 +4,7 @@
  * mapping has none, its inode. (Not its device: stat and maps differ on overlayfs and btrfs.) These
  * are tried in order: the path below the process's root; the mapping itself, by map_files, which
  * also works for deleted and replaced files; and, if the process has ended, the path below its
- * parent's root, ours and those seen last, where only the administrator's files count.
+ * parent's root and ours, where only the administrator's files count.
  *
  * A descriptor of a file that a user's program serves is a trap: fstat, read, even close can sleep
  * for ever. Such a file is copied into memory, and the copy is passed on.
@@ -13,9 +13,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/proc_task.h"
 #include "elf/elf_build_id.h"
 #include "files/owner_copy.h"
@@ -134,13 +136,6 @@ static int note_failure(struct file_finding *finding, int err)
 	return err;
 }
 
-/* ---- what is passed on ----------------------------------------------------------------------- */
-
-static bool only_root_writes(const struct stat *st)
-{
-	return !st->st_uid && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 /* ---- one attempt ----------------------------------------------------------------------------- */
 
 /* Does the process or thread still have a file of that name there, which may be deleted since? */
@@ -155,10 +150,15 @@ static bool is_still_mapped(const struct mmap_event *m, uint32_t task)
 	       (!name[length] || mapping_path_length(name) == length);
 }
 
-/* Maps and stat disagree about inodes on overlayfs, so the name has to do. */
-static bool is_mapped_as_read(const struct mmap_event *m)
+/*
+ * Mappings and stat disagree about inodes on overlayfs, so the name has to do, unless it is of a
+ * record and they agree about the device: then a program has executed another file of this name.
+ */
+static bool is_mapped_as_seen(const struct mmap_event *m, const struct stat *st)
 {
-	return m->header.flags & EVENT_FROM_PROC &&
+	bool has_device = major(st->st_dev) == m->major && minor(st->st_dev) == m->minor;
+
+	return (m->header.flags & EVENT_FROM_PROC || !has_device) &&
 	       (is_still_mapped(m, m->pid) || (m->tid != m->pid && is_still_mapped(m, m->tid)));
 }
 
@@ -169,7 +169,7 @@ static int identify(const struct file_question *q, int fd, const struct stat *st
 	const struct mmap_event *m = &q->mapping.event;
 	const struct build_id wanted = mapping_build_id(m);
 
-	if (!wanted.size && st->st_ino != m->inode && !(mapped && is_mapped_as_read(m)))
+	if (!wanted.size && st->st_ino != m->inode && !(mapped && is_mapped_as_seen(m, st)))
 		return -ESTALE;
 	finding->elf = file_search__read_build_id(fd, 0, &finding->build_id);
 	finding->archive = !finding->elf && zip_is_archive(fd);
@@ -193,7 +193,7 @@ static int judge(const struct file_question *q, int opened, const struct stat *s
 
 	if (err)
 		return err;
-	finding->shared = only_root_writes(st) && file_system__is_administrators(fd, pid);
+	finding->shared = only_writable_by(st, 0) && file_system__is_administrators(fd, pid);
 	err = file_system__make_safe(&fd, pid, q->copy_max, &finding->copied);
 	finding->copy_too_big = err == -EFBIG;
 	return err ? err : steal_fd(fd);
@@ -310,8 +310,8 @@ int file_search__find(const struct file_question *q, const int roots[SEARCH_ROOT
 	/* a process that lives has no such file elsewhere */
 	for (int i = SEARCH_PARENT; i < SEARCH_ROOTS && named && roots[SEARCH_PROCESS] < 0; i++) {
 		fd = roots[i] >= 0 ? try_below(q, roots[i], finding) : -1;
-		if (fd >= 0 && i >= SEARCH_OTHERS && !finding->shared) {
-			/* its build-id is right, but its owner may have forged it */
+		if (fd >= 0 && i == SEARCH_OWN && !finding->shared) {
+			/* it may have the inode of another file system's */
 			close(fd);
 			fd = note_failure(finding, -ESTALE);
 		}

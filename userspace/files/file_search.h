@@ -61,15 +61,15 @@ bool mapping_has_path(const struct mmap_event *event, const char *path);
 enum search_root {
 	SEARCH_PROCESS, /* the root of the process that has the mapping, or its map_files */
 	SEARCH_PARENT,	/* if that is gone */
-	SEARCH_OTHERS,	/* from here on: only files of the administrator, see file_finding.shared */
-	SEARCH_ROOTS = 16,
+	SEARCH_OWN,	/* ours: only files of the administrator, see file_finding.shared */
+	SEARCH_ROOTS,
 	SEARCH_MAPPED = SEARCH_ROOTS /* in a finding: none led to it, but the mapping did */
 };
 
 /*
  * A mapping, and whose file it is: that with its build-id, or without one with its inode. With
- * pid 0 no live process has it. If it was read from /proc (EVENT_FROM_PROC), a file that is still
- * mapped there by that name is right, too.
+ * pid 0 no live process has it. If it was read from /proc (EVENT_FROM_PROC) or shows another device
+ * than the file, a file that is still mapped there by that name is right, too.
  */
 struct file_question {
 	uint64_t copy_max; /* bytes that a copy of the file may have */

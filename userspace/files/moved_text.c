@@ -74,12 +74,9 @@ static int take_line(void *context, char *line, size_t size)
 
 static int find_neighbours(pid_t pid, struct search *s)
 {
-	_cleanup_close_ int fd = -1;
-	char path[64];
+	_cleanup_close_ int fd = open(proc_path(pid, "maps").text, O_RDONLY | O_CLOEXEC);
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	err = read_lines(fd, LINE_MAX_SIZE, take_line, s);
@@ -214,14 +211,10 @@ static int try_neighbour(pid_t pid, struct search *s, const struct neighbour *n,
 /* Where the program's headers are, by the auxiliary vector; 0: unknown. */
 static uint64_t program_headers(pid_t pid)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open(proc_path(pid, "auxv").text, O_RDONLY | O_CLOEXEC);
 	Elf64_auxv_t vector[64];
-	char path[64];
-	ssize_t size;
+	ssize_t size = fd < 0 ? 0 : pread_full(fd, vector, sizeof(vector), 0);
 
-	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	size = fd < 0 ? 0 : pread_full(fd, vector, sizeof(vector), 0);
 	for (ssize_t i = 0; i < size / (ssize_t)sizeof(vector[0]); i++)
 		if (vector[i].a_type == AT_PHDR)
 			return vector[i].a_un.a_val;
@@ -233,17 +226,15 @@ static int try_program(pid_t pid, struct search *s, struct moved_text *text, str
 {
 	_cleanup_close_ int path_fd = -1, fd = -1;
 	uint64_t headers = program_headers(pid);
-	char path[64];
 	int64_t offset;
 	ssize_t size;
 
 	if (!headers)
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	path_fd = open(path, O_PATH | O_CLOEXEC);
+	path_fd = open(proc_path(pid, "exe").text, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return -errno;
-	size = readlink(path, text->path, sizeof(text->path) - 1);
+	size = readlink(proc_path(pid, "exe").text, text->path, sizeof(text->path) - 1);
 	fd = tenant_open_pinned(path_fd, FILE_SIZE_MAX, st);
 	if (fd < 0 || size <= 0)
 		return fd < 0 ? fd : -ENOENT;
@@ -261,16 +252,12 @@ static int try_program(pid_t pid, struct search *s, struct moved_text *text, str
 int moved_text__find(pid_t pid, uint64_t start, uint64_t end, struct moved_text *text,
 		     struct stat *st)
 {
-	struct search s = {.start = start, .end = end};
-	_cleanup_close_ int memory = -1;
-	char path[64];
+	_cleanup_close_ int memory = open(proc_path(pid, "mem").text, O_RDONLY | O_CLOEXEC);
+	struct search s = {.start = start, .end = end, .memory = memory};
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	memory = open(path, O_RDONLY | O_CLOEXEC);
 	if (memory < 0)
 		return -errno;
-	s.memory = memory;
 	fd = find_neighbours(pid, &s);
 	if (!fd)
 		fd = try_neighbour(pid, &s, &s.before, text, st);

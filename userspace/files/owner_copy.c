@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/proc_task.h"
 #include "tenants/confine.h"
 #include "tenants/file_system.h"
 #include "tenants/message.h"
@@ -45,12 +46,10 @@ static int read_ids(pid_t pid, struct ids *ids)
 {
 	_cleanup_free_ char *text = NULL;
 	const char *uids, *gids, *groups;
-	char path[64];
 	size_t size;
-	int err, length;
+	int err = read_file_at(AT_FDCWD, proc_path(pid, "status").text, STATUS_SIZE, &text, &size);
+	int length;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = read_file_at(AT_FDCWD, path, STATUS_SIZE, &text, &size);
 	if (err)
 		return err;
 	uids = strstr(text, "\nUid:");
@@ -71,11 +70,9 @@ static int read_ids(pid_t pid, struct ids *ids)
 static bool read_root_of(pid_t pid, const char *map, unsigned int *id)
 {
 	_cleanup_free_ char *text = NULL;
-	char path[64];
 	size_t size;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, map);
-	return !read_file_at(AT_FDCWD, path, STATUS_SIZE, &text, &size) &&
+	return !read_file_at(AT_FDCWD, proc_path(pid, map).text, STATUS_SIZE, &text, &size) &&
 	       sscanf(text, " 0 %u", id) == 1;
 }
 
@@ -181,12 +178,9 @@ static int send_child(const struct errand *e, struct stat *st)
 
 static int namespace_of(pid_t pid)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open(proc_path(pid, "ns/user").text, O_RDONLY | O_CLOEXEC);
 	struct stat own, other;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &other) || stat("/proc/self/ns/user", &own) ||
 	    own.st_ino == other.st_ino)
 		return -1;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/order.h"
+
 /* ---- parts of texts -------------------------------------------------------------------------- */
 
 static bool text_starts_with(struct jit_text t, const char *start)
@@ -170,10 +172,8 @@ static bool looks_like_script(struct jit_text t)
 	static const char *const starts[] = {"/",	"file:",  "node:",	  "internal/",
 					     "http://", "https:", "evalmachine.", "webpack"};
 
-	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
-		if (text_starts_with(t, starts[i]))
-			return true;
-	return false;
+	return any_of(starts, sizeof(starts) / sizeof(starts[0]), start,
+		      text_starts_with(t, *start));
 }
 
 /* The space before the script: the second of "get size /a b.js". No script found: the first. */

@@ -122,9 +122,20 @@ static enum interrupt_kind kind_of_address(const struct interrupts *i, uint64_t 
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
+/* Softirqs that run in the exit of an interrupt, and not because a task has enabled them. */
+static bool is_in_interrupt(const struct interrupts *i, const struct sample_event *s)
+{
+	for (size_t k = 1; k < s->kernel_frames; k++)
+		if (kind_of_address(i, s->frames[k] - 1) == INTERRUPT_HARDIRQ)
+			return true;
+	return false;
+}
+
 /*
  * From the leaf outwards up to the work that was interrupted. A task may have been switched away,
- * or be about to, on its own stack in the exit of an interrupt: that is not its work.
+ * or be about to, on its own stack in the exit of an interrupt: that is not its work. Nor is a tick
+ * at the first instructions with interrupts enabled a softirq's: it became due in the interrupt
+ * before, or while the CPU woke up for it.
  */
 static enum interrupt_kind kind_of_stack(const struct interrupts *i, const struct sample_event *s,
 					 bool on_interrupt_stack)
@@ -135,7 +146,7 @@ static enum interrupt_kind kind_of_stack(const struct interrupts *i, const struc
 		enum interrupt_kind kind = kind_of_address(i, s->frames[k] - (k > 0));
 
 		if (kind == INTERRUPT_SOFTIRQ)
-			return inner;
+			return k || !is_in_interrupt(i, s) ? inner : INTERRUPT_HARDIRQ;
 		if (kind == INTERRUPT_HARDIRQ && on_interrupt_stack)
 			return kind;
 		if (kind < INTERRUPT_SOFTIRQ)

@@ -38,7 +38,6 @@
 #include "live/capture/cpu_visit.h"
 #include "live/live_private.h"
 #include "live/pace.h"
-#include "live/parts/wall.h"
 #include "live/targets.h"
 #include "live/thread_targets.h"
 #include "live/windows.h"
@@ -118,6 +117,8 @@ static int release_until(struct live *live, uint64_t until, event_sink_fn sink, 
 	until = min_u64(until, dso_opener__pending_since(live->opener));
 	until = min_u64(until, proc_snapshot__pending_since(live->proc));
 	until = min_u64(until, event_queue__oldest(live->sideband.queue));
+	each_part_with (live->parts, part, pending_since)
+		until = min_u64(until, part->pending_since(part->object));
 	begin_slice(live);
 	return event_queue__release(live->queue, until, sink, context);
 }
@@ -156,9 +157,10 @@ int live_push_from_proc(void *context, struct event_header *event)
 	struct live *live = context;
 
 	if (event->type == EVENT_PROCESS) {
-		const struct process_event *process = (const struct process_event *)event;
+		struct process_event *process = (struct process_event *)event;
 		int err = tasks__add_parent(live->tasks, process->pid, process->ppid);
 
+		process->is_target &= live_targets__is_requested(live, process->pid);
 		if (err)
 			return err;
 		err = live_drain_in_time(live);
@@ -193,31 +195,91 @@ static int refine_time(struct live *live, struct sample_event *sample)
 	return 0;
 }
 
-/* A sample of a process, not of interrupts: the parts follow it. */
-static int take_task(struct live *live, struct sample_event *sample)
+/* The side-band of its process is needed. NULL: out of memory. */
+static struct task *note_sampled(struct live *live, const struct sample_event *sample)
 {
 	struct task *task = tasks__need(live->tasks, (pid_t)sample->tgid);
 
-	if (!task) {
+	if (task)
+		task->slots.sampled = true;
+	else
 		brief_lives__miss(&live->sideband.brief, sample->header.time);
-		return 0;
-	}
-	task->slots.sampled = true;
-	return call_parts(live->parts, sampled, task, sample);
+	return task;
+}
+
+/* A sample of a process, not of interrupts: the parts follow it. */
+static int take_task(struct live *live, struct sample_event *sample)
+{
+	struct task *task = note_sampled(live, sample);
+
+	return task ? call_parts(live->parts, sampled, task, sample) : 0;
+}
+
+static uint64_t sample_period(const struct live *live)
+{
+	uint64_t period = bpf_session__info(live->session)->period;
+
+	return period ? period : 1000000000ull / live->hz;
+}
+
+/* The thread's clock counts from `since` before this sample on. */
+static int push_baseline(struct live *live, const struct sample_event *sample, uint64_t since)
+{
+	struct thread_cpu_event e = {.header = {.size = sizeof(e),
+						.type = EVENT_THREAD_CPU,
+						.flags = EVENT_BASELINE,
+						.time = sample->header.time},
+				     .tgid = sample->tgid,
+				     .tid = sample->tid,
+				     .cpu_time = sample->cpu_time -
+						 min_u64(sample->cpu_time, since)};
+
+	return event_queue__push(live->queue, &e.header);
+}
+
+int live_keep_sample(void *context, struct event_header *event)
+{
+	struct sample_event *sample = (struct sample_event *)event;
+	struct live *live = context;
+	int err = 0;
+
+	if (event->flags & EVENT_AFTER_FILTERED)
+		err = push_baseline(live, sample, sample_period(live));
+	event->flags &= ~(EVENT_TENTATIVE | EVENT_AFTER_FILTERED);
+	if (!err)
+		err = interrupts__take(&live->interrupts, sample, sample_period(live),
+				       event_queue__push, live->queue);
+	live->samples++;
+	if (!err && sample->tgid)
+		err = take_task(live, sample);
+	return err ? err : event_queue__push(live->queue, event);
+}
+
+int live_drop_sample(void *context, struct event_header *event)
+{
+	const struct sample_event *sample = (const struct sample_event *)event;
+	struct live *live = context;
+	struct live_dropped *dropped = vec_at(&live->dropped, sample->cpu);
+
+	if (!dropped)
+		return -ENOMEM;
+	dropped->ticks += sample->period ? sample->period : 1;
+	dropped->samples++;
+	return push_baseline(live, sample, 0);
 }
 
 static int take_sample(struct live *live, struct sample_event *sample)
 {
-	uint64_t period = bpf_session__info(live->session)->period;
-	int err = refine_time(live, sample)
-			  ?: interrupts__take(&live->interrupts, sample,
-					      period ? period : 1000000000ull / live->hz,
-					      event_queue__push, live->queue);
+	int err = refine_time(live, sample);
 
-	live->samples++;
-	if (!err && sample->tgid)
-		err = take_task(live, sample);
-	return err ? err : event_queue__push(live->queue, &sample->header);
+	if (err)
+		return err;
+	if (sample->header.flags & EVENT_TENTATIVE) {
+		/* whether it is kept is decided after the side-band of its process is taken */
+		note_sampled(live, sample);
+		return call_parts(live->parts, reported, &sample->header);
+	}
+	return live_keep_sample(live, &sample->header);
 }
 
 /*
@@ -257,6 +319,7 @@ static int push_from_rings(void *context, struct event_header *event)
 	switch (event->type) {
 	case EVENT_IN_GROUP:
 	case EVENT_GROUP_MADE:
+	case EVENT_NAME_QUESTION:
 	case EVENT_CODE_COPY:
 		return call_parts(live->parts, reported, event);
 	case EVENT_SAMPLE:

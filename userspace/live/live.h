@@ -25,6 +25,7 @@
 #include "files/dso_opener.h"
 #include "live/capture/bpf_session.h"
 #include "live/parts/groups.h"
+#include "live/parts/names.h"
 #include "stream/event_queue.h"
 
 struct helper_pool;
@@ -36,6 +37,8 @@ struct live_options {
 	size_t id_count;
 	const char *target_text;  /* for the metadata: "-p 12" */
 	const char *command_line; /* of this run */
+	/* META_COMMAND_SHORT; NULL: the command line has no arguments */
+	const char *command_short;
 	bool jvm_perfmap;	  /* request the maps of HotSpot processes */
 	bool interrupts;	  /* their work gets a root frame */
 	bool no_memory;		  /* do not report how much memory processes have */
@@ -44,12 +47,14 @@ struct live_options {
 	bool wall_if_possible;	  /* if visits fail, that is no error */
 	bool wall_small;	  /* their maps take less memory */
 	bool facts;		  /* read facts of processes: EVENT_FACTS */
+	bool owners;		  /* … also users, and names of containers */
 	/* Environment variables to read, beside those always read; copied. */
 	const char *const *fact_names;
 	size_t fact_name_count;
 	/* With session.follow_groups: which groups to sample; NULL: all. The collector calls it. */
 	group_wanted_fn group_wanted;
 	void *group_context;
+	struct name_judge names; /* targets by name; session.names is taken from it */
 	size_t queue_bytes; /* of events waiting for older ones; more are lost. 0: the default */
 };
 

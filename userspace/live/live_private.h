@@ -14,6 +14,7 @@
 #include "live/parts/memory.h"
 #include "live/proc/kernel_snapshot.h"
 #include "live/proc/proc_snapshot.h"
+#include "live/service_names.h"
 #include "runtimes/ask/code.h"
 #include "stream/clock.h"
 #include "tenants/quota.h"
@@ -44,11 +45,14 @@ struct thread_targets {
 /* What is recorded. */
 struct live_target {
 	enum target_mode mode;
-	bool everyone;		       /* there is no target list: -a, or a cgroup */
-	bool inherit;		       /* children are targets too */
-	struct pid_list roots;	       /* requested processes, or those of the requested threads */
-	struct thread_targets threads; /* -t: the requested threads */
-	char *text, *command_line;
+	bool everyone;			/* there is no target list: -a, a cgroup, or names */
+	struct name_judge names;	/* targets by name, beside those of the mode */
+	struct service_names *services; /* NULL: names of services do not count */
+	int proc_fd;			/* /proc, for names; -1: it is not open */
+	bool inherit;			/* children are targets too */
+	struct pid_list roots;		/* requested processes, or those of the requested threads */
+	struct thread_targets threads;	/* -t: the requested threads */
+	char *text, *command_line, *command_short;
 	uint64_t cpu_at_start;
 };
 
@@ -79,6 +83,12 @@ struct live_sideband {
 	uint64_t until;		  /* all older records of it have been taken */
 };
 
+/* Of a CPU: tentative samples that were no target's. The kernel has counted them as delivered. */
+struct live_dropped {
+	uint64_t ticks; /* or events, as in its books */
+	uint64_t samples;
+};
+
 /* A tick's share of the rings. */
 struct live_slice {
 	uint64_t end;
@@ -90,12 +100,14 @@ struct live {
 	struct live_target target;
 	struct bpf_session *session;
 	struct clock clock;
-	VEC(uint64_t) tsc_lags; /* by CPU: ns for which its TSC counter stood still */
+	VEC(uint64_t) tsc_lags;		  /* by CPU: ns for which its TSC counter stood still */
+	VEC(struct live_dropped) dropped; /* by CPU */
 	struct event_queue *queue;
 	struct outside_books *books;
 	struct tasks *tasks;
 	struct live_part parts[PARTS_MAX + 1]; /* ends with one that has no object */
 	struct helper_pool *readers;
+	struct fact_readers *fact_readers;
 	struct dso_opener *opener;
 	struct cpu_idle *idle;
 	struct proc_snapshot *proc;
@@ -136,6 +148,9 @@ int live_stage_event(void *live, const struct event_header **event);
 int live_stage_sideband(void *live, const struct event_header **event);
 /* tasks_options.released. */
 int live_release_task(void *live, struct task *task, enum task_end how);
+/* event_push_fns: a sample that is a target's, and a tentative one that is not. */
+int live_keep_sample(void *live, struct event_header *sample);
+int live_drop_sample(void *live, struct event_header *sample);
 /* An event_push_fn: an event from /proc, which is of targets only, so it needs no check. */
 int live_push_from_proc(void *live, struct event_header *event);
 /* Takes answers of readers, until all are there or `patience` (ns) is over. 0 or negative errno. */

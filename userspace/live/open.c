@@ -2,13 +2,13 @@
 #include "live/open.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "live/capture/bpf_session_cpus.h"
 #include "live/capture/cpu_idle.h"
@@ -45,6 +45,48 @@ static int add_groups(struct live *live, const struct live_options *options, str
 	if (!options->session.follow_groups)
 		return 0;
 	return groups_part__new(&groups, part);
+}
+
+static int add_fact_readers(struct live *live, const struct live_options *options)
+{
+	const struct fact_readers_options readers = {.pool = live->readers,
+						     .service = SERVICE_FACTS,
+						     .names = options->fact_names,
+						     .name_count = options->fact_name_count,
+						     .owners = options->owners};
+
+	return fact_readers__new(&readers, &live->fact_readers);
+}
+
+static int add_services(struct live *live, const struct name_judge *judge)
+{
+	const struct service_names_options services = {.judge = *judge,
+						       .tasks = live->tasks,
+						       .readers = live->readers,
+						       .facts = live->fact_readers,
+						       .proc_fd = live->target.proc_fd,
+						       .books = live->books,
+						       .push = event_queue__push,
+						       .context = live->queue};
+
+	if (!((judge->rules->include | judge->rules->exclude) & NAMED_BY_SERVICE))
+		return 0;
+	return service_names__new(&services, &live->target.services);
+}
+
+/* After the files, because answers of readers decide. */
+static int add_names(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	int err = options->names.rules ? add_services(live, &options->names) : 0;
+	const struct names_options names = {.judge = options->names,
+					    .services = live->target.services,
+					    .proc_fd = live->target.proc_fd,
+					    .books = live->books,
+					    .keep = live_keep_sample,
+					    .drop = live_drop_sample,
+					    .context = live};
+
+	return options->names.rules && !err ? names_part__new(&names, part) : err;
 }
 
 static int add_memory(struct live *live, const struct live_options *options, struct live_part *part)
@@ -124,10 +166,7 @@ static int add_files(struct live *live, const struct live_options *options, stru
 static int add_facts(struct live *live, const struct live_options *options, struct live_part *part)
 {
 	const struct facts_options facts = {.tasks = live->tasks,
-					    .readers = live->readers,
-					    .service = SERVICE_FACTS,
-					    .names = options->fact_names,
-					    .name_count = options->fact_name_count,
+					    .readers = live->fact_readers,
 					    .books = live->books,
 					    .push = event_queue__push,
 					    .context = live->queue};
@@ -163,7 +202,8 @@ static int add_parts(struct live *live, const struct live_options *options)
 	/* in the order of their calls */
 	static int (*const add[])(struct live *, const struct live_options *,
 				  struct live_part *) = {
-		add_groups, add_memory, add_reread, add_jit, add_files, add_facts, add_code, NULL,
+		add_groups, add_memory, add_reread, add_jit, add_files,
+		add_names,  add_facts,	add_code,   NULL,
 	};
 	struct live_part *part = live->parts;
 	int err = 0;
@@ -183,6 +223,8 @@ static int push_visit(void *context, struct event_header *event)
 	struct task *task;
 	int err = event->type == EVENT_VISIT ? event_check(event, event->size) : 0;
 
+	if (event->type == EVENT_NAME_QUESTION)
+		return call_parts(live->parts, reported, event);
 	if (!err && event->type == EVENT_VISIT) {
 		task = tasks__need(live->tasks, (pid_t)visit->stack.tgid);
 		if (task && !(visit->account.found & VISIT_ACCOUNT))
@@ -223,13 +265,18 @@ static int init(struct live *live, const struct live_options *options)
 	int err;
 
 	live->target.mode = target->mode;
-	live->target.everyone = target->mode == TARGET_ALL;
+	live->target.names = options->names;
+	live->target.everyone = target->mode == TARGET_ALL ||
+				(options->names.rules && options->names.rules->include);
 	live->target.inherit = target->inherit;
 	live->hz = options->session.hz;
 	live->marks_interrupts = options->interrupts;
 	live->visits = options->wall_hz > 0;
+	if (options->names.rules)
+		live->target.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	live->target.text = strdup(options->target_text);
 	live->target.command_line = strdup(options->command_line);
+	live->target.command_short = strdup(options->command_short ?: "");
 	live->books = outside_books__new();
 	live->queue = event_queue__new(options->queue_bytes);
 	if (live->queue)
@@ -247,15 +294,16 @@ static int init(struct live *live, const struct live_options *options)
 	live->pace.wakes = epoll_create1(EPOLL_CLOEXEC);
 	if (live->pace.wakes < 0)
 		return -errno;
-	if (!live->target.text || !live->target.command_line || !live->books || !live->queue ||
-	    !live->sideband.queue || !live->tasks || !live->idle)
+	if (!live->target.text || !live->target.command_line || !live->target.command_short ||
+	    !live->books || !live->queue || !live->sideband.queue || !live->tasks || !live->idle)
 		return -ENOMEM;
 	/* helpers are forked while there is little memory and one thread */
 	err = session_readers__new(live->books, &live->readers)
 		      ?: dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
 								   .service = SERVICE_FILES,
 								   .books = live->books},
-				      &live->opener) ?: proc_snapshot__new(&live->proc);
+				      &live->opener) ?: proc_snapshot__new(&live->proc)
+			      ?: add_fact_readers(live, options);
 	if (err)
 		return err;
 	proc_snapshot__use_readers(live->proc, &(struct proc_readers){.pool = live->readers,
@@ -266,19 +314,39 @@ static int init(struct live *live, const struct live_options *options)
 	return add_parts(live, options);
 }
 
+/* Without them no group would match: what is excluded would be recorded. */
+static int check_groups(const struct name_rules *names, struct failure *failure)
+{
+	if (!names || !((names->include | names->exclude) & NAMED_BY_GROUP) || target_cgroup_root())
+		return 0;
+	fail(failure, -ENOENT,
+	     "units and containers need control groups of version 2: none is mounted at %s",
+	     CGROUP_ROOT);
+	return fail_remedy(failure, -ENOENT,
+			   "mount -t cgroup2 none %s, or a target of another kind", CGROUP_ROOT);
+}
+
 int live__open(const struct live_options *options, struct live **result, struct failure *failure)
 {
 	struct live *live = calloc(1, sizeof(*live));
 	struct bpf_session_options session = options->session;
-	int err = live ? init(live, options) : -ENOMEM;
+	int err = -ENOMEM;
+
+	if (live) {
+		live->target.proc_fd = -1;
+		err = init(live, options);
+	}
 
 	if (err) {
 		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
 		goto err_out;
 	}
+	session.names = options->names.rules;
 	session.ends_of_sampled = live->target.everyone && !session.target.cgroup &&
+				  (!session.names || live->target.mode == TARGET_ALL) &&
 				  !options->wall_hz;
-	err = bpf_session__open(&session, &live->session, failure);
+	err = check_groups(session.names, failure)
+		      ?: bpf_session__open(&session, &live->session, failure);
 	if (err)
 		goto err_out;
 	each_part_with (live->parts, part, opened)
@@ -321,11 +389,16 @@ void live__free(struct live *live)
 	dso_opener__free(live->opener);
 	helper_pool__free(live->readers);
 	free_parts(live, false);
+	fact_readers__free(live->fact_readers);
+	service_names__free(live->target.services);
 	outside_books__free(live->books);
 	cpu_idle__free(live->idle);
 	tasks__free(live->tasks);
 	event_queue__free(live->queue);
 	vec_free(&live->tsc_lags);
+	vec_free(&live->dropped);
+	if (live->target.proc_fd >= 0)
+		close(live->target.proc_fd);
 	vec_free(&live->target.roots);
 	thread_targets__fini(&live->target.threads);
 	brief_lives__fini(&live->sideband.brief);
@@ -333,6 +406,7 @@ void live__free(struct live *live)
 	event_queue__free(live->sideband.queue);
 	free(live->target.text);
 	free(live->target.command_line);
+	free(live->target.command_short);
 	free(live->cpu_notes);
 	free(live);
 }
@@ -347,6 +421,8 @@ static int push_meta(struct live *live)
 		const char *key, *value;
 	} facts[] = {
 		{META_COMMAND, live->target.command_line},
+		{META_COMMAND_SHORT,
+		 *live->target.command_short ? live->target.command_short : NULL},
 		{META_TARGET, live->target.text},
 		{META_EVENT, info->event},
 		{META_EVENT_UNIT, info->event_unit},

@@ -33,7 +33,10 @@ struct live_expectation {
 struct live_part {
 	void *object; /* first argument of each callback */
 	int (*sampled)(void *object, struct task *task, const struct sample_event *sample);
-	/* Other records of the rings that are not side-band, and EVENT_JIT_FILE; each is of one part. */
+	/*
+	 * Other records of the rings that are not side-band, tentative samples, and EVENT_JIT_FILE;
+	 * each is of one part.
+	 */
 	int (*reported)(void *object, const struct event_header *event);
 	/* Any fork, also of threads and of processes that are no targets. */
 	int (*forked)(void *object, const struct task_event *fork);
@@ -57,6 +60,8 @@ struct live_part {
 	int (*close)(void *object, uint64_t now);
 	/* Is such a request due or unanswered? */
 	bool (*waits)(const void *object);
+	/* The time of the oldest event that the part holds back, or UINT64_MAX: later ones wait. */
+	uint64_t (*pending_since)(const void *object);
 	/* Later events are of the next window. */
 	void (*window_ended)(void *object);
 

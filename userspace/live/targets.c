@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "live/targets.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "live/live_private.h"
 #include "live/thread_targets.h"
 
@@ -73,6 +77,61 @@ int live_targets__add_descendants(struct live *live, struct failure *failure)
 	return err ? fail(failure, err, "cannot follow child processes: %s", strerror(-err)) : 0;
 }
 
+/* ---- targets by name ------------------------------------------------------------------------ */
+
+static bool has_names(const struct live *live)
+{
+	return live->target.names.rules;
+}
+
+bool live_targets__is_requested(const struct live *live, pid_t pid)
+{
+	const struct task *task = tasks__find(live->tasks, pid);
+
+	return !has_names(live) || !live->target.names.rules->include || (task && task->is_target);
+}
+
+/* By what /proc shows, and by the last reading of its service. */
+static uint32_t verdict_on(const struct live *live, pid_t pid)
+{
+	return name_judge__process(&live->target.names, live->target.proc_fd, pid) |
+	       (live->target.services ? service_names__of_process(live->target.services, pid) : 0);
+}
+
+/* A target now. */
+static bool is_target_now(const struct live *live, pid_t pid)
+{
+	const struct name_judge *names = &live->target.names;
+	uint32_t verdict = verdict_on(live, pid);
+	bool is_chosen = live->target.mode == TARGET_ALL ? !names->rules->include
+							 : live_targets__is_requested(live, pid);
+
+	return !(verdict & NAME_EXCLUDED) && (is_chosen || verdict & NAME_INCLUDED);
+}
+
+size_t live__find_named(struct live *live)
+{
+	_cleanup_closedir_ DIR *processes = opendir("/proc");
+	size_t count = 0;
+	uint64_t pid;
+
+	/* without memory some are not found yet */
+	if (live->target.services)
+		(void)service_names__read_all(live->target.services);
+	for (struct dirent *entry; processes && (entry = readdir(processes));) {
+		struct task *task;
+
+		if (parse_u64(entry->d_name, 1, INT_MAX, &pid) || (pid_t)pid == getpid() ||
+		    verdict_on(live, (pid_t)pid) != NAME_INCLUDED)
+			continue;
+		count++;
+		task = tasks__need(live->tasks, (pid_t)pid);
+		if (task)
+			task->slots.is_named = true;
+	}
+	return count;
+}
+
 /* ---- live targets ---------------------------------------------------------------------------- */
 
 int live_targets__snapshot(struct live *live, bool first, event_push_fn push)
@@ -90,12 +149,32 @@ int live_targets__snapshot(struct live *live, bool first, event_push_fn push)
 struct cpu_reading {
 	struct live *live;
 	uint64_t time; /* 0: that of each reading */
+	uint32_t process;
+	bool is_target; /* that process */
 };
+
+/* At the end, the CPU time of what is or was no target since its last sample is not a target's. */
+static bool is_of_target(struct cpu_reading *reading, const struct thread_cpu_event *thread)
+{
+	uint32_t process = thread->tgid;
+
+	if (!has_names(reading->live) || !reading->time)
+		return true;
+	if (process != reading->process) {
+		reading->process = process;
+		reading->is_target = is_target_now(reading->live, (pid_t)process);
+	}
+	return reading->is_target &&
+	       !bpf_session__has_filtered(reading->live->session, thread->tid);
+}
 
 static int push_thread_cpu(void *context, struct event_header *event)
 {
+	const struct thread_cpu_event *thread = (const struct thread_cpu_event *)event;
 	struct cpu_reading *reading = context;
 
+	if (!is_of_target(reading, thread))
+		return 0;
 	if (reading->time)
 		event->time = reading->time;
 	return event_queue__push(reading->live->queue, event);

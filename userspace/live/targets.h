@@ -19,6 +19,14 @@ int live__add_command(struct live *live, pid_t pid, struct failure *failure);
 /* Adds the requested targets to the kernel's set and to live/tasks. 0 or a reported error. */
 int live_targets__add(struct live *live, const struct live_options *options,
 		      struct failure *failure);
+/*
+ * Processes that are targets by name now. Their unwind tables are built before the first tick if
+ * this is called before live__begin().
+ */
+size_t live__find_named(struct live *live);
+
+/* May the profile have this process because it was requested? With names, those of -p alone. */
+bool live_targets__is_requested(const struct live *live, pid_t pid);
 /* Adds existing children of targets; the kernel side adds new ones. */
 int live_targets__add_descendants(struct live *live, struct failure *failure);
 /* Reads all targets from /proc. `first`: requested ones, which the profile has, sampled or not. */

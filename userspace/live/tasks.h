@@ -47,10 +47,12 @@ struct task {
 	uint64_t ended;	       /* UINT64_MAX while it lives */
 	uint64_t execed;       /* the time of its last execve; 0: none is known */
 
+#define FACTS_READ_ELSEWHERE UINT8_MAX
 	/* Slots of the parts, until the process ends; those in `program` until the next execve. */
 	struct task_slots {
 		uint32_t samples; /* memory: since its last round */
 		bool sampled;	  /* live */
+		bool is_named;	  /* targets: by name, when it was looked for */
 		bool rereads;	  /* reread: waits for another reading of /proc */
 		struct task_program {
 			uint32_t maps;	      /* live: records of its mappings */
@@ -63,7 +65,7 @@ struct task {
 			uint64_t owner, owner_kept, owner_until;
 			bool facts_reported;  /* facts: program and control group were reported */
 			bool facts_waits;     /* facts: queued */
-			uint8_t facts_looks;  /* facts: requests so far */
+			uint8_t facts_looks;  /* facts: requests so far; FACTS_READ_ELSEWHERE */
 			bool facts_answered;  /* facts: one of them was answered */
 			uint64_t facts_first; /* facts: the time of the first request to a reader */
 			bool has_jit;	      /* jit: followed */

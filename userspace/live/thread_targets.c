@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "live/thread_targets.h"
 
+#include "base/order.h"
 #include "live/live_private.h"
 
 int thread_targets__add(struct thread_targets *t, uint32_t tid, uint32_t pid)
@@ -73,8 +74,5 @@ bool thread_targets__ended(struct thread_targets *t, bool (*runs)(pid_t tid), ui
 
 bool thread_targets__has(const struct thread_targets *t, uint32_t tid)
 {
-	for (size_t i = 0; i < t->threads.count; i++)
-		if (t->threads.data[i].tid == tid)
-			return true;
-	return false;
+	return any_of(t->threads.data, t->threads.count, thread, thread->tid == tid);
 }

@@ -6,12 +6,28 @@
 
 #include "base/clocks.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "live/capture/bpf_session_cpus.h"
 #include "live/capture/bpf_session_hotplug.h"
 #include "live/capture/cpu_idle.h"
 #include "live/live_private.h"
-#include "live/parts/wall.h"
 #include "stream/meta.h"
+
+/* Tentative samples that were dropped count as filtered ticks, and were not received. */
+static void leave_out_dropped(const struct live *live, struct books_event *books)
+{
+	const struct live_dropped *dropped;
+	uint64_t ticks;
+
+	if (books->cpu >= live->dropped.count)
+		return;
+	dropped = &live->dropped.data[books->cpu];
+	/* a tick is counted after its sample is in the ring */
+	ticks = min_u64(dropped->ticks, books->count[BOOK_DELIVERED]);
+	books->count[BOOK_DELIVERED] -= ticks;
+	books->count[BOOK_FILTERED] += ticks;
+	books->received -= min_u64(dropped->samples, books->received);
+}
 
 int live_push_books(struct live *live, uint64_t window_end)
 {
@@ -23,6 +39,7 @@ int live_push_books(struct live *live, uint64_t window_end)
 		int err = 0;
 
 		bpf_session__books(live->session, i, &books);
+		leave_out_dropped(live, &books);
 		cpu_idle__split(live->idle, &books);
 		if (window_end) {
 			books.header.time = window_end;

@@ -41,17 +41,28 @@ const struct figure figure_table[FIGURE_COUNT] = {
 struct sums {
 	uint64_t threads, silent_threads; /* with a CPU sample, and without */
 	uint64_t cpu, silent_cpu;	  /* ns, of all threads and of those without a sample */
+	uint64_t unread;		  /* samples of processes whose facts were not read */
 	uint64_t due, received, lost;	  /* ticks */
 	uint64_t lines[BOOK_COUNT];
 	uint64_t times[CPU_TIME_COUNT], stolen; /* ns of CPUs; ticks not run in stolen time */
 	uint64_t visited, lived, unvisited, states[WALL_STATE_COUNT];
 	bool due_known;
+	struct profile_clause dropped;
 };
 
-static void add_thread(struct sums *s, const struct profile_thread *thread)
+/* Of a recording of ours: it has a service without all of its facts. */
+static bool is_unread(const struct profile_process *process)
+{
+	return process->life && process->names.service.v && !process->is_kernel &&
+	       process->facts_state != FACTS_STATE_WHOLE;
+}
+
+static void add_thread(struct sums *s, const struct profile *p, const struct profile_thread *thread)
 {
 	uint64_t cpu = profile_thread__cpu(thread);
 
+	if (is_unread(&p->processes[thread->process.v]))
+		s->unread += thread->samples[SAMPLE_CPU].count;
 	s->cpu += cpu;
 	if (thread->samples[SAMPLE_CPU].count) {
 		s->threads++;
@@ -91,9 +102,26 @@ static void add_books(struct sums *s, const struct profile_cpu_books *books)
 	}
 }
 
+static void add_clause(struct sums *s, const struct profile_clause *clause)
+{
+	s->dropped.samples += clause->samples;
+	s->dropped.events += clause->events;
+	s->dropped.cpu += clause->cpu;
+	s->dropped.wall += clause->wall;
+}
+
 static void set_figures(struct figures *f, const struct profile *p, const struct sums *s)
 {
-	*f = (struct figures){.due_known = s->due_known};
+	const char *format = profile__meta(p, META_FORMAT);
+	bool has_copies = format && !strcmp(format, META_FORMAT_PERF_COPIES);
+
+	*f = (struct figures){
+		.due_known = s->due_known,
+		.losses_known = !format || has_copies || !strcmp(format, META_FORMAT_PERF),
+		.ends_known = !format || has_copies,
+		.clock_known = !format,
+	};
+	f->names_known = f->losses_known || p->has_only_names || !strcmp(format, META_FORMAT_PPROF);
 #define X(id, unit, key, expression, text)                                                         \
 	if (FIGURE_IN_##unit == FIGURE_IN_SHARE)                                                   \
 		f->share[FIGURE_##id] = (double)(expression);                                      \
@@ -111,15 +139,35 @@ static void set_figures(struct figures *f, const struct profile *p, const struct
 	memcpy(&f->value[FIGURE_TIMES], s->times, sizeof(s->times));
 }
 
+bool figures__is_known(const struct figures *f, unsigned int id)
+{
+	switch (id) {
+	case FIGURE_COMPLETE_SHARE:
+		return f->ends_known;
+	case FIGURE_NAMED_SHARE:
+		return f->names_known;
+	case FIGURE_CLOCK:
+	case FIGURE_CLOCK_ERROR:
+		return f->clock_known;
+	case FIGURE_DUE:
+	case FIGURE_UNEXPLAINED:
+		return f->due_known;
+	default:
+		return true;
+	}
+}
+
 void figures__init(struct figures *f, const struct profile *p)
 {
 	struct sums sums = {};
 
 	for (size_t i = 1; i < p->thread_count; i++) {
-		add_thread(&sums, &p->threads[i]);
+		add_thread(&sums, p, &p->threads[i]);
 		add_wall(&sums, &p->threads[i].wall, &p->threads[i].samples[SAMPLE_WALL]);
 	}
 	for (size_t i = 0; i < p->books_count; i++)
 		add_books(&sums, &p->books[i]);
+	for (size_t i = 0; i < p->clause_count; i++)
+		add_clause(&sums, &p->clauses[i]);
 	set_figures(f, p, &sums);
 }

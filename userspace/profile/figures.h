@@ -21,7 +21,7 @@ enum figure_unit {
 	FIGURE_IN_SHARE, /* 0..1 */
 	FIGURE_IN_FLAG,
 	FIGURE_IN_CLOCK, /* true: the TSC; false: CLOCK_MONOTONIC */
-	FIGURE_IN_DUE,	 /* ticks, signed; unknown unless figures.due_known */
+	FIGURE_IN_DUE,	 /* ticks, signed */
 };
 
 /*
@@ -54,6 +54,11 @@ enum figure_unit {
 	X(STOLEN_TICKS, COUNT, "stolen_ticks", s->stolen,                                          \
 	  "Not run, while the hypervisor had the CPU")                                             \
 	X(LOST_TICKS, COUNT, "lost_ticks", s->lost, "") /* of the target, or of unknown tasks */   \
+	/* of a filter's clauses: with SAMPLES, EVENTS, CPU and LIVED the whole */                 \
+	X(DROPPED_SAMPLES, COUNT, "dropped_samples", s->dropped.samples, "Samples dropped")        \
+	X(DROPPED_EVENTS, COUNT, "dropped_events", s->dropped.events, "Events dropped")            \
+	X(DROPPED_CPU, NS, "dropped_cpu_ns", s->dropped.cpu, "CPU time dropped")                   \
+	X(DROPPED_WALL, NS, "dropped_wall_ns", s->dropped.wall, "Lifetime dropped")                \
 	X(VISITED, COUNT, "visited_threads", s->visited, "Threads visited")                        \
 	X(LIVED, NS, "lived_ns", s->lived, "Lifetime of these")                                    \
 	X(UNVISITED, NS, "unvisited_ns", s->unvisited, "Unvisited, at the end of threads")         \
@@ -62,7 +67,10 @@ enum figure_unit {
 
 /* What a limit left out, shown with "left out" unless 0. X(ENUM, unit, key, value, text) */
 #define LEFT_OUT_FIGURES(X)                                                                        \
-	X(INLINED, COUNT, "inlined_left_out", p->inlined_left_out, "inlined functions")
+	X(INLINED, COUNT, "inlined_left_out", p->inlined_left_out, "inlined functions")            \
+	/* of processes that ended before, or had no turn: named by program or group alone */      \
+	X(UNREAD, COUNT, "facts_left_out", s->unread,                                              \
+	  "samples' command lines and environments (services by program alone)")
 
 #define FIGURE_LEFT_OUT 0
 
@@ -104,9 +112,15 @@ struct figures {
 	uint64_t value[FIGURE_COUNT]; /* of a share: 0 */
 	double share[FIGURE_COUNT];   /* of a share */
 	bool due_known;		      /* for at least one CPU; FIGURE_DUE is the sum of those */
+	/* of a file that is no recording: see META_FORMAT */
+	bool losses_known, ends_known, clock_known;
+	bool names_known; /* else a file says what code is called, not whether that is its symbol */
 };
 
 void figures__init(struct figures *f, const struct profile *p);
+
+/* Of a single figure. */
+bool figures__is_known(const struct figures *f, unsigned int id);
 
 /* Does it count something that is missing, and is there any? */
 static inline bool figures__is_loss(const struct figures *f, unsigned int id)

@@ -35,12 +35,49 @@ const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, cons
 	return buffer;
 }
 
+const char *dso_display_name(const struct profile *p, struct dso_id id)
+{
+	const struct profile_dso *dso = &p->dsos[id.v];
+	const char *name = profile__string(p, dso->name);
+
+	switch (dso->kind) {
+	case DSO_KERNEL:
+		return *name && strcmp(name, "[kernel]") ? name : "[kernel.kallsyms]";
+	case DSO_JIT:
+	case DSO_RUNTIME:
+		return dso->is_interpreted && *name ? name : "[jit]";
+	case DSO_VDSO:
+		return *name ? name : "[vdso]";
+	case DSO_FILE:
+		return *name ? name : "[unknown]";
+	case DSO_NONE:
+	case DSO_UNKNOWN:
+		break;
+	}
+	return "[unknown]";
+}
+
+bool dso_has_path(const struct profile_dso *dso)
+{
+	return dso->kind == DSO_FILE || dso->is_interpreted;
+}
+
 const char *profile__meta(const struct profile *p, const char *key)
 {
 	for (size_t i = 0; i < p->meta_count; i++)
 		if (!strcmp(profile__string(p, p->meta[i].key), key))
 			return profile__string(p, p->meta[i].value);
 	return NULL;
+}
+
+/* FNV-1a: the hash of base/hashmap.h has another key in each run. */
+uint64_t profile__filter_hash(const struct profile *p)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (const char *text = profile__string(p, p->filter); *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
 }
 
 uint64_t profile_thread__cpu(const struct profile_thread *thread)

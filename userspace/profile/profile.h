@@ -20,6 +20,7 @@
 	X(sample_types, sample_type_count)                                                         \
 	X(lines, line_count)                                                                       \
 	X(facts, fact_count)                                                                       \
+	X(clauses, clause_count)                                                                   \
 	X(books, books_count)                                                                      \
 	X(jits, jit_count)                                                                         \
 	X(runtimes, runtime_count)                                                                 \
@@ -28,13 +29,42 @@
 	X(lost_ranges, lost_range_count)                                                           \
 	X(outside, outside_count)                                                                  \
 	X(memories, memory_count)                                                                  \
+	X(markers, marker_count)                                                                   \
 	X(epochs, epoch_count)
+
+/*
+ * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `events` if all are
+ * ticks, `gil` and `cpu` if nothing is known, `context` if nothing is unusual; those after it are of WALL
+ * samples.
+ */
+#define PROFILE_SAMPLE_COLUMNS(X)                                                                  \
+	X(uint64_t, time)                                                                          \
+	X(uint64_t, weight)                                                                        \
+	X(struct stack_id, stack)                                                                  \
+	X(struct string_id, comm)                                                                  \
+	X(uint64_t, ticks)                                                                         \
+	X(uint64_t, events)                                                                        \
+	X(uint8_t, gil)                                                                            \
+	X(uint8_t, context)                                                                        \
+	X(uint16_t, cpu)                                                                           \
+	X(uint8_t, state)                                                                          \
+	X(struct thread_id, holder)                                                                \
+	X(uint64_t, since)                                                                         \
+	X(uint64_t, until)
 
 /* Are addresses of such a dso valid in one process only? */
 static inline bool dso_kind_is_private(enum dso_kind kind)
 {
 	return kind == DSO_JIT || kind == DSO_UNKNOWN;
 }
+
+/* Of the text of a filter: the same in every run and on every machine, as it is stored. */
+uint64_t profile__filter_hash(const struct profile *p);
+
+/* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
+const char *dso_display_name(const struct profile *p, struct dso_id id);
+/* Is its path one of a file? Code that a JIT compiler made is in none, that of "app.py" is. */
+bool dso_has_path(const struct profile_dso *dso);
 
 /*
  * The name of an address for which there is no symbol: "[libfoo.so]", "[kernel]", "0x7f12" (JIT),

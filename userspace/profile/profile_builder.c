@@ -8,6 +8,7 @@
  *
  * The first lack of memory is stored; from then on adders return 0 and finish() fails.
  */
+#include "base/order.h"
 #include "profile/profile_builder_private.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "profile/arguments.h"
 #include "profile/profile_events.h"
 
 #define BOOKS_CPU_MAX 65536 /* the books of CPUs from this number on are ignored */
@@ -39,10 +41,10 @@ static uint64_t hash_dso(const struct profile_dso *dso)
 	hash = hash_combine(hash, hash_bytes(dso->build_id, dso->build_id_size));
 	if (dso->build_id_size && !dso->unshared)
 		return hash;
-	hash = hash_combine(hash, hash_u64((uint64_t)dso->major << 32 | dso->minor));
-	hash = hash_combine(hash, hash_u64(dso->inode));
-	hash = hash_combine(hash, hash_u64(dso->inode_generation));
-	return hash_combine(hash, hash_u64(dso->path.v));
+	hash = hash_combine(hash, (uint64_t)dso->major << 32 | dso->minor);
+	hash = hash_combine(hash, dso->inode);
+	hash = hash_combine(hash, dso->inode_generation);
+	return hash_combine(hash, dso->path.v);
 }
 
 static bool same_function(const struct profile_function *a, const struct profile_function *k)
@@ -59,13 +61,12 @@ static uint64_t hash_function(const struct profile_function *f)
 {
 	uint64_t hash = hash_u64((uint64_t)f->name.v << 32 | f->dso.v);
 
-	hash = hash_combine(hash, hash_u64(f->address));
-	hash = hash_combine(hash, hash_u64(f->size));
+	hash = hash_combine(hash, f->address);
+	hash = hash_combine(hash, f->size);
 	if (f->full_name.v)
-		hash = hash_combine(hash, hash_u64(f->full_name.v));
-	hash = hash_combine(hash,
-			    hash_u64((uint64_t)f->definition_file.v << 32 | f->definition_line));
-	return hash_combine(hash, hash_u64(f->definition_column));
+		hash = hash_combine(hash, f->full_name.v);
+	hash = hash_combine(hash, (uint64_t)f->definition_file.v << 32 | f->definition_line);
+	return hash_combine(hash, f->definition_column);
 }
 
 static bool same_location(const struct profile_location *a, const struct profile_location *k)
@@ -76,26 +77,16 @@ static bool same_location(const struct profile_location *a, const struct profile
 
 static uint64_t hash_location(const struct profile_location *l)
 {
-	uint64_t hash = hash_combine(hash_u64((uint64_t)l->dso.v << 32 | l->process.v),
-				     hash_u64(l->address));
+	uint64_t hash = hash_combine(hash_u64((uint64_t)l->dso.v << 32 | l->process.v), l->address);
 
-	return l->version ? hash_combine(hash, hash_u64(l->version)) : hash;
-}
-
-static bool same_stack(const struct profile_stack *a, const struct profile_stack *k)
-{
-	return a->parent.v == k->parent.v && a->location.v == k->location.v;
-}
-
-static uint64_t hash_stack(const struct profile_stack *s)
-{
-	return hash_u64((uint64_t)s->parent.v << 32 | s->location.v);
+	return l->version ? hash_combine(hash, l->version) : hash;
 }
 
 MAP_FUNCTIONS_OF(dso_table, struct profile_dso, hash_dso, same_dso);
 MAP_FUNCTIONS_OF(function_table, struct profile_function, hash_function, same_function);
 MAP_FUNCTIONS_OF(location_table, struct profile_location, hash_location, same_location);
-MAP_FUNCTIONS_OF(stack_table, struct profile_stack, hash_stack, same_stack);
+MAP_FUNCTIONS_BY_NUMBER(stack_table, struct profile_stack,
+			(uint64_t)entry->parent.v << 32 | entry->location.v);
 MAP_FUNCTIONS_BY(meta_table, struct profile_meta, uint32_t, key.v);
 MAP_FUNCTIONS_BY(books_table, struct profile_cpu_books, uint32_t, cpu);
 
@@ -165,7 +156,7 @@ static void free_columns(struct thread_columns *thread)
 		struct sample_columns *c = &thread->by_kind[kind];
 
 #define X(type, name) vec_free(&c->name);
-		SAMPLE_COLUMNS(X)
+		PROFILE_SAMPLE_COLUMNS(X)
 #undef X
 		vec_free(&c->taken);
 	}
@@ -341,6 +332,12 @@ struct process_id profile_builder__process(struct profile_builder *b,
 	return (struct process_id){b->processes.count - 1};
 }
 
+struct profile_process *profile_builder__get_process(struct profile_builder *b,
+						     struct process_id id)
+{
+	return id.v ? &b->processes.data[id.v] : NULL;
+}
+
 void profile_builder__process_name(struct profile_builder *b, struct process_id id,
 				   struct string_id name)
 {
@@ -418,10 +415,7 @@ void profile_builder__thread_wall(struct profile_builder *b, struct thread_id id
 /* CPU always is; other kinds are from their first sample on. */
 static bool sample_type_is_listed(const struct profile_builder *b, enum sample_kind kind)
 {
-	for (size_t i = 0; i < b->sample_types.count; i++)
-		if (b->sample_types.data[i].kind == kind)
-			return true;
-	return false;
+	return any_of(b->sample_types.data, b->sample_types.count, type, type->kind == kind);
 }
 
 /* A column that begins with the first row whose value is not `usual`. */
@@ -479,6 +473,7 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	    add_unusual(c, ticks, UINT64_C(1), ticks) ||
 	    add_unusual(c, gil, GIL_UNKNOWN, sample->gil) ||
 	    add_unusual(c, context, CONTEXT_NONE, sample->context) ||
+	    add_unusual(c, cpu, 0, sample->cpu) ||
 	    (sample->kind == SAMPLE_WALL && add_wait(c, sample, b->threads.data[thread.v].start)) ||
 	    (sample->kind == SAMPLE_CPU &&
 	     builder_note_cut(&b->columns.data[thread.v], c->time.count, sample->end))) {
@@ -551,12 +546,19 @@ uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread
 
 /* ---- facts about the session ----------------------------------------------------------------- */
 
+/* What is not to be shown does not get into the strings of the profile. */
 void profile_builder__meta(struct profile_builder *b, const char *key, const char *value)
 {
-	struct profile_meta entry = {profile_builder__string(b, key),
-				     profile_builder__string(b, value)};
-	struct profile_meta *known;
+	bool is_short = !strcmp(key, META_COMMAND_SHORT);
+	char buffer[ARGUMENTS_TEXT_SIZE];
+	struct profile_meta entry, *known;
 
+	if (is_short && b->profile.arguments)
+		return;
+	if (value && !b->profile.arguments)
+		value = value_without_arguments(key, value, buffer);
+	entry.key = profile_builder__string(b, is_short ? META_COMMAND : key);
+	entry.value = profile_builder__string(b, value);
 	if (!entry.key.v)
 		return;
 	known = meta_table__find(&b->meta, entry.key.v);

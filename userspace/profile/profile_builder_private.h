@@ -22,31 +22,12 @@ struct row_range {
 };
 
 /*
- * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `events` if all are
- * ticks, `gil` if nothing is known, `context` if nothing is unusual; those after it are of WALL
- * samples.
- */
-#define SAMPLE_COLUMNS(X)                                                                          \
-	X(uint64_t, time)                                                                          \
-	X(uint64_t, weight)                                                                        \
-	X(struct stack_id, stack)                                                                  \
-	X(struct string_id, comm)                                                                  \
-	X(uint64_t, ticks)                                                                         \
-	X(uint64_t, events)                                                                        \
-	X(uint8_t, gil)                                                                            \
-	X(uint8_t, context)                                                                        \
-	X(uint8_t, state)                                                                          \
-	X(struct thread_id, holder)                                                                \
-	X(uint64_t, since)                                                                         \
-	X(uint64_t, until)
-
-/*
  * The samples of one kind of one thread. `taken` are ranges of rows with weight 0, in order and
  * without overlaps: taking weights back passes over each in one step.
  */
 struct sample_columns {
 #define X(type, name) VEC(type) name;
-	SAMPLE_COLUMNS(X)
+	PROFILE_SAMPLE_COLUMNS(X)
 #undef X
 	VEC(struct row_range) taken;
 	uint64_t weight_sum, tick_sum, event_sum;
@@ -92,7 +73,8 @@ struct profile_builder {
 	VEC(struct profile_sample_type) sample_types;
 	VEC(struct profile_process) processes;
 	VEC(struct profile_fact) facts;
-	struct fact_set_table fact_sets; /* each once: forks have the same ones */
+	VEC(struct profile_clause) clauses; /* of filtered profiles only */
+	struct fact_set_table fact_sets;    /* each once: forks have the same ones */
 	VEC(struct profile_thread) threads;
 	VEC(struct thread_columns) columns; /* by thread */
 	struct books_table books;	    /* by cpu once finished */
@@ -105,6 +87,7 @@ struct profile_builder {
 	VEC(uint32_t) outside_users;
 	struct memory_table memory_columns;
 	VEC(struct profile_memory) memories; /* once finished */
+	VEC(struct profile_marker) markers;  /* sorted once finished */
 	VEC(uint64_t) epochs;
 };
 

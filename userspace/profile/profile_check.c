@@ -6,6 +6,7 @@
 #include "profile/profile_check.h"
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "profile/profile.h"
 #include "tenants/outside_books.h"
 
@@ -35,10 +36,7 @@ static bool is_zero(const void *data, size_t size)
 {
 	const unsigned char *bytes = data;
 
-	for (size_t i = 0; i < size; i++)
-		if (bytes[i])
-			return false;
-	return true;
+	return !any_of(bytes, size, byte, *byte);
 }
 
 /* A table with ids: present, countable in 32 bits, a zero placeholder first. */
@@ -206,6 +204,16 @@ static int check_life(const struct checker *c, const char *what, size_t i, uint6
 	return 0;
 }
 
+static bool names_are_strings(const struct checker *c, const struct profile_names *names)
+{
+#define X(field, label)                                                                            \
+	if (!is_string(c, names->field))                                                           \
+		return false;
+	PROCESS_NAMES(X)
+#undef X
+	return true;
+}
+
 static int check_processes(const struct checker *c)
 {
 	for (size_t i = 0; i < c->p->fact_count; i++)
@@ -228,6 +236,8 @@ static int check_processes(const struct checker *c)
 		    process->first_fact > c->p->fact_count ||
 		    process->fact_count > c->p->fact_count - process->first_fact)
 			return report_broken(c, "process %zu: facts out of range", i);
+		if (!names_are_strings(c, &process->names))
+			return report_broken(c, "process %zu: names out of range", i);
 		if (process->execs && !process->end)
 			return report_broken(c, "process %zu: an execve without an end", i);
 	}
@@ -590,6 +600,35 @@ static int check_outside(const struct checker *c)
 	return 0;
 }
 
+static int check_clauses(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	if (!is_string(c, p->filter) || !p->filter.v != !p->clause_count)
+		return report_broken(c, "a filter without clauses, or the reverse");
+	for (size_t i = 0; i < p->clause_count; i++)
+		if (!p->clauses[i].text.v || !is_string(c, p->clauses[i].text))
+			return report_broken(c, "clause %zu has no text", i);
+	return 0;
+}
+
+static int check_markers(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	for (size_t i = 0; i < p->marker_count; i++) {
+		const struct profile_marker *m = &p->markers[i];
+
+		if (!m->thread.v || m->thread.v >= p->thread_count || !m->name.v ||
+		    !is_string(c, m->name))
+			return report_broken(c, "marker %zu has no thread or no name", i);
+		if (m->start > m->end || m->start < p->start || m->end > p->end ||
+		    (i && m->start < m[-1].start))
+			return report_broken(c, "marker %zu is out of order", i);
+	}
+	return 0;
+}
+
 static int check_session(const struct checker *c)
 {
 	const struct profile *p = c->p;
@@ -619,7 +658,8 @@ int profile_check(const struct profile *p, char *why, size_t n)
 	int err;
 
 	if ((err = check_tables(&c)) || (err = check_strings(&c)) || (err = check_session(&c)) ||
-	    (err = check_sample_types(&c)) || (err = check_dsos(&c)) || (err = check_functions(&c)))
+	    (err = check_clauses(&c)) || (err = check_sample_types(&c)) || (err = check_dsos(&c)) ||
+	    (err = check_functions(&c)))
 		return err;
 	for (size_t i = 1; i < p->location_count; i++)
 		if ((err = check_location(&c, i)))
@@ -629,7 +669,8 @@ int profile_check(const struct profile *p, char *why, size_t n)
 			return err;
 	if ((err = check_processes(&c)) || (err = check_threads(&c)) || (err = check_jits(&c)) ||
 	    (err = check_runtimes(&c)) || (err = check_gils(&c)) || (err = check_memories(&c)) ||
-	    (err = check_epochs(&c)) || (err = check_outside(&c)) || (err = check_visits(&c)))
+	    (err = check_markers(&c)) || (err = check_epochs(&c)) || (err = check_outside(&c)) ||
+	    (err = check_visits(&c)))
 		return err;
 	return check_books(&c);
 }

@@ -14,20 +14,6 @@
 /* Users of the outside with rows of their own: those of the books, and the two that are none. */
 #define OUTSIDE_USERS (OUTSIDE_USERS_MAX + 2)
 
-void profile_builder__process_cgroup(struct profile_builder *b, struct process_id id,
-				     struct string_id path)
-{
-	if (id.v)
-		b->processes.data[id.v].cgroup = path;
-}
-
-void profile_builder__process_program(struct profile_builder *b, struct process_id id,
-				      struct string_id path)
-{
-	if (id.v)
-		b->processes.data[id.v].program = path;
-}
-
 /* ---- facts about processes ------------------------------------------------------------------- */
 
 struct fact_key {
@@ -121,6 +107,16 @@ void profile_builder__epoch(struct profile_builder *b, uint64_t time)
 		builder_has_failed(b, vec_push(&b->epochs, min_u64(time, BUILDER_TIME_LIMIT)));
 }
 
+void profile_builder__marker(struct profile_builder *b, const struct profile_marker *marker)
+{
+	struct profile_marker m = *marker;
+
+	m.start = min_u64(m.start, BUILDER_TIME_LIMIT);
+	m.end = min_u64(max_u64(m.end, m.start), BUILDER_TIME_LIMIT);
+	if (!b->error && m.thread.v && m.name.v)
+		builder_has_failed(b, vec_push(&b->markers, m));
+}
+
 int builder_note_cut(struct thread_columns *thread, size_t row, enum stack_end end)
 {
 	if (stack_end_is_complete(end) || row >= UINT32_MAX)
@@ -130,17 +126,8 @@ int builder_note_cut(struct thread_columns *thread, size_t row, enum stack_end e
 
 /* ---- the books of the outside ---------------------------------------------------------------- */
 
-static uint64_t hash_outside(const struct profile_outside *row)
-{
-	return hash_u64((uint64_t)row->user << 32 | (uint64_t)row->thing << 16 | row->reason);
-}
-
-static bool same_outside(const struct profile_outside *a, const struct profile_outside *b)
-{
-	return a->user == b->user && a->thing == b->thing && a->reason == b->reason;
-}
-
-MAP_FUNCTIONS_OF(outside_table, struct profile_outside, hash_outside, same_outside);
+MAP_FUNCTIONS_BY_NUMBER(outside_table, struct profile_outside,
+			(uint64_t)entry->user << 32 | (uint64_t)entry->thing << 16 | entry->reason);
 
 /* The user, or OUTSIDE_USER_OTHERS where there is no room for one more. */
 static uint32_t outside_user(struct profile_builder *b, uint32_t user)
@@ -233,6 +220,26 @@ static void settle_renames(const struct profile_thread *t, struct thread_columns
 	columns->renames.count = kept;
 }
 
+DEFINE_ORDER(compare_markers, struct profile_marker, ASCENDING(start) ?: ASCENDING(end) ?: ASCENDING(thread.v) ?: ASCENDING(name.v));
+
+static void settle_markers(struct profile_builder *b)
+{
+	const struct profile *p = &b->profile;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < b->markers.count; i++) {
+		struct profile_marker marker = b->markers.data[i];
+
+		if (!marker_overlaps(&marker, p->start, p->end))
+			continue;
+		marker.start = max_u64(marker.start, p->start);
+		marker.end = min_u64(marker.end, p->end);
+		b->markers.data[kept++] = marker;
+	}
+	b->markers.count = kept;
+	vec_sort(&b->markers, compare_markers);
+}
+
 void builder_settle_events(struct profile_builder *b)
 {
 	const struct profile *p = &b->profile;
@@ -243,6 +250,7 @@ void builder_settle_events(struct profile_builder *b)
 		settle_renames(&b->threads.data[i], &b->columns.data[i], p);
 	for (size_t i = 0; i < b->epochs.count; i++)
 		b->epochs.data[i] = min_u64(max_u64(b->epochs.data[i], p->start), p->end);
+	settle_markers(b);
 	settle_outside(b);
 }
 

@@ -36,13 +36,15 @@ static bool is_named_as_unnamed(const struct profile_builder *b, const struct pr
 	const struct profile_dso *dso = &b->dsos.data[l->dso.v];
 	const struct profile_function *f =
 		&b->functions.data[b->lines.data[l->first_line].function.v];
+	const char *name = profile_builder__get_string(b, f->name);
 	char buffer[UNNAMED_LOCATION_SIZE];
 
-	if (l->line_count > 1 || f->address != PROFILE_UNKNOWN_ADDRESS || f->size)
+	if (l->line_count > 1 || f->address != PROFILE_UNKNOWN_ADDRESS || f->size ||
+	    (*name != '[' && *name != '0')) /* all of those names begin so */
 		return false;
 	unnamed_location(buffer, sizeof(buffer), dso->kind,
 			 profile_builder__get_string(b, dso->name), l->address);
-	return !strcmp(buffer, profile_builder__get_string(b, f->name));
+	return !strcmp(buffer, name);
 }
 
 /* Names of files are long, and many locations have one. */
@@ -58,7 +60,7 @@ static void name_unnamed_locations(struct profile_builder *b)
 		struct profile_line line = {};
 
 		if (l->line_count) {
-			l->unnamed = is_named_as_unnamed(b, l);
+			l->unnamed = !b->profile.has_only_names && is_named_as_unnamed(b, l);
 			continue;
 		}
 		if (l->fallback.v) {
@@ -267,7 +269,7 @@ static void freeze_samples(struct profile_thread *t, const struct thread_columns
 		t->samples[kind].tick_sum = c->tick_sum;
 		t->samples[kind].event_sum = c->event_sum;
 #define X(type, name) t->samples[kind].name = c->name.data;
-		SAMPLE_COLUMNS(X)
+		PROFILE_SAMPLE_COLUMNS(X)
 #undef X
 	}
 }
@@ -286,6 +288,12 @@ static void freeze_tables(struct profile_builder *b)
 	PROFILE_TABLES(X)
 	PROFILE_LISTS(X)
 #undef X
+}
+
+const struct profile *profile_builder__view(struct profile_builder *b)
+{
+	freeze_tables(b);
+	return &b->profile;
 }
 
 int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,

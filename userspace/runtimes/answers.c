@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "base/proc_task.h"
 #include "base/suffix.h"
 #include "elf/elf_file.h"
@@ -145,12 +146,8 @@ void code_answers__keep_pages(struct code_answers *answers, struct target_memory
 
 bool code_answers__has(const struct code_answers *answers, const struct code_question *q)
 {
-	for (size_t i = 0; i < answers->methods.count; i++)
-		if (answers->methods.data[i].kind == q->kind &&
-		    answers->methods.data[i].function == q->function &&
-		    answers->methods.data[i].check == q->check)
-			return true;
-	return false;
+	return any_of(answers->methods.data, answers->methods.count, m,
+		      m->kind == q->kind && m->function == q->function && m->check == q->check);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -233,11 +230,8 @@ bool runtime_finder__is_program(const char *path)
  */
 static void read_program(pid_t pid, char *path, size_t size)
 {
-	char link[32];
-	ssize_t length;
+	ssize_t length = readlink(proc_path(pid, "exe").text, path, size - 1);
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	length = readlink(link, path, size - 1);
 	path[length > 0 ? length : 0] = '\0';
 	if (is_library_path(path))
 		*path = '\0';
@@ -256,12 +250,11 @@ static int read_areas(pid_t pid, struct areas *areas)
 	_cleanup_free_ char *line = NULL;
 	size_t room = 0;
 	ssize_t size;
-	char path[32], program[PATH_MAX];
+	char program[PATH_MAX];
 	int err = 0;
 
 	read_program(pid, program, sizeof(program));
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
+	f = fopen(proc_path(pid, "maps").text, "re");
 	if (!f)
 		return -errno;
 	while (!err && (size = getline(&line, &room, f)) > 0) {
@@ -358,10 +351,8 @@ static void note_file_code(struct found_runtimes *found, const struct areas *are
 
 bool found_runtimes__is_file_code(const struct found_runtimes *found, uint64_t address)
 {
-	for (uint32_t i = 0; i < found->file_code_count; i++)
-		if (address >= found->file_code[i].start && address < found->file_code[i].end)
-			return true;
-	return false;
+	return any_of(found->file_code, found->file_code_count, code,
+		      address >= code->start && address < code->end);
 }
 
 static void look_at_files(struct found_runtimes *found, struct areas *areas, bool programs,

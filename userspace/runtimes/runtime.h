@@ -30,7 +30,6 @@
 
 struct code_answers;
 struct elf_file;
-struct runtime;
 
 /* ---- questions: from the words that the kernel noted of a frame ------------------------------ */
 
@@ -208,7 +207,7 @@ struct runtime_memory {
 	/* `version`: of the file that it is in; "". Fills the mark, text, version and remedy. */
 	void (*judge)(const struct runtime_finding *found, const struct runtime *runtime,
 		      const char *version, struct surveyed_runtime *judgement);
-	const char *doubt_remedy;   /* what makes ambiguous names certain; NULL: nothing */
+	const char *doubt_remedy;   /* what describes places that are inferred; NULL: nothing */
 	bool is_absent_unless_read; /* a file of its name is not enough */
 	bool is_interpreted;	    /* JIT code beside its functions is that of libraries */
 	bool needs_walk; /* a perf map has its names, but does not make its stacks whole */

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/minmax.h"
+#include "base/proc_task.h"
 
 void target_memory__forget(struct target_memory *m)
 {
@@ -120,11 +120,8 @@ int process_memory__read(pid_t pid, void *to, size_t size, uint64_t address)
 
 int process_memory__open(pid_t pid)
 {
-	char path[32];
-	int fd;
+	int fd = open(proc_path(pid, "mem").text, O_RDONLY | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd > 0)
 		return fd;
 	if (fd < 0)

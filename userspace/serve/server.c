@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/clocks.h"
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "serve/listener.h"
 #include "serve/server_private.h"
@@ -299,12 +300,7 @@ int server__new(const struct server_options *options, struct server **server,
 		fail(failure, err, "cannot start the server: %s", strerror(-err));
 	else
 		err = open_sockets(s, options, failure);
-	if (err) {
-		server__free(s);
-		return err;
-	}
-	*server = s;
-	return 0;
+	return finish_new(err, s, server__free, server);
 }
 
 void server__free(struct server *s)

@@ -20,10 +20,8 @@ static const char *const requests[] = {SOURCE_REQUEST, "symbolicate/v5", "asm/v1
 
 bool source_api__has_request(const char *name)
 {
-	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
-		if (!strcmp(requests[i], name))
-			return true;
-	return false;
+	return any_of(requests, sizeof(requests) / sizeof(requests[0]), known,
+		      !strcmp(*known, name));
 }
 
 static bool is_listed(const struct source_list *sources, const char *path)

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/order.h"
 #include "base/proc_task.h"
 #include "base/suffix.h"
 #include "elf/elf_file.h"
@@ -200,11 +201,9 @@ static int new_pool(struct helper_pool **pool)
 
 static bool is_known(const struct process_survey *s, const struct proc_mapping *m)
 {
-	for (size_t i = 0; i < s->files.count; i++)
-		if (s->files.data[i].inode == m->inode &&
-		    s->files.data[i].major_minor == ((uint64_t)m->major << 32 | m->minor))
-			return true;
-	return false;
+	return any_of(s->files.data, s->files.count, file,
+		      file->inode == m->inode &&
+			      file->major_minor == ((uint64_t)m->major << 32 | m->minor));
 }
 
 /* A maps_line_fn. */
@@ -340,10 +339,8 @@ static int take_map(void *context, struct event_header *event)
 
 static bool has_unread_map(const struct process_survey *s)
 {
-	for (size_t i = 0; i < s->maps.count; i++)
-		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].was_read)
-			return true;
-	return false;
+	return any_of(s->maps.data, s->maps.count, map,
+		      map->state == JIT_FILE_STATE_FOLLOWED && !map->was_read);
 }
 
 static void mark_unanswered(struct process_survey *s)
@@ -403,12 +400,10 @@ static void drop_dumps(struct process_survey *s)
 /* A map or dump of which something was read: an empty one names nothing. */
 static const struct surveyed_map *followed_map(const struct process_survey *s)
 {
-	for (size_t i = 0; i < s->maps.count; i++)
-		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED
-			    ? s->maps.data[i].was_read
-			    : jit_file_state_is_followed(s->maps.data[i].state))
-			return &s->maps.data[i];
-	return NULL;
+	return find_first(s->maps.data, s->maps.count, map,
+			  map->state == JIT_FILE_STATE_FOLLOWED
+				  ? map->was_read
+				  : jit_file_state_is_followed(map->state));
 }
 
 /* A recording reads no memory of a process with a map, except to unwind. */
@@ -572,11 +567,7 @@ int process_survey__run(pid_t pid, struct process_survey *survey, struct failure
 
 void process_survey__fini(struct process_survey *survey)
 {
-	for (size_t i = 0; i < survey->files.count; i++)
-		free(survey->files.data[i].path);
-	for (size_t i = 0; i < survey->maps.count; i++)
-		free(survey->maps.data[i].path);
-	vec_free(&survey->files);
-	vec_free(&survey->maps);
+	vec_free_with(&survey->files, file, free(file->path));
+	vec_free_with(&survey->maps, map, free(map->path));
 	vec_free(&survey->runtimes);
 }

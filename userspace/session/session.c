@@ -59,6 +59,7 @@ static int new_windows(const struct session_options *options, struct session *s)
 	struct windows_options windows = {
 		.requests = s->shared.requests,
 		.split = true,
+		.arguments = options->arguments,
 		.finisher =
 			{
 				.threaded = true,
@@ -147,6 +148,11 @@ void session__free(struct session *s)
 	live__free(s->live);
 	helper_pool__free(s->builders);
 	free(s);
+}
+
+size_t session__find_named(struct session *s)
+{
+	return live__find_named(s->live);
 }
 
 int session__add_command(struct session *s, pid_t pid, struct failure *failure)

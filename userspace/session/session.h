@@ -49,6 +49,7 @@ struct session_options {
 	bool symbolize;	 /* symbolize windows that are rotated out */
 	struct symbolizer_options symbols; /* of these */
 	bool full_names;		   /* as in finisher_options */
+	bool arguments;			   /* as in windows_options */
 	uint64_t jit_memory; /* bytes of JIT files in memory, half for one user; 0: default */
 	window_finished_fn finished; /* called by the finisher, see window/finisher.h */
 	void *context;
@@ -62,6 +63,9 @@ void session__free(struct session *s);
 
 /* The held COMMAND: a target from its next execve on. After open and before start. */
 int session__add_command(struct session *s, pid_t pid, struct failure *failure);
+
+/* As live__find_named(): after open and before start. */
+size_t session__find_named(struct session *s);
 
 /*
  * Reads events of /proc for two seconds at most. Then waits for `patience` ns at most for the

@@ -423,6 +423,14 @@ int unwinding__update(struct unwinding *u)
 	return err;
 }
 
+/* A target before the first tick. */
+static bool is_known_target(const struct unwinding *u, const struct process_life *process)
+{
+	const struct task *task = tasks__find(u->tasks, (pid_t)process->pid);
+
+	return process->is_target || (task && task->slots.is_named);
+}
+
 int unwinding__prepare(struct unwinding *u)
 {
 	struct process_table *table = world__processes(u->world);
@@ -432,7 +440,7 @@ int unwinding__prepare(struct unwinding *u)
 	     p = process_life__next(p)) {
 		struct known_process *known;
 
-		if (p != process_table__find(table, p->pid) || !p->is_target || !p->maps)
+		if (p != process_table__find(table, p->pid) || !is_known_target(u, p) || !p->maps)
 			continue;
 		known = unwinding__known(u, p);
 		err = known ? publish(u, p, known, monotonic_ns()) : -ENOMEM;
@@ -587,12 +595,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 		feed.cache = table_cache__open(NULL, TABLE_CACHE_LIMIT, false);
 	if (!err)
 		err = unwind_feed__new(&feed, &u->feed) ?: observe_world(u);
-	if (err) {
-		unwinding__free(u);
-		return err;
-	}
-	*unwinding = u;
-	return 0;
+	return finish_new(err, u, unwinding__free, unwinding);
 }
 
 void unwinding__free(struct unwinding *u)

@@ -30,6 +30,11 @@ static bool tail_ends(const void *event, size_t offset, size_t limit)
 
 /* ---- one rule for each type ------------------------------------------------------------------ */
 
+static bool check_cpu(uint32_t cpu)
+{
+	return cpu < EVENT_CPU_LIMIT || cpu == EVENT_CPU_UNKNOWN;
+}
+
 static bool check_copy(const struct sample_event *e, size_t frames)
 {
 	size_t left = e->header.size - sizeof(*e) - frames * sizeof(e->frames[0]);
@@ -68,7 +73,7 @@ static bool check_sample(const struct sample_event *e)
 		return false;
 	if (!check_notes(e))
 		return false;
-	if (e->user_end >= STACK_END_COUNT || e->from_user > 1 || e->cpu >= EVENT_CPU_LIMIT)
+	if (e->user_end >= STACK_END_COUNT || e->from_user > 1 || !check_cpu(e->cpu))
 		return false;
 	for (size_t i = e->kernel_frames; i < frames; i++) {
 		enum frame_kind kind = frame_kind(e->frames[i]);
@@ -106,7 +111,7 @@ static bool check_mmap(const struct mmap_event *e)
 
 static bool check_lost(const struct lost_event *e)
 {
-	return e->source < LOST_SOURCE_COUNT && (e->cpu < EVENT_CPU_LIMIT || e->cpu == ~0u);
+	return e->source < LOST_SOURCE_COUNT && check_cpu(e->cpu);
 }
 
 static bool check_process(const struct process_event *e)

@@ -9,7 +9,8 @@
 #include <sysprof/event.h>
 #include <sysprof/event_handler.h>
 
-#define EVENT_CPU_LIMIT 65536u /* CPU numbers are below this */
+#define EVENT_CPU_LIMIT	  65536u /* CPU numbers are below this, … */
+#define EVENT_CPU_UNKNOWN (~0u)	 /* … or it is not known, or does not apply */
 
 /* The size in its header is possible. */
 bool event_size_is_sound(const struct event_header *event);

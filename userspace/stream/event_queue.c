@@ -22,7 +22,6 @@
 #define BLOCK_SIZE  (256u * 1024)
 #define SPARE_MAX   8u
 #define SPARE_PART  16u /* of the limit */
-#define NO_CPU	    (~0u)
 #define DROP_KINDS  2u
 #define QUEUE_FLUSH UINT64_MAX
 
@@ -304,7 +303,7 @@ static int report_lost(struct event_queue *q, enum lost_source source, const str
 	struct lost_event lost = {
 		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = time},
 		.source = source,
-		.cpu = NO_CPU,
+		.cpu = EVENT_CPU_UNKNOWN,
 		.count = drop->count,
 		.since = drop->first ? drop->first - 1 : 0,
 	};

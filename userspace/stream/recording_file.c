@@ -18,7 +18,6 @@
 #include "stream/recording_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -402,7 +401,7 @@ static int report_gap(struct recording_reader *r, uint64_t time)
 	struct lost_event lost = {
 		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = time},
 		.source = LOST_RECORDING,
-		.cpu = ~0u,
+		.cpu = EVENT_CPU_UNKNOWN,
 		.count = r->gap,
 		.since = r->gap_since,
 	};

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "symbolize/dwarf_image.h"
 #include "symbolize/dwarf_private.h"
 #include "symbolize/dwarf_sources.h"
@@ -43,6 +44,16 @@ bool dwarf_reads_packages(void)
 	       (major > 0 || minor >= 191);
 }
 
+/* Without it names are missing, no more. 0 or -ENOMEM. */
+static int open_alternate(struct dwarf_reader *r, const struct dwarf_options *options)
+{
+	int err = dwarf_image__open(options->alt_fd, DWARF_ALTERNATE, options, &r->alt);
+
+	if (!err)
+		dwarf_setalt(r->main.dwarf, r->alt.dwarf);
+	return err == -ENOMEM ? err : 0;
+}
+
 int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf_reader **reader)
 {
 	struct dwarf_reader *r = calloc(1, sizeof(*r));
@@ -52,25 +63,11 @@ int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf
 		return -ENOMEM;
 	err = dwarf_sources__init(&r->sources, &r->main, options->memory_limit)
 		      ?: dwarf_image__open(fd, DWARF_MAIN, options, &r->main);
-	if (err)
-		goto err_out;
-	if (options->alt_fd >= 0 && r->main.needs_alt) {
-		/* Without it names are missing, no more. */
-		err = dwarf_image__open(options->alt_fd, DWARF_ALTERNATE, options, &r->alt);
-		if (err == -ENOMEM)
-			goto err_out;
-		if (!err)
-			dwarf_setalt(r->main.dwarf, r->alt.dwarf);
-	}
-	err = dwarf_units__init(&r->units, r->main.dwarf);
-	if (err)
-		goto err_out;
-	*reader = r;
-	return 0;
-
-err_out:
-	dwarf_reader__free(r);
-	return err;
+	if (!err && options->alt_fd >= 0 && r->main.needs_alt)
+		err = open_alternate(r, options);
+	if (!err)
+		err = dwarf_units__init(&r->units, r->main.dwarf);
+	return finish_new(err, r, dwarf_reader__free, reader);
 }
 
 void dwarf_reader__free(struct dwarf_reader *r)

@@ -13,7 +13,6 @@
 #include "base/vec.h"
 #include "symbolize/dwarf.h"
 
-struct elf_image;
 struct strtab;
 
 /* ---- dwarf_sources: source files and lines --------------------------------------------------- */

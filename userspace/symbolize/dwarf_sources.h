@@ -11,7 +11,6 @@
 
 struct dwarf_image;
 struct dwarf_place;
-struct dwarf_sources;
 
 /* The image stays the caller's, and longer than this. 0, -ENOMEM. */
 int dwarf_sources__init(struct dwarf_sources *s, const struct dwarf_image *image,

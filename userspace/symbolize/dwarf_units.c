@@ -217,11 +217,7 @@ int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf)
 
 void dwarf_units__fini(struct dwarf_units *u)
 {
-	for (size_t i = 0; i < u->units.count; i++) {
-		vec_free(&u->units.data[i].functions);
-		range_map__fini(&u->units.data[i].map);
-	}
-	vec_free(&u->units);
+	vec_free_with(&u->units, unit, vec_free(&unit->functions); range_map__fini(&unit->map));
 	vec_free(&u->rangeless);
 	range_map__fini(&u->rangeless_map);
 	range_map__fini(&u->map);

@@ -34,6 +34,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/link_crc.h"
 #include "tenants/child.h"
@@ -110,25 +111,7 @@ struct search_result {
 };
 
 MAP_TYPE(result_map, struct search_result);
-
-static const struct search_key *key_of(const struct result_map *map, const struct search_result *r)
-{
-	(void)map;
-	return &r->key;
-}
-
-static uint64_t hash_key(const struct search_key *key)
-{
-	return hash_bytes(key, sizeof(*key));
-}
-
-static bool is_same_key(const struct search_key *a, const struct search_key *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-MAP_FUNCTIONS(result_map, struct search_result, const struct search_key *, key_of, hash_key,
-	      is_same_key);
+MAP_FUNCTIONS_BY_BYTES(result_map, struct search_result, struct search_key, key);
 
 struct file_finder {
 	struct finder_limits limits;
@@ -419,10 +402,8 @@ static struct file_owner owner_of(const struct file_finder *f, const struct debu
 
 static bool has_hung(const struct file_finder *f, const struct file_owner *o)
 {
-	for (size_t i = 0; i < o->count; i++)
-		if (quota__used(&f->hangs, o->suspects[i].key) >= o->suspects[i].hangs)
-			return true;
-	return false;
+	return any_of(o->suspects, o->count, suspect,
+		      quota__used(&f->hangs, suspect->key) >= suspect->hangs);
 }
 
 static void note_hung(struct file_finder *f, const struct file_owner *o)

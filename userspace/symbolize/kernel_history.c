@@ -27,9 +27,7 @@
 
 void kernel_history__fini(struct kernel_history *h)
 {
-	for (size_t i = 0; i < h->spans.count; i++)
-		free(h->spans.data[i].name);
-	vec_free(&h->spans);
+	vec_free_with(&h->spans, span, free(span->name));
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
@@ -40,12 +38,13 @@ static size_t count_before(const struct kernel_history *h, uint64_t address)
 	return partition_point(h->spans.data, h->spans.count, s, s->start < address);
 }
 
-/* The next one before `span` that overlaps what begins at `start`; NULL: none. */
-static struct kernel_span *overlapping(const struct kernel_history *h, struct kernel_span *span,
+/* The next one before `span` that overlaps what begins at `start`; NULL: none, or too many steps. */
+static struct kernel_span *overlapping(struct kernel_history *h, struct kernel_span *span,
 				       uint64_t start)
 {
-	while (span > h->spans.data) {
+	while (span > h->spans.data && h->look_steps < STEPS_MAX) {
 		span--;
+		h->look_steps++;
 		if (span->start < start && start - span->start >= h->longest)
 			return NULL;
 		if (span->end > start)
@@ -213,7 +212,14 @@ int kernel_history__meet(struct kernel_history *h, struct kallsyms *reading, uin
 
 /* ---- look-ups -------------------------------------------------------------------------------- */
 
-const struct kernel_span *kernel_history__at(const struct kernel_history *h, uint64_t address,
+/* Each look-up may walk all spans: then there are no more of them. */
+static bool is_exhausted(struct kernel_history *h)
+{
+	h->left |= h->look_steps >= STEPS_MAX;
+	return h->look_steps >= STEPS_MAX;
+}
+
+const struct kernel_span *kernel_history__at(struct kernel_history *h, uint64_t address,
 					     uint64_t time)
 {
 	const struct kernel_span *found = NULL;
@@ -229,10 +235,10 @@ const struct kernel_span *kernel_history__at(const struct kernel_history *h, uin
 			return NULL;
 		found = span;
 	}
-	return found;
+	return is_exhausted(h) ? NULL : found;
 }
 
-bool kernel_history__changed(const struct kernel_history *h, uint64_t address, uint64_t from,
+bool kernel_history__changed(struct kernel_history *h, uint64_t address, uint64_t from,
 			     uint64_t until)
 {
 	each_overlapping (h, span, address, address + 1) {
@@ -240,7 +246,7 @@ bool kernel_history__changed(const struct kernel_history *h, uint64_t address, u
 		    (span->until > from && span->until <= until))
 			return true;
 	}
-	return false;
+	return is_exhausted(h);
 }
 
 void kernel_history__forget(struct kernel_history *h, uint64_t time)
@@ -257,6 +263,6 @@ void kernel_history__forget(struct kernel_history *h, uint64_t time)
 			h->spans.data[kept++] = h->spans.data[i];
 	}
 	h->spans.count = kept;
-	h->steps = h->blind_from = 0;
+	h->steps = h->look_steps = h->blind_from = 0;
 	h->left = false;
 }

@@ -25,9 +25,9 @@ struct kernel_span {
 struct kernel_history {
 	VEC(struct kernel_span) spans; /* in the order of `start` */
 	uint64_t longest;	       /* of any span so far, bytes */
-	uint64_t steps;		       /* of searches for what overlaps, since … */
-	uint64_t blind_from;	       /* what came later was not compared; 0: all was */
-	bool left;		       /* … kernel_history__forget(): more than are kept */
+	uint64_t steps, look_steps; /* of reports and of look-ups: the spans compared since … */
+	uint64_t blind_from;	    /* what came later was not compared; 0: all was */
+	bool left;		    /* … kernel_history__forget(): more than are kept */
 };
 
 void kernel_history__fini(struct kernel_history *h);
@@ -47,10 +47,10 @@ int kernel_history__keep(struct kernel_history *h, const struct kernel_function 
 int kernel_history__meet(struct kernel_history *h, struct kallsyms *reading, uint64_t time);
 
 /* NULL: nothing is known, or two functions are possible, or a limit was met before. */
-const struct kernel_span *kernel_history__at(const struct kernel_history *h, uint64_t address,
+const struct kernel_span *kernel_history__at(struct kernel_history *h, uint64_t address,
 					     uint64_t time);
-/* Has code come to the address, or left it, after `from` and up to `until`? */
-bool kernel_history__changed(const struct kernel_history *h, uint64_t address, uint64_t from,
+/* Has code come to the address, or left it, after `from` and up to `until`? Beyond a limit: yes. */
+bool kernel_history__changed(struct kernel_history *h, uint64_t address, uint64_t from,
 			     uint64_t until);
 
 /* No earlier time is looked up any more. */

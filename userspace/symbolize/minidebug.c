@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "elf/elf_file.h"
 #include "elf/elf_sections.h"
 
 #define INPUT_MAX   (64u << 20)

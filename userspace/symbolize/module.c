@@ -279,10 +279,7 @@ static int fill_from_elf(struct module *m)
 
 static bool has_open_address(const struct module *m)
 {
-	for (size_t i = 0; i < m->covered; i++)
-		if (!m->matches[i].name)
-			return true;
-	return false;
+	return any_of(m->matches, m->covered, match, !match->name);
 }
 
 void module_note_symbols(struct module *m, int debug_error, int elf_error)
@@ -586,12 +583,7 @@ int module__open(const struct module_files *files, struct module **module)
 	m->files = *files;
 	m->minidebug_fd = -1;
 	err = open_files(m);
-	if (err) {
-		module__free(m);
-		return err;
-	}
-	*module = m;
-	return 0;
+	return finish_new(err, m, module__free, module);
 }
 
 /* The state of the file's DWARF stays. */

@@ -19,8 +19,6 @@ struct memo;
 
 /* ---- symbol_extent.c: symbols without a size ------------------------------------------------- */
 
-struct elf_symbol;
-
 /*
  * .gnu_debugdata: the symbol table that Fedora and others leave in stripped files, an ELF file in
  * an LZMA stream. The only user of liblzma.

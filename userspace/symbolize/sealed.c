@@ -338,10 +338,7 @@ static struct task *next_task(struct run *r)
 
 static bool has_waiting(const struct run *r)
 {
-	for (size_t i = 0; i < r->count; i++)
-		if (r->tasks[i].state == TASK_WAITING)
-			return true;
-	return false;
+	return any_of(r->tasks, r->count, task, task->state == TASK_WAITING);
 }
 
 /* If no process can be made, wait until one ends; after FORK_TRIES without any, give up. */

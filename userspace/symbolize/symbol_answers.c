@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/vec.h"
@@ -113,11 +114,7 @@ int symbol_answers__open(void *data, size_t size, struct symbol_answers **answer
 	a->blob.bytes.data = data;
 	a->blob.bytes.count = a->blob.bytes.capacity = size;
 	err = find_places(a);
-	if (err)
-		symbol_answers__free(a);
-	else
-		*answers = a;
-	return err;
+	return finish_new(err, a, symbol_answers__free, answers);
 }
 
 size_t symbol_answers__size(const struct symbol_answers *a)

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/parse.h"
 #include "symbolize/symbol_index.h"
 #include "tenants/quota.h"
@@ -82,24 +83,7 @@ struct symbol_cache {
 	uint64_t uses;
 };
 
-static const struct symbol_key *key_of(const struct module_map *map, const struct module_answers *m)
-{
-	(void)map;
-	return &m->key;
-}
-
-static uint64_t hash_key(const struct symbol_key *key)
-{
-	return hash_bytes(key, sizeof(*key));
-}
-
-static bool is_same_key(const struct symbol_key *a, const struct symbol_key *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-MAP_FUNCTIONS(module_map, struct module_answers, const struct symbol_key *, key_of, hash_key,
-	      is_same_key);
+MAP_FUNCTIONS_BY_BYTES(module_map, struct module_answers, struct symbol_key, key);
 
 struct symbol_cache *symbol_cache__new(void)
 {
@@ -406,10 +390,8 @@ static void write_index(struct symbol_cache *c, struct module_answers *m, unsign
 
 static bool has_all(const struct module_answers *m)
 {
-	for (unsigned int i = 0; i < INDEXES_MAX; i++)
-		if (m->indexes[i].index && symbol_index__is_whole(m->indexes[i].index))
-			return true;
-	return false;
+	return any_of(m->indexes, INDEXES_MAX, kept,
+		      kept->index && symbol_index__is_whole(kept->index));
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -723,10 +705,7 @@ static bool make_place(struct symbol_cache *c, struct module_answers *m, uint32_
 static bool has_any(struct symbol_cache *c, const struct symbol_index *index,
 		    const uint64_t *addresses, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (symbol_index__find(index, addresses[i], &c->found))
-			return true;
-	return false;
+	return any_of(addresses, count, address, symbol_index__find(index, *address, &c->found));
 }
 
 void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *key, uint32_t user,

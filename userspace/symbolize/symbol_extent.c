@@ -14,7 +14,6 @@
 #include "elf/elf_file.h"
 #include "elf/elf_frames.h"
 #include "elf/x86_code.h"
-#include "symbolize/module_private.h"
 
 #define UNSIZED_EXTENT (64 << 10)
 #define CODE_MAX       4096 /* bytes of a function that are followed */

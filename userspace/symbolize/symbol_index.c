@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/wire.h"
@@ -156,10 +157,7 @@ static bool is_place(const struct symbol_index *x, const struct index_place *pla
 
 static bool files_are_sane(const struct symbol_index *x)
 {
-	for (size_t i = 0; i < x->file_count; i++)
-		if (x->files[i] >= x->sections[INDEX_STRINGS].size)
-			return false;
-	return true;
+	return !any_of(x->files, x->file_count, file, *file >= x->sections[INDEX_STRINGS].size);
 }
 
 /* The data for checking names. */
@@ -386,11 +384,7 @@ int symbol_index__open(void *data, size_t size, struct symbol_index **index)
 		x->texts = malloc(x->texts_size);
 		err = x->texts ? 0 : -ENOMEM;
 	}
-	if (err)
-		symbol_index__free(x);
-	else
-		*index = x;
-	return err;
+	return finish_new(err, x, symbol_index__free, index);
 }
 
 void symbol_index__free(struct symbol_index *x)

@@ -251,7 +251,7 @@ int symbolizer__kernel_function(struct symbolizer *s, size_t index, uint64_t add
 	size_t length;
 
 	if (!find_kernel_function(s, address, times, &function)) {
-		/* the kernel has Rust; the module tells functions of one name apart */
+		/* the kernel has Rust; the module distinguishes functions of one name */
 		length = demangle(function.name, name, sizeof(name));
 		if (function.module)
 			snprintf(name + length, sizeof(name) - length, " %s", function.module);

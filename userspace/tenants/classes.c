@@ -73,6 +73,16 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			    .cpu_seconds = 30,	     /* default; depends on the module's size */
 			    .files = 256,
 			    .silence = 10 * NS_PER_SECOND},
+	[HELPER_PERF_READER] = {.name = "sysprof-perf",
+				.user = HELPER_USER_OWN,
+				.filter = HELPER_FILTER_WORKER,
+				.empty_root = true,
+				.first_to_go = true,
+				.unconfined = true, /* then it reads nothing, and reports why */
+				.memory = 1024ull << 20,
+				.cpu_seconds = 30, /* default; depends on the file's size */
+				.files = 16,
+				.silence = 60 * NS_PER_SECOND}, /* the file may be on a network */
 	[HELPER_SERVER] = {.as_parent = true},
 	/* it needs only a program's descriptor to run it */
 	[HELPER_VISITOR] = {.name = "sysprof-visitor", .silence = NS_PER_SECOND},

@@ -20,6 +20,7 @@ enum helper_class_id {
 	HELPER_DOWNLOADER,     /* the same, with debug servers and their cache */
 	HELPER_BUILDER,	       /* builds an unwind table */
 	HELPER_SYMBOLS,	       /* reads ELF and DWARF of a module */
+	HELPER_PERF_READER,    /* reads a perf.data file */
 	HELPER_SERVER,	       /* serves a profile */
 	HELPER_VISITOR,	       /* visits threads that do not run */
 	HELPER_CLASS_COUNT

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/proc_task.h"
 #include "base/io.h"
 
 #define MOUNTS_MAX (16u << 20) /* bytes of a mountinfo */
@@ -68,21 +68,19 @@ static enum served_by server_of(int fd)
 
 static bool is_initial_user_space(pid_t pid)
 {
-	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	return !stat(path, &st) && st.st_ino == INITIAL_USER_SPACE;
+	return !stat(proc_path(pid, "ns/user").text, &st) && st.st_ino == INITIAL_USER_SPACE;
 }
 
 /* The mountinfo of a process. NULL: it cannot be read. The caller frees it. */
 static char *mounts_of(pid_t pid)
 {
-	char path[64], *text;
+	const struct proc_path path = proc_path(pid, "mountinfo");
+	char *text;
 	size_t size;
 
-	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
-	return read_file_at(AT_FDCWD, path, MOUNTS_MAX, &text, &size) ? NULL : text;
+	return read_file_at(AT_FDCWD, path.text, MOUNTS_MAX, &text, &size) ? NULL : text;
 }
 
 struct mount {

@@ -56,17 +56,9 @@ struct known_pid {
 	uint64_t until; /* CLOCK_MONOTONIC ns */
 };
 
-static bool same_key(const struct outside_row *a, const struct outside_row *b)
-{
-	return a->user == b->user && a->thing == b->thing && a->reason == b->reason;
-}
-
-static uint64_t hash_key(const struct outside_row *key)
-{
-	return hash_u64((uint64_t)key->user << 16 | (uint64_t)key->thing << 8 | key->reason);
-}
-
-DEFINE_MAP_OF(row_map, struct outside_row, hash_key, same_key);
+MAP_TYPE(row_map, struct outside_row);
+MAP_FUNCTIONS_BY_NUMBER(row_map, struct outside_row,
+			(uint64_t)entry->user << 16 | (uint64_t)entry->thing << 8 | entry->reason);
 
 struct outside_books {
 	struct row_map rows;

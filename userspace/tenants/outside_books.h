@@ -40,7 +40,9 @@
 	X(SYMBOL_TABLES, "symbol-tables", "files", "headers and symbol tables, read in part")      \
 	X(JIT_RECORDS, "jit-records", "records", "records of jitdumps")                            \
 	X(ARCHIVES, "archives", "readings", "directories of zip archives")                         \
-	X(BUILD_IDS, "build-ids", "files", "notes of files, searched for a build-id")
+	X(BUILD_IDS, "build-ids", "files", "notes of files, searched for a build-id")              \
+	X(NAMES, "names", "names",                                                                 \
+	  "control groups, programs and services, compared with names of targets")
 
 enum outside_thing {
 #define X(id, name, unit, text) OUTSIDE_##id,

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
@@ -416,12 +417,7 @@ int helper_pool__new(const struct helper_pool_options *options, struct helper_po
 	err = p->epoll < 0 ? -errno : start_keeper(p);
 	for (unsigned int i = 0; i < p->options.at_once && !err; i++)
 		err = start_helper(p, &p->helpers[i]);
-	if (err) {
-		helper_pool__free(p);
-		return err;
-	}
-	*pool = p;
-	return 0;
+	return finish_new(err, p, helper_pool__free, pool);
 }
 
 static void end_helpers(struct helper_pool *p)

@@ -52,6 +52,10 @@
 	  "processes whose program and control group are looked up")                               \
 	X(FACT_READINGS, COUNT, NONE, NONE, RATE(256, 6400 * QUOTA_MS), DEFER, FACTS,              \
 	  "processes whose environment and command line are read")                                 \
+	X(NAME_READINGS, COUNT, NONE, RATE(512, 5 * QUOTA_SECOND),                                 \
+	  RATE_OF_OTHERS(1024, 5 * QUOTA_SECOND), DEFER, NAMES,                                    \
+	  "the same to compare services with targets by name; until its turn a process has the "   \
+	  "service of its group or program")                                                       \
 	X(PUBLISHING, CPU, RATE(50 * QUOTA_MS, 5 * QUOTA_SECOND),                                  \
 	  RATE(100 * QUOTA_MS, 5 * QUOTA_SECOND),                                                  \
 	  RATE_OF_OTHERS(200 * QUOTA_MS, 4 * QUOTA_SECOND), DEFER, PUBLICATIONS,                   \

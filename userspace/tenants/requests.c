@@ -8,6 +8,7 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "tenants/owner.h"
 
 #define BUDGET_PATIENCE 2000000000ull /* ns that a request waits for its owner's CPU time */
@@ -258,10 +259,7 @@ static struct request *unlink_request(struct requests *r, struct request **link)
 
 static bool is_among(uint64_t owner, const uint64_t *owners, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (owners[i] == owner)
-			return true;
-	return false;
+	return any_of(owners, count, known, *known == owner);
 }
 
 struct request *requests__next(struct requests *r, const uint64_t *slow, size_t slow_count,

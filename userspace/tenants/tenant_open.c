@@ -15,16 +15,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/proc_task.h"
 
 #define MAX_TRIES 8
 
 int tenant_root(pid_t pid)
 {
-	char path[64];
-	int fd;
+	int fd = open(proc_path(pid, "root").text, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 

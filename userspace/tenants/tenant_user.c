@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,7 +71,7 @@ int tenant_user__of(pid_t pid, uid_t uid, uint32_t *user, bool *apart)
 {
 	_cleanup_close_ int ns = -1;
 	struct stat ours = {}, theirs;
-	char path[64];
+	const struct proc_path path = proc_path(pid, "ns/user");
 	int err;
 
 	*user = uid;
@@ -80,10 +79,9 @@ int tenant_user__of(pid_t pid, uid_t uid, uint32_t *user, bool *apart)
 	err = own_namespace(&ours);
 	if (err) /* a kernel without them */
 		return err == -ENOENT ? 0 : err;
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	if (!stat(path, &theirs) && is_same_inode(&theirs, &ours))
+	if (!stat(path.text, &theirs) && is_same_inode(&theirs, &ours))
 		return 0;
-	ns = open(path, O_RDONLY | O_CLOEXEC);
+	ns = open(path.text, O_RDONLY | O_CLOEXEC);
 	*apart = ns < 0 || !is_same_file(ns, &ours);
 	if (!*apart)
 		return 0;

@@ -707,10 +707,8 @@ static int write_rows(const struct flow *f)
 
 static bool is_padding(const struct flow *f)
 {
-	for (size_t i = 0; i < f->steps.count; i++)
-		if (f->steps.data[i].effect != X86_PADDING && f->steps.data[i].effect != X86_STOP)
-			return false;
-	return true;
+	return !any_of(f->steps.data, f->steps.count, s,
+		       s->effect != X86_PADDING && s->effect != X86_STOP);
 }
 
 static int begin_without_rules(const struct flow *f)

@@ -55,7 +55,6 @@
 #define LEA	       0x8d
 #define IMM8	       0x83
 #define IMM32	       0x81
-#define SUB_RSP	       0xec
 #define ADD_RSP	       0xc4
 #define AND_RSP	       0xe4
 

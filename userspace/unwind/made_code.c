@@ -84,10 +84,7 @@ void made_code__free(struct made_code *m)
 
 static struct made_process *find_process(const struct made_code *m, uint32_t tgid)
 {
-	for (size_t i = 0; i < m->processes.count; i++)
-		if (m->processes.data[i].runtime.tgid == tgid)
-			return &m->processes.data[i];
-	return NULL;
+	return find_first(m->processes.data, m->processes.count, p, p->runtime.tgid == tgid);
 }
 
 void made_code__forget(struct made_code *m, uint32_t tgid)
@@ -323,10 +320,7 @@ static void plan_next_question(struct made_process *p, uint64_t spent)
 
 static struct made_process *find_ticket(const struct made_code *m, uint64_t ticket)
 {
-	for (size_t i = 0; i < m->processes.count; i++)
-		if (m->processes.data[i].ticket == ticket)
-			return &m->processes.data[i];
-	return NULL;
+	return find_first(m->processes.data, m->processes.count, p, p->ticket == ticket);
 }
 
 int made_code__answer(struct made_code *m, const struct made_answer *answer)

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -67,8 +68,7 @@ static bool may_cache(const struct table_builder *b, const struct build *build)
 static uint64_t owner_of(const struct build *build)
 {
 	struct stat st;
-	bool roots = !fstat(build->fd, &st) && !st.st_uid && st.st_nlink &&
-		     !(st.st_mode & (S_IWGRP | S_IWOTH));
+	bool roots = !fstat(build->fd, &st) && only_writable_by(&st, 0) && st.st_nlink;
 
 	return roots || !build->result.owner ? QUOTA_NOBODY : build->result.owner;
 }
@@ -439,12 +439,7 @@ int table_builder__new(size_t limit, struct helper_pool *pool, struct table_cach
 	for (enum build_state state = 0; state < BUILD_STATES; state++)
 		TAILQ_INIT(&b->builds[state]);
 	err = open_poll(b);
-	if (err) {
-		table_builder__free(b);
-		return err;
-	}
-	*builder = b;
-	return 0;
+	return finish_new(err, b, table_builder__free, builder);
 }
 
 void table_builder__free(struct table_builder *b)

@@ -21,7 +21,6 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/io.h"
 #include "unwind/build.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind.h"

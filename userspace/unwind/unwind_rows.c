@@ -7,9 +7,7 @@
 #define ROW_SIZE  2 /* bytes in the image, at least */
 #define ROW_STEPS 2
 
-MAP_KEY(rule_map, struct counted_rule, const struct unwind_rule *, &entry->rule)
-MAP_FUNCTIONS(rule_map, struct counted_rule, const struct unwind_rule *, rule_map__key,
-	      map_hash_bytes, map_same_bytes);
+MAP_FUNCTIONS_BY_BYTES(rule_map, struct counted_rule, struct unwind_rule, rule);
 
 void unwind_rows__init(struct unwind_rows *r, size_t limit, struct build_budget *budget)
 {

@@ -142,10 +142,8 @@ static int run_section(const struct cfi_section *section, struct unwind_rows *r,
 
 static bool has_frames_by_rbx(const struct unwind_rows *r)
 {
-	for (size_t i = 0; i < r->rules.count; i++)
-		if (r->rules.data[i].rule.cfa_register == UNWIND_X86_RBX)
-			return true;
-	return false;
+	return any_of(r->rules.data, r->rules.count, known,
+		      known->rule.cfa_register == UNWIND_X86_RBX);
 }
 
 static int run_section_twice(struct cfi_section *section, bool track_rbx, struct unwind_rows *r,

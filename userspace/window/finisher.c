@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <sys/prctl.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/thread.h"
@@ -261,12 +262,7 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 	if (f->symbolizer && f->jit)
 		err = options->threaded ? thread__start(&f->thread, run_finisher, f) : 0;
 	f->runs = options->threaded && !err;
-	if (err) {
-		finisher__free(f);
-		return err;
-	}
-	*finisher = f;
-	return 0;
+	return finish_new(err, f, finisher__free, finisher);
 }
 
 static void end_thread(struct finisher *f)

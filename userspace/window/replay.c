@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "window/replay.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include <sysprof/symbolizer.h>
+
+#include "base/cleanup.h"
+#include "stream/perf/perf_child.h"
+#include "window/symbols.h"
+#include "window/window.h"
 #include "world/world.h"
 
 /* Symbols of a recording that has none, from files on this machine. */
@@ -26,10 +33,14 @@ static int symbolize_replay(struct windows *w, const struct symbolizer_options *
 static int read_stream(int fd, const char *path, struct windows *w,
 		       struct recording_summary *summary, struct failure *failure)
 {
-	int err = recording_read(fd, windows__event, w, summary, failure);
+	struct failure why = {};
+	int err = recording_read(fd, windows__event, w, summary, &why);
 
-	if (err && failure && !*failure->what)
-		fail(failure, err, "cannot read %s: %s", path, strerror(-err));
+	if (err)
+		fail(failure, err, "cannot read %s: %s", path,
+		     *why.what ? why.what : strerror(-err));
+	if (*why.remedy)
+		fail_remedy(failure, err, "%s", why.remedy);
 	return err;
 }
 
@@ -38,6 +49,7 @@ static int new_windows(const char *path, const struct replay_options *options,
 {
 	const struct windows_options window_options = {
 		.split = options->finished != NULL,
+		.arguments = options->arguments,
 		.finisher = {.full_names = options->full_names,
 			     .finished = options->finished,
 			     .context = options->context},
@@ -55,12 +67,7 @@ static int finish(struct windows *w, int err, const struct symbolizer_options *s
 		err = symbolize_replay(w, symbols, failure);
 	if (!err)
 		err = windows__finish(w, profile, failure);
-	if (err) {
-		windows__free(w);
-		return err;
-	}
-	*windows = w;
-	return 0;
+	return finish_new(err, w, windows__free, windows);
 }
 
 int replay_recording(int fd, const char *path, const struct replay_options *options,
@@ -89,7 +96,7 @@ static int take_perf_event(void *replay, const struct event_header *event)
 	const struct sample_event *sample = (const struct sample_event *)event;
 	int err = 0;
 
-	if (event->type == EVENT_SAMPLE && event->flags & EVENT_STACK_COPY)
+	if (event->type == EVENT_SAMPLE && event->flags & EVENT_STACK_COPY && r->options->walk)
 		err = r->options->walk(r->options->walker, windows__world(r->windows), &sample);
 	if (event->type == EVENT_END)
 		err = world__emit_left(windows__world(r->windows), event->time, windows__event,
@@ -107,10 +114,44 @@ int replay_perf_data(int fd, const char *path, const struct replay_options *opti
 
 	if (err)
 		return err;
-	err = perf_data_read(fd, options->walk != NULL, take_perf_event,
-			     &(struct perf_replay){w, options}, summary, &why);
+	err = perf_child__read(fd, options->walk != NULL, NULL, take_perf_event,
+			       &(struct perf_replay){w, options}, summary, &why);
 	if (err)
 		fail(failure, err, "cannot read %s: %s", path,
 		     *why.what ? why.what : strerror(-err));
 	return finish(w, err, &options->symbols, windows, profile, failure);
+}
+
+/* ---- files of other tools -------------------------------------------------------------------- */
+
+static int symbolize_import(struct window *w, const struct symbolizer_options *options)
+{
+	struct symbolizer_counts counts = {};
+	struct symbolizer *symbolizer = symbolizer__new();
+	int err = symbolizer ? symbolize_window(w, symbolizer, options, &counts, NULL, NULL)
+			     : -ENOMEM;
+
+	symbolizer__free(symbolizer);
+	return err;
+}
+
+int name_imported(struct profile_builder *builder, const struct symbolizer_options *options,
+		  size_t *files, struct failure *failure)
+{
+	struct dso_opener *opener;
+	struct window *w = NULL;
+	int err = dso_opener__new(NULL, &opener);
+
+	*files = 0;
+	if (!err) {
+		w = window__of_import(builder, opener);
+		dso_opener__free(opener);
+		err = w ? symbolize_import(w, options) : -ENOMEM;
+	}
+	for (size_t i = 0; w && i < w->files.count; i++)
+		*files += w->files.data[i].fd >= 0;
+	if (w)
+		w->builder = NULL; /* the caller's */
+	window__free(w);
+	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err)) : 0;
 }

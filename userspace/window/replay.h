@@ -19,6 +19,7 @@ typedef int (*replay_walk_fn)(void *context, struct world *world,
 struct replay_options {
 	struct symbolizer_options symbols; /* for a recording that ended before its symbols */
 	bool full_names;		   /* as in finisher_options */
+	bool arguments;			   /* as in windows_options */
 	replay_walk_fn walk; /* of perf.data; NULL: copied stacks are their innermost frame */
 	void *walker;
 	/* NULL: all windows are merged into one. */
@@ -38,5 +39,13 @@ int replay_recording(int fd, const char *path, const struct replay_options *opti
 int replay_perf_data(int fd, const char *path, const struct replay_options *options,
 		     struct windows **windows, const struct profile **profile,
 		     struct perf_data_summary *summary, struct failure *failure);
+
+/*
+ * Names code of an imported profile, which has none in its file (profile.finished_symbols), by files
+ * of this machine. *files: how many of them have the recorded build-id. 0 or negative errno with
+ * `failure` filled.
+ */
+int name_imported(struct profile_builder *builder, const struct symbolizer_options *options,
+		  size_t *files, struct failure *failure);
 
 #endif

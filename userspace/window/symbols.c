@@ -10,7 +10,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/order.h"
+#include "elf/elf_file.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 #include "stream/symbol_blob.h"
@@ -21,15 +23,17 @@
 
 struct sampled_address {
 	uint64_t address;
-	uint32_t samples; /* how many have it */
+	uint64_t requested; /* as in symbolizer_job */
+	uint32_t samples;   /* how many have it */
 };
 
 /* The addresses of one dso. */
 struct symbol_task {
 	struct symbolizing *all;
 	struct dso_id dso;
+	bool is_relative; /* its addresses: to the start of the file's image */
 	VEC(struct sampled_address) sampled;
-	/* in the form of symbolizer_job */
+	/* in the form of symbolizer_job, for the same indices */
 	VEC(uint64_t) addresses;
 	VEC(uint32_t) samples;
 };
@@ -80,7 +84,8 @@ static int emit_symbol(void *context, size_t index, const struct symbol_result *
 
 	if (err || (!result->frame_count && result->elf_address == PROFILE_UNKNOWN_ADDRESS))
 		return err;
-	symbol_event__encode(&s->out, s->window->last_time, task->addresses.data[index], result);
+	symbol_event__encode(&s->out, s->window->last_time, task->sampled.data[index].address,
+			     result);
 	return pass_event(s, &s->out.event.header);
 }
 
@@ -186,31 +191,72 @@ static int collect_addresses(struct symbolizing *s, const uint32_t *samples)
 		const struct profile_location *location =
 			profile_builder__get_location(builder, (struct location_id){i});
 		const struct profile_dso *dso = profile_builder__get_dso(builder, location->dso);
+		struct symbol_task *task;
 		int err;
 
 		if (!can_be_symbolized(dso->kind) || location->version)
 			continue;
-		err = vec_push(&s->tasks[location->dso.v].sampled,
-			       (struct sampled_address){location->address, samples[i]});
+		if (s->window->is_import && (dso->kind != DSO_FILE || location->line_count))
+			continue;
+		task = &s->tasks[location->dso.v];
+		task->is_relative = location->elf_address != PROFILE_UNKNOWN_ADDRESS;
+		err = vec_push(
+			&task->sampled,
+			(struct sampled_address){location->address, location->address, samples[i]});
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-DEFINE_ORDER(compare_addresses, struct sampled_address, order_of(x->address, y->address));
+/* An elf_load_fn. */
+static int lower_base(void *base, uint64_t offset, uint64_t size, uint64_t address)
+{
+	uint64_t *lowest = base;
+
+	(void)size;
+	*lowest = min_u64(*lowest, address - offset);
+	return 0;
+}
+
+/* Addresses that the file does not have, and all without the file, are left out. */
+static void find_offsets(struct symbol_task *task, const struct file_answer *file)
+{
+	struct elf_file *elf = NULL;
+	uint64_t base = UINT64_MAX;
+	size_t count = 0;
+
+	if (file->fd >= 0 && !elf_file__open_at(file->fd, file->base, &elf))
+		elf_file__each_load(elf, lower_base, &base);
+	for (size_t i = 0; i < task->sampled.count && elf; i++) {
+		struct sampled_address a = task->sampled.data[i];
+
+		if (!elf_file__offset_of_address(elf, base + a.address, &a.requested))
+			task->sampled.data[count++] = a;
+	}
+	task->sampled.count = count;
+	elf_file__free(elf);
+}
+
+DEFINE_ORDER(compare_addresses, struct sampled_address, order_of(x->requested, y->requested));
 
 static int sort_addresses(struct symbol_task *task)
 {
+	size_t count = 0;
 	int err = 0;
 
 	qsort(task->sampled.data, task->sampled.count, sizeof(*task->sampled.data),
 	      compare_addresses);
 	for (size_t i = 0; i < task->sampled.count && !err; i++) {
-		err = vec_push(&task->addresses, task->sampled.data[i].address)
-			      ?: vec_push(&task->samples, task->sampled.data[i].samples);
+		struct sampled_address a = task->sampled.data[i];
+
+		if (count && task->sampled.data[count - 1].requested == a.requested)
+			continue; /* segments of a forged file overlap */
+		task->sampled.data[count++] = a;
+		err = vec_push(&task->addresses, a.requested)
+			      ?: vec_push(&task->samples, a.samples);
 	}
-	vec_free(&task->sampled);
+	task->sampled.count = count;
 	return err;
 }
 
@@ -233,8 +279,11 @@ static int add_job(struct symbolizing *s, struct dso_id id)
 	struct symbolizer_job *job = &s->jobs[s->job_count++];
 	static const struct file_answer none = {.fd = -1, .root_fd = -1};
 	const struct file_answer *file = id.v < w->files.count ? &w->files.data[id.v] : &none;
-	int err = sort_addresses(task);
+	int err;
 
+	if (task->is_relative)
+		find_offsets(task, file);
+	err = sort_addresses(task);
 	task->all = s;
 	task->dso = id;
 	*job = (struct symbolizer_job){

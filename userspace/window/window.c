@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -127,6 +128,32 @@ static int request_files(struct window *w, const struct recorder *recorder,
 	return err;
 }
 
+/* Of the same dsos, if their code has no names. Without a build-id any file could be meant. */
+static int request_unnamed(struct window *w, struct dso_opener *opener)
+{
+	size_t dsos = profile_builder__dso_count(w->builder);
+	size_t locations = profile_builder__location_count(w->builder);
+	_cleanup_free_ bool *unnamed = calloc(dsos + 1, sizeof(*unnamed));
+	int err = unnamed ? reserve_files(w, dsos) : -ENOMEM;
+
+	for (uint32_t i = 1; i < locations && !err; i++) {
+		const struct profile_location *l =
+			profile_builder__get_location(w->builder, (struct location_id){i});
+
+		unnamed[l->dso.v] |= !l->line_count;
+	}
+	for (uint32_t i = 1; i < dsos && !err; i++) {
+		struct image image = {
+			.dso = *profile_builder__get_dso(w->builder, (struct dso_id){i})};
+
+		image.path = profile_builder__get_string(w->builder, image.dso.path);
+		if (unnamed[i] && image.dso.kind == DSO_FILE && image.dso.build_id_size &&
+		    strlen(image.path) < EVENT_PATH_MAX)
+			err = request_file(w, i, &image, opener, WINDOW_FILES_BY_IDENTITY);
+	}
+	return err;
+}
+
 /* ---- windows --------------------------------------------------------------------------------- */
 
 static int copy_jit_processes(struct window *w, const struct recorder *recorder)
@@ -167,6 +194,22 @@ struct window *window__new(struct profile_builder *builder, const struct recorde
 		return NULL;
 	}
 	return w;
+}
+
+struct window *window__of_import(struct profile_builder *builder, struct dso_opener *opener)
+{
+	struct window *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->builder = builder;
+	w->is_import = true;
+	w->last_time = profile_builder__session(builder)->end;
+	if (!request_unnamed(w, opener))
+		return w;
+	w->builder = NULL;
+	window__free(w);
+	return NULL;
 }
 
 void window__free(struct window *w)

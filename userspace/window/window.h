@@ -43,6 +43,7 @@ struct window {
 	VEC(uint64_t) kernel_changes; /* the times of versions of kernel addresses, from 1 on */
 	uint64_t last_time;	      /* of the stream; events made later have this time */
 	bool has_symbols;	      /* the stream had them */
+	bool is_import; /* some of its code has names, and its kernel may be another one */
 };
 
 /* How the files of a window's dsos are found. */
@@ -57,6 +58,11 @@ enum window_file_source {
  */
 struct window *window__new(struct profile_builder *builder, const struct recorder *recorder,
 			   struct dso_opener *opener, enum window_file_source source);
+/*
+ * The same of a profile that another tool's file was read into. Files of dsos that have code
+ * without a name are searched by their build-ids. On failure the builder stays the caller's.
+ */
+struct window *window__of_import(struct profile_builder *builder, struct dso_opener *opener);
 void window__free(struct window *w);
 
 /*

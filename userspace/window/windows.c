@@ -10,6 +10,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "services/process_names.h"
 #include "stream/event_decode.h"
 #include "world/profile_symbols.h"
 #include "world/recorder.h"
@@ -79,6 +80,7 @@ static int open_window(struct windows *w, uint64_t start)
 	w->builder = profile_builder__new();
 	if (!w->builder)
 		return -ENOMEM;
+	profile_builder__session(w->builder)->arguments = w->options.arguments;
 	w->recorder = recorder__new(w->world, w->facts, w->builder, start);
 	if (!w->recorder)
 		return -ENOMEM;
@@ -259,7 +261,7 @@ int windows__symbolize(struct windows *w, const struct symbolizer_options *optio
 
 int windows__finish(struct windows *w, const struct profile **profile, struct failure *failure)
 {
-	int err = close_last_window(w);
+	int err = close_last_window(w) ?: name_processes(w->last->builder);
 
 	if (err)
 		return fail(failure, err, "cannot make the profile: %s", strerror(-err));
@@ -282,12 +284,7 @@ int windows__new(const struct windows_options *options, struct windows **windows
 		err = finisher__new(&options->finisher, &w->finisher);
 	if (!err)
 		err = open_window(w, 0);
-	if (err) {
-		windows__free(w);
-		return err;
-	}
-	*windows = w;
-	return 0;
+	return finish_new(err, w, windows__free, windows);
 }
 
 void windows__free(struct windows *w)

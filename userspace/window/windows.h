@@ -15,6 +15,7 @@ struct windows_options {
 	const struct event_source_requests
 		*requests; /* of a live source, or NULL; must outlive it */
 	bool split;	   /* a new window at each EVENT_WINDOW; else one window */
+	bool arguments;	   /* profile.arguments */
 	struct finisher_options finisher;
 };
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/map.h"
+#include "base/order.h"
 #include "base/suffix.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
@@ -242,10 +243,7 @@ int process_table__announce_mapped(struct process_table *table, struct process_l
 
 bool process_table__wants_jit_frames(const struct process_table *table)
 {
-	for (size_t i = 0; i < table->observers.count; i++)
-		if (table->observers.data[i].jit_frames)
-			return true;
-	return false;
+	return any_of(table->observers.data, table->observers.count, o, o->jit_frames);
 }
 
 int process_table__announce_jit_frames(struct process_table *table, struct process_life *process,

@@ -35,6 +35,19 @@
 
 #define RUNTIME_LOOKS (4u << 20) /* mappings, of one window */
 
+/*
+ * The location of an address that was looked up lately, in the mappings of a process at the time
+ * or in the kernel. Samples are mostly of few addresses: these fit into a CPU's cache, in which the
+ * table of all locations does not.
+ */
+struct recent_place {
+	uint64_t address;
+	uint64_t serial, version; /* of the process and its mappings; 0 and the kernel's changes */
+	struct location_id location; /* 0: not looked up */
+	bool is_mapped;
+};
+#define RECENT_PLACES 4096
+
 struct recorder {
 	struct world *world; /* not owned, as the next two */
 	struct recording_facts *facts;
@@ -53,6 +66,7 @@ struct recorder {
 	struct kernel_changes kernel_changes;
 	VEC(struct dso_id) dsos;       /* by image */
 	struct dso_id kernel, unknown; /* made when first needed */
+	struct recent_place recent[RECENT_PLACES];
 	VEC(struct jit_process) jit_processes;
 	struct gil_counts gil;
 	size_t runtime_looks; /* mappings that may still be looked at, for runtimes of processes */
@@ -435,16 +449,29 @@ static void note_jit_file(struct recorder *r, const struct jit_file_event *e)
 
 /* ---- frames to stacks ------------------------------------------------------------------------ */
 
+/* Where the location of an address is, or is to be kept. */
+static struct recent_place *recent_place(struct recorder *r, uint64_t address, uint64_t serial,
+					 uint64_t version)
+{
+	uint64_t scrambled = (address + (serial << 48)) * UINT64_C(0x9e3779b97f4a7c15);
+	struct recent_place *place = &r->recent[scrambled >> 32 & (RECENT_PLACES - 1)];
+
+	if (place->address != address || place->serial != serial || place->version != version)
+		*place = (struct recent_place){address, serial, version, {0}, true};
+	return place;
+}
+
 static struct location_id kernel_location(struct recorder *r, uint64_t address)
 {
-	const struct profile_location l = {
-		.dso = special_dso(r, &r->kernel, DSO_KERNEL, "[kernel.kallsyms]", "[kernel]"),
-		.address = address,
-		.category = CATEGORY_KERNEL,
-	};
+	struct recent_place *recent = recent_place(r, address, 0, r->kernel_changes.times.count);
+	struct profile_location l = {.address = address, .category = CATEGORY_KERNEL};
 
-	return profile_builder__version(r->builder, &l,
-					kernel_changes__version(&r->kernel_changes, address));
+	if (recent->location.v)
+		return recent->location;
+	l.dso = special_dso(r, &r->kernel, DSO_KERNEL, "[kernel.kallsyms]", "[kernel]");
+	recent->location = profile_builder__version(
+		r->builder, &l, kernel_changes__version(&r->kernel_changes, address));
+	return recent->location;
 }
 
 static struct location_id unknown_location(struct recorder *r, const struct process_life *process,
@@ -460,6 +487,7 @@ static struct location_id user_location(struct recorder *r, struct process_life 
 					uint64_t frame, bool *mapped)
 {
 	uint64_t address = frame_user_address(frame);
+	struct recent_place *recent;
 	const struct mapping *m;
 	const struct image *image;
 
@@ -468,17 +496,26 @@ static struct location_id user_location(struct recorder *r, struct process_life 
 			note_jit_process(r, process);
 		return managed_frames__location(r->managed, frame);
 	}
+	recent = recent_place(r, address, process->number.serial, process->maps_version);
+	*mapped = recent->is_mapped;
+	if (recent->location.v)
+		return recent->location;
 	m = mapping_table__find(process->maps, address);
-	*mapped = m != NULL;
-	if (!m)
-		return unknown_location(r, process, address);
+	*mapped = recent->is_mapped = m != NULL;
+	if (!m) {
+		recent->location = unknown_location(r, process, address);
+		return recent->location;
+	}
 	image = image_table__get(world__images(r->world), m->image);
 	if (image->dso.kind == DSO_UNKNOWN) /* not admitted */
 		return unknown_location(r, process, address);
-	if (image->dso.kind == DSO_JIT)
-		note_jit_process(r, process);
-	else
-		address = address - m->start + m->page_offset;
+	if (image->dso.kind != DSO_JIT) {
+		recent->location = profile_builder__location(
+			r->builder, dso_of_image(r, m->image), address - m->start + m->page_offset,
+			window_lives__process_id(&r->lives, process), category_of(image));
+		return recent->location;
+	}
+	note_jit_process(r, process);
 	return profile_builder__location(r->builder, dso_of_image(r, m->image), address,
 					 window_lives__process_id(&r->lives, process),
 					 category_of(image));
@@ -625,6 +662,7 @@ static int on_sample(void *context, const struct sample_event *e)
 	/* no two samples of a thread have the same time, also across windows */
 	sample.time = thread->last_sample = max_u64(sample.time, thread->last_sample + 1);
 	sample.context = context_of(e);
+	sample.cpu = e->cpu < UINT16_MAX ? (uint16_t)(e->cpu + 1) : 0;
 	sample.stack = stack_of_tick(r, thread, &entry->memo, sample.context, e);
 	settle_thread_name(r, thread);
 	sample.comm = entry->comm;
@@ -726,13 +764,15 @@ static int on_cgroup(void *context, const struct cgroup_event *e)
 {
 	struct recorder *r = advance(context, &e->header);
 	const struct process_life *life;
+	struct profile_process *process = NULL;
 	int err = world__cgroup(r->world, e);
 
 	life = process_table__find(world__processes(r->world), e->pid);
 	if (!err && life)
-		profile_builder__process_cgroup(r->builder,
-						window_lives__process_id(&r->lives, life),
-						profile_builder__string(r->builder, e->path));
+		process = profile_builder__get_process(r->builder,
+						       window_lives__process_id(&r->lives, life));
+	if (process)
+		process->cgroup = profile_builder__string(r->builder, e->path);
 	return result_of(r, err);
 }
 

@@ -22,7 +22,6 @@
 struct image;
 struct recording_facts;
 struct recorder;
-struct managed_frames;
 
 /* ---- the recorder ---------------------------------------------------------------------------- */
 

@@ -18,6 +18,8 @@
 /*
  * In byte order. Copies of a static function have a suffix, which is not compared. A static function
  * may also be a part of its caller, and then it is in no stack: the row says what stands for it.
+ * On the way out of the kernel a thread does not wait for what its system call or its fault did: for
+ * the core dump of its process, or because its control group uses too much memory.
  */
 const struct wall_function wall_functions[] = {
 	{"__do_semtimedop", WALL_LOCK, NULL},
@@ -26,6 +28,7 @@ const struct wall_function wall_functions[] = {
 	{"__futex_wait", WALL_LOCK, "futex_wait"},
 	{"__inet_stream_connect", WALL_NETWORK, NULL},
 	{"__lock_sock", WALL_NETWORK, NULL},
+	{"__mem_cgroup_handle_over_high", WALL_FAULT, "mem_cgroup_handle_over_high"},
 	{"__mutex_lock", WALL_LOCK, NULL},
 	{"__rt_mutex_slowlock", WALL_LOCK, "rt_mutex_slowlock_block"},
 	{"__skb_recv_datagram", WALL_NETWORK, NULL},
@@ -38,6 +41,7 @@ const struct wall_function wall_functions[] = {
 	{"blk_mq_get_tag", WALL_DISK, NULL},
 	{"devkmsg_read", WALL_PIPE, NULL},
 	{"do_epoll_wait", WALL_POLL, NULL},
+	{"do_exit", WALL_OTHER, NULL},
 	{"do_freezer_trap", WALL_STOPPED, WALL_BY_READINGS},
 	{"do_msgrcv", WALL_PIPE, NULL},
 	{"do_msgsnd", WALL_PIPE, NULL},
@@ -64,6 +68,7 @@ const struct wall_function wall_functions[] = {
 	{"futex_wait_multiple", WALL_LOCK, NULL},
 	{"futex_wait_queue", WALL_LOCK, "futex_wait"},
 	{"futex_wait_requeue_pi", WALL_LOCK, NULL},
+	{"get_signal", WALL_OTHER, NULL},
 	{"handle_mm_fault", WALL_FAULT, NULL},
 	{"handle_userfault", WALL_FAULT, NULL},
 	{"hrtimer_nanosleep", WALL_SLEEP, NULL},
@@ -76,6 +81,7 @@ const struct wall_function wall_functions[] = {
 	{"jbd2_log_wait_commit", WALL_DISK, WALL_OF_MODULE},
 	{"kernel_clone", WALL_CHILD, NULL},
 	{"locks_lock_inode_wait", WALL_LOCK, NULL},
+	{"mem_cgroup_handle_over_high", WALL_FAULT, WALL_OF_MODULE},
 	{"msleep", WALL_SLEEP, NULL},
 	{"n_tty_read", WALL_PIPE, NULL},
 	{"n_tty_write", WALL_PIPE, NULL},
@@ -103,6 +109,7 @@ const struct wall_function wall_functions[] = {
 	{"sk_wait_data", WALL_NETWORK, NULL},
 	{"sock_alloc_send_pskb", WALL_NETWORK, NULL},
 	{"submit_bio_wait", WALL_DISK, NULL},
+	{"task_work_run", WALL_OTHER, NULL},
 	{"tcp_recvmsg", WALL_NETWORK, NULL},
 	{"throttle_cfs_rq_work", WALL_THROTTLED, WALL_BY_READINGS},
 	{"timerfd_read", WALL_SLEEP, "timerfd_read_iter"},

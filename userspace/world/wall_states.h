@@ -24,7 +24,7 @@ enum wall_state wall_state_of_function(const char *name);
  */
 #define WALL_BY_READINGS "(readings)" /* wall_state_of_visit() */
 #define WALL_BY_CALL	 "(call)"     /* the system call */
-#define WALL_OF_MODULE	 "(module)"   /* it is of a module that may not be loaded */
+#define WALL_OF_MODULE	 "(module)"   /* it is of a module or option that may not be there */
 extern const struct wall_function {
 	const char *name;
 	enum wall_state state;

@@ -7,12 +7,9 @@
 
 void window_lives__fini(struct window_lives *w)
 {
-	for (size_t i = 0; i < w->threads.count; i++) {
-		vec_free(&w->threads.data[i].memo.frames);
-		vec_free(&w->threads.data[i].memo.stacks);
-	}
+	vec_free_with(&w->threads, thread, vec_free(&thread->memo.frames);
+		      vec_free(&thread->memo.stacks));
 	vec_free(&w->processes);
-	vec_free(&w->threads);
 }
 
 struct window_process *window_lives__process(struct window_lives *w,
@@ -84,14 +81,13 @@ void window_lives__set_facts(struct window_lives *w, const struct process_life *
 void window_lives__set_program(struct window_lives *w, const struct process_life *life,
 			       const char *mapped)
 {
-	struct process_id id;
+	struct profile_process *process;
 
 	if (!life || !life->program || strcmp(life->program->bytes, mapped))
 		return;
-	id = window_lives__process_id(w, life);
-	if (id.v)
-		profile_builder__process_program(w->builder, id,
-						 profile_builder__string(w->builder, mapped));
+	process = profile_builder__get_process(w->builder, window_lives__process_id(w, life));
+	if (process)
+		process->program = profile_builder__string(w->builder, mapped);
 }
 
 static void show_process(struct window_lives *w, const struct process_life *life,
@@ -100,6 +96,7 @@ static void show_process(struct window_lives *w, const struct process_life *life
 	struct profile_process p = {
 		.pid = life->pid,
 		.life = life->number.serial,
+		.born = life->born,
 		.ppid = life->ppid,
 		.name = profile_builder__string(w->builder, life->name),
 		.start = life->start ? life->start : start,

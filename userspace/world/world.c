@@ -360,6 +360,54 @@ int world__cgroup(struct world *w, const struct cgroup_event *e)
 	return 0;
 }
 
+/* The value of a fact; NULL: it is not there. */
+static const char *fact_value(const struct facts_event *e, const char *key)
+{
+	const char *at = e->text;
+
+	for (uint32_t i = 0; i < e->count; i++) {
+		const char *value = at + strlen(at) + 1;
+
+		if (!strcmp(at, key))
+			return value;
+		at = value + strlen(value) + 1;
+	}
+	return NULL;
+}
+
+/*
+ * The whole facts of a life may be those of its parent, with the parent's user. A later report has
+ * the user of now, if it has nothing else.
+ */
+static int change_user(struct process_life *process, const struct facts_event *e)
+{
+	const struct facts_event *known = (const void *)process->facts->bytes;
+	const char *old = fact_value(known, "user"), *user = fact_value(e, "user");
+	size_t before = old ? old - known->text : 0, size, old_size;
+	union {
+		struct facts_event event;
+		char bytes[sizeof(struct facts_event) + PROCESS_FACTS_SIZE];
+	} changed;
+	struct shared_bytes *facts;
+
+	if (!old || !user || !strcmp(old, user))
+		return 0;
+	size = strlen(user);
+	old_size = strlen(old);
+	if (known->size - old_size + size > PROCESS_FACTS_SIZE)
+		return 0;
+	memcpy(&changed, known, sizeof(*known) + before);
+	memcpy(changed.event.text + before, user, size);
+	memcpy(changed.event.text + before + size, old + old_size, known->size - before - old_size);
+	changed.event.size = (uint32_t)(known->size - old_size + size);
+	facts = shared_bytes__new(&changed, sizeof(*known) + changed.event.size);
+	if (!facts)
+		return -ENOMEM;
+	shared_unref(process->facts);
+	process->facts = facts;
+	return 0;
+}
+
 int world__facts(struct world *w, const struct facts_event *e)
 {
 	struct process_life *process = process_table__find(w->processes, e->pid);
@@ -368,10 +416,10 @@ int world__facts(struct world *w, const struct facts_event *e)
 
 	if (!process || process->start > e->since)
 		return 0;
-	/* if the life or its parent was read before, less is not reported */
+	/* if the life or its parent was read before, less is not reported, but for its user */
 	known = process->facts ? (const void *)process->facts->bytes : NULL;
 	if (known && known->state == FACTS_STATE_WHOLE && e->state != FACTS_STATE_WHOLE)
-		return 0;
+		return change_user(process, e);
 	facts = shared_bytes__new(e, sizeof(*e) + e->size);
 	if (!facts)
 		return -ENOMEM;

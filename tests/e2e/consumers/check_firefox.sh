@@ -28,7 +28,7 @@ trap 'exit 130' INT TERM
 # Its daemon has a time limit of its own for starting, which a busy machine can exceed: that says
 # nothing about the file, and such a load is tried again.
 load() {
-	for _ in 1 2 3 4 5; do
+	for _ in $(seq 40); do
 		"$node" "$cli" load "$1" >"$PROFILER_CLI_SESSION_DIR/load.log" 2>&1 && return 0
 		grep -q "still starting" "$PROFILER_CLI_SESSION_DIR/load.log" || return 1
 		"$node" "$cli" stop --all >/dev/null 2>&1 || :

@@ -662,7 +662,7 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 			row.weight = cpu;
 			cpu = 0;
 		}
-		profile_builder__sample(c->b, thread, &row);
+		err = frames__sample(c->frames, thread, &row, c->text->failure, 0);
 	}
 	/* our own files have CPU time after the last sample */
 	profile_builder__thread_cpu_tail(c->b, thread, cpu);

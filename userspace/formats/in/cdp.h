@@ -13,6 +13,10 @@
 #include "formats/in/frames.h"
 #include "formats/in/json.h"
 
+/* V8 samples a thread by the clock, whatever it does. */
+#define CDP_CPU_TIME                                                                               \
+	"wall-clock time: the file has no CPU time, so waits other than (idle) are included"
+
 #define CDP_NONE UINT32_MAX
 #define CDP_TIME_MAX                                                                               \
 	(1LL << 61) /* ns: some writers count from 1970, which this is the year 2043 of */

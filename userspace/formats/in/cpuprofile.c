@@ -5,7 +5,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "formats/in/cdp.h"
 #include "formats/in/import.h"
@@ -25,10 +27,11 @@ struct members {
 struct identity {
 	bool present;
 	uint32_t pid, tid;
-	bool is_main, ahead;
+	bool is_main, ahead, is_merged;
 	char *comm, *process;
 	uint64_t period, realtime_us;
 	int64_t start_us, end_us; /* of the recording */
+	struct profile_names names;
 	struct cdp_columns columns;
 };
 
@@ -82,16 +85,50 @@ static int read_number(const struct json_text *text, struct json_value value, co
 	return err;
 }
 
+/* What the process belongs to. */
+static int read_names(const struct json_text *text, struct json_value own,
+		      struct profile_builder *b, struct profile_names *to)
+{
+#define X(field, label) {label, offsetof(struct profile_names, field)},
+	static const struct {
+		const char *label;
+		size_t field;
+	} names[] = {PROCESS_NAMES(X)};
+#undef X
+	enum { COUNT = sizeof(names) / sizeof(*names) };
+	struct json_value values[COUNT] = {};
+	struct json_member wanted[COUNT + 1] = {};
+	int err;
+
+	for (size_t i = 0; i < COUNT; i++)
+		wanted[i] = (struct json_member){names[i].label, &values[i]};
+	err = json_find_members(text, own, wanted);
+	for (size_t i = 0; i < COUNT && !err; i++) {
+		_cleanup_free_ char *copy = NULL;
+
+		if (!values[i].at)
+			continue;
+		err = json_string_copy(text, values[i], &copy);
+		if (!err)
+			*(struct string_id *)((char *)to + names[i].field) =
+				profile_builder__string(b, copy);
+	}
+	return err;
+}
+
 static int read_identity(const struct json_text *text, struct json_value own, struct identity *id,
 			 struct profile_builder *b)
 {
-	struct json_value pid, tid, comm, process, is_main, realtime, period, recording, ahead;
+	struct json_value pid, tid, comm, process, is_main, realtime, period, recording, ahead,
+		merged;
 	uint64_t pid_number = 0, tid_number = 0;
 	int err = json_members(text, own, {"pid", &pid}, {"tid", &tid}, {"comm", &comm},
 			       {"process", &process}, {"isMainThread", &is_main},
 			       {"startTimeRealtime", &realtime}, {"periodNs", &period},
-			       {"recording", &recording}, {"cpuDeltasAhead", &ahead})
-			  ?: cdp_columns__own(text, own, &id->columns);
+			       {"recording", &recording}, {"cpuDeltasAhead", &ahead},
+			       {"mergedThreads", &merged})
+			  ?: cdp_columns__own(text, own, &id->columns)
+			  ?: read_names(text, own, b, &id->names);
 
 	id->present = true;
 	if (!err)
@@ -104,12 +141,15 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 		err = json_string_copy(text, comm, &id->comm);
 	if (!err && process.at)
 		err = json_string_copy(text, process, &id->process);
-	if (!err && recording.at)
-		err = read_recording(text, recording, id) ?: import_event(text, recording, b);
 	id->pid = (uint32_t)pid_number;
 	id->tid = (uint32_t)tid_number;
 	id->is_main = json_is(is_main, "true");
 	id->ahead = json_is(ahead, "true");
+	id->is_merged = merged.at != NULL;
+	if (!id->is_merged && (id->ahead || !id->columns.cpu.at)) /* as of old files */
+		profile_builder__meta(b, META_CPU_TIME, CDP_CPU_TIME);
+	if (!err && recording.at)
+		err = read_recording(text, recording, id) ?: import_event(text, recording, b);
 	return err;
 }
 
@@ -149,6 +189,8 @@ static void set_session(struct profile_builder *b, const struct identity *id, in
 	}
 	session->end = max_u64(session->end, (uint64_t)id->end_us * 1000);
 	session->start_realtime = realtime;
+	if (!id->present)
+		profile_builder__meta(b, META_CPU_TIME, CDP_CPU_TIME);
 }
 
 static int read_samples(struct cdp *c, const struct members *m, int64_t start, int64_t end)
@@ -188,7 +230,7 @@ static int read_profile(const struct import_request *request, const struct json_
 {
 	const char *name = id->process ? id->process : request->name;
 	struct profile_builder *b = request->builder;
-	struct profile_process process = {.pid = id->pid, .is_target = true};
+	struct profile_process process = {.pid = id->pid, .is_target = true, .names = id->names};
 	int scale = m->nodes.at ? US_SCALE : SECOND_SCALE;
 	struct string_id comm;
 	struct thread_id thread;
@@ -208,7 +250,8 @@ static int read_profile(const struct import_request *request, const struct json_
 	process.start = (uint64_t)start;
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
 	cdp__init(&c, text, frames, &call_frames, profile_builder__process(b, &process));
-	c.program = id->present && !id->ahead ? name : NULL;
+	/* a title that looks like a path is not the file of the code */
+	c.program = id->present && (!id->ahead || id->is_merged) ? name + strspn(name, "/") : NULL;
 	err = read_samples(&c, m, start, end);
 	set_times(&c, m, &start, &end);
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,

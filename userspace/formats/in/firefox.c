@@ -14,6 +14,7 @@
 
 #include "base/minmax.h"
 #include "formats/in/firefox_file.h"
+#include "formats/in/firefox_markers.h"
 #include "formats/in/firefox_tables.h"
 #include "formats/in/import.h"
 
@@ -68,16 +69,6 @@ static int begin_columns(const struct json_text *text, const struct sample_value
 	return err;
 }
 
-/* The columns need not be as long as that of stacks: what is missing is null. */
-static int next_number(struct json_column *column, struct json_number *number)
-{
-	int more = column->text ? json_column__next(column, number) : 0;
-
-	if (!more)
-		*number = (struct json_number){.is_null = true};
-	return more < 0 ? more : 0;
-}
-
 static int read_row(struct firefox_reader *r, struct firefox_in *in, struct sample_columns *c,
 		    struct firefox_rows *rows, struct firefox_row *numbers)
 {
@@ -86,9 +77,9 @@ static int read_row(struct firefox_reader *r, struct firefox_in *in, struct samp
 	r->file.common.frames.left_out[LEFT_OUT_NO_TIME] += !more;
 	if (more <= 0)
 		return more;
-	return next_number(&c->cpu, &numbers->cpu)
-		       ?: next_number(&c->weight, &numbers->weight)
-		       ?: next_number(&c->ticks, &numbers->ticks)
+	return json_column__next_or_null(&c->cpu, &numbers->cpu)
+		       ?: json_column__next_or_null(&c->weight, &numbers->weight)
+		       ?: json_column__next_or_null(&c->ticks, &numbers->ticks)
 		       ?: firefox_file__row(&r->file, in, rows, numbers);
 }
 
@@ -125,7 +116,7 @@ static int read_thread(void *context, struct json_value value)
 	struct firefox_reader *r = context;
 	const struct json_text *text = &r->file.text;
 	struct firefox_thread v;
-	struct json_value is_main, samples, libs, strings = {0}, sources = {0};
+	struct json_value is_main, samples, markers, libs, strings = {0}, sources = {0};
 	struct firefox_rows rows = {};
 	struct firefox_in own;
 	int err = json_members(text, value, {"name", &v.name}, {"processName", &v.process_name},
@@ -133,12 +124,13 @@ static int read_thread(void *context, struct json_value value)
 			       {"registerTime", &v.start}, {"unregisterTime", &v.end},
 			       {"processStartupTime", &v.process_start},
 			       {"processShutdownTime", &v.process_end}, {"samples", &samples},
-			       {"libs", &libs});
+			       {"markers", &markers}, {"libs", &libs});
 
 	v.is_main = json_is(is_main, "true");
 	err = err ?: firefox_file__thread(&r->file, &v, &rows);
 	if (err || r->has_shared)
-		return err ? err : read_samples(r, &r->shared, samples, &rows);
+		return err ?: read_samples(r, &r->shared, samples, &rows)
+			   ?: firefox_markers__read(&r->file, &r->shared, markers, &rows);
 	if (json_type(libs) == JSON_ARRAY)
 		err = firefox_common__libs(&r->file.common, libs);
 	if (!err && r->shared_value.at)
@@ -148,7 +140,8 @@ static int read_thread(void *context, struct json_value value)
 		err = firefox_in__read(&own, &r->file.common, value, strings, sources);
 	if (err)
 		return err;
-	err = read_samples(r, &own, samples, &rows);
+	err = read_samples(r, &own, samples, &rows)
+		      ?: firefox_markers__read(&r->file, &own, markers, &rows);
 	firefox_in__fini(&own);
 	return err;
 }

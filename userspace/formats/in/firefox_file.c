@@ -127,7 +127,7 @@ static int read_number(const struct json_text *text, struct json_value value, ch
 	return err;
 }
 
-static uint64_t absolute(const struct firefox_file *r, int64_t ns)
+uint64_t firefox_file__time(const struct firefox_file *r, int64_t ns)
 {
 	ns += r->shift;
 	return ns < 0 && (uint64_t)-ns >= r->base ? 1 : r->base + (uint64_t)ns;
@@ -139,7 +139,7 @@ static int read_end(const struct firefox_file *r, struct json_value value, uint6
 	int64_t ns;
 	int err = firefox_ms(&r->text, value, FIREFOX_TIME_LIMIT, &ns);
 
-	*end = !err && json_type(value) == JSON_NUMBER ? absolute(r, ns) : 0;
+	*end = !err && json_type(value) == JSON_NUMBER ? firefox_file__time(r, ns) : 0;
 	return err;
 }
 
@@ -177,7 +177,7 @@ static int process_of(struct firefox_file *r, const struct firefox_thread *v, st
 	if (err)
 		return err;
 	*is_new = !r->processes.data[number].v;
-	p.start = absolute(r, start);
+	p.start = firefox_file__time(r, start);
 	if (*is_new)
 		r->processes.data[number] = profile_builder__process(r->b, &p);
 	*process = r->processes.data[number];
@@ -207,7 +207,7 @@ int firefox_file__thread(struct firefox_file *r, const struct firefox_thread *v,
 		rows->comm = process_name;
 	/* a second main thread of one number is an earlier process's, or a mistake */
 	rows->thread = profile_builder__thread(r->b, rows->process, tid, is_new && v->is_main,
-					       rows->comm, absolute(r, start));
+					       rows->comm, firefox_file__time(r, start));
 	if (!rows->thread.v)
 		return -ENOMEM;
 	profile_builder__thread_end(r->b, rows->thread, end);
@@ -231,18 +231,21 @@ static int take_time(const struct firefox_file *r, struct firefox_rows *rows,
 }
 
 /* Add a row's CPU time, ns or cycles. The first is from before the recording, except in ours. */
-static int take_cpu(const struct firefox_file *r, struct firefox_rows *rows,
+static int take_cpu(struct firefox_file *r, struct firefox_rows *rows,
 		    const struct json_number *number, int64_t elapsed)
 {
 	int64_t delta;
 
 	if (!rows->has_cpu)
 		return 0;
-	if (number->is_null) /* unknown: viewers assume that it ran all the time */
+	if (number->is_null) { /* viewers assume that it ran all the time */
 		delta = r->unit == CPU_CYCLES ? elapsed / 1000 : elapsed;
-	else if (json_scaled(number, r->unit == CPU_US ? FIREFOX_US_SCALE : 0, &delta) || delta < 0)
+		r->common.frames.left_out[LEFT_OUT_CPU_TIMES] += rows->count && delta;
+	} else if (json_scaled(number, r->unit == CPU_US ? FIREFOX_US_SCALE : 0, &delta) ||
+		   delta < 0) {
 		return json_fail(&r->text, number->at, -EBADMSG, "CPU time %zu is out of range",
 				 rows->count);
+	}
 	if (!rows->count && !r->ours)
 		delta = 0;
 	rows->acc = min_u64(rows->acc + (uint64_t)delta, (uint64_t)FIREFOX_TIME_LIMIT);
@@ -338,10 +341,10 @@ static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox
 	if (err || idle || !weigh(r, rows, row.ticks, ms_as_ns, &row.weight) || !counts)
 		return err;
 	set_ticks(r, rows, numbers, ms_as_ns, &row);
-	row.time = absolute(r, rows->now);
+	row.time = firefox_file__time(r, rows->now);
 	row.context = firefox_in__context(in, (uint32_t)stack);
-	profile_builder__sample(r->b, rows->thread, &row);
-	return 0;
+	return frames__sample(&r->common.frames, rows->thread, &row, r->text.failure,
+			      (uint64_t)(numbers->stack.at - r->text.start));
 }
 
 int firefox_file__row(struct firefox_file *r, struct firefox_in *in, struct firefox_rows *rows,
@@ -355,12 +358,37 @@ int firefox_file__row(struct firefox_file *r, struct firefox_in *in, struct fire
 
 int firefox_file__end(struct firefox_file *r, const struct firefox_rows *rows)
 {
+	bool has_cpu = rows->has_cpu && r->unit != CPU_CYCLES;
+	uint64_t start = profile_builder__get_process(r->b, rows->process)->start;
+
+	if (profile_builder__samples(r->b, rows->thread, SAMPLE_CPU).count)
+		r->begin = r->begin ? min_u64(r->begin, start) : start;
+	r->has_cpu |= rows->count && has_cpu;
+	r->lacks_cpu |= rows->count && !has_cpu;
 	if (r->unit != CPU_CYCLES)
 		profile_builder__thread_cpu_tail(r->b, rows->thread, rows->acc);
 	return profile_builder__error(r->b);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
+
+/* A "weightType" of some thread is "tracing-ms"; both may be names of functions, too. */
+static bool has_times(const char *at, const char *end)
+{
+	static const char key[] = "\"weightType\"", ms[] = "\"tracing-ms\"";
+	const size_t key_size = sizeof(key) - 1, size = sizeof(ms) - 1;
+	const struct json_text text = {at, end, NULL};
+
+	while ((at = memmem(at, (size_t)(end - at), key, key_size))) {
+		at = json_skip_spaces(&text, at + key_size);
+		if (at == end || *at != ':')
+			continue;
+		at = json_skip_spaces(&text, at + 1);
+		if ((size_t)(end - at) >= size && !memcmp(at, ms, size))
+			return true;
+	}
+	return false;
+}
 
 int firefox_file__init(struct firefox_file *r, const struct import_request *request,
 		       struct import_failure *failure)
@@ -369,7 +397,7 @@ int firefox_file__init(struct firefox_file *r, const struct import_request *requ
 
 	*r = (struct firefox_file){
 		.text = {bytes, bytes + request->size, failure},
-		.has_times = memmem(bytes, request->size, "\"tracing-ms\"", 12),
+		.has_times = has_times(bytes, bytes + request->size),
 		.b = request->builder,
 		.pids = strtab__new(),
 	};
@@ -378,14 +406,26 @@ int firefox_file__init(struct firefox_file *r, const struct import_request *requ
 	return r->pids ? 0 : -ENOMEM;
 }
 
+/* Where the file has no CPU time of a thread: what stands for it. */
+static void name_cpu_time(const struct firefox_file *r)
+{
+	if (r->lacks_cpu && !r->ours && (r->has_times || r->interval))
+		profile_builder__meta(
+			r->b, META_CPU_TIME,
+			r->has_times ? "the weights of the file, which may be of the clock"
+			: r->has_cpu ? "some threads have no CPU time: samples times their interval"
+				     : "samples times their interval: the file has no CPU time");
+}
+
 void firefox_file__fini(struct firefox_file *r)
 {
 	struct profile *session = profile_builder__session(r->b);
 
-	session->start = r->base;
+	name_cpu_time(r);
+	session->start = r->ours || !r->begin ? r->base : r->begin;
 	session->end = r->end;
 	session->period = session->uncounted ? 0 : r->interval;
-	session->finished_symbols = true;
+	session->finished_symbols = r->ours || !r->common.frames.has_unnamed;
 	firefox_common__fini(&r->common);
 	strtab__free(r->pids);
 	vec_free(&r->processes);

@@ -33,9 +33,11 @@ struct firefox_file {
 	struct strtab *pids;		  /* as they are written: "12", and in ours "12.1" */
 	VEC(struct process_id) processes; /* by number in pids */
 	bool ours;
-	bool has_times; /* weights are times */
+	bool has_times;		 /* weights are times */
+	bool has_cpu, lacks_cpu; /* rows of some thread have CPU time, have none */
 	enum firefox_cpu_unit unit;
 	uint64_t base;	   /* ns: time 0 of the file */
+	uint64_t begin;	   /* ns: of the first process with samples; 0: there is none */
 	int64_t shift;	   /* ns: from there to time 0 of the threads */
 	int64_t realtime;  /* ns since 1970, of time 0 of the file; 0: unknown */
 	uint64_t interval; /* ns */
@@ -71,6 +73,9 @@ void firefox_file__fini(struct firefox_file *r);
 
 /* A time in milliseconds as ns; 0 if it is no number. */
 int firefox_ms(const struct json_text *text, struct json_value value, int64_t limit, int64_t *ns);
+
+/* ns from time 0 of the threads on, as the time of the profile. */
+uint64_t firefox_file__time(const struct firefox_file *r, int64_t ns);
 
 int firefox_file__meta(struct firefox_file *r, struct json_value meta);
 /* The unit of CPU times: "sampleUnits" of meta, if it is an object. */

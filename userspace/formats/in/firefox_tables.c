@@ -2,6 +2,8 @@
 #include "formats/in/firefox_tables.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -234,7 +236,7 @@ static int read_strings(struct firefox_in *in, struct json_value strings)
 			  : json_fail(text, text->start, -EBADMSG, "there is no stringArray");
 }
 
-static int string_of(struct firefox_in *in, int32_t number, struct string_id *id)
+int firefox_in__string(struct firefox_in *in, int32_t number, struct string_id *id)
 {
 	struct firefox_string *s;
 	_cleanup_free_ char *copy = NULL;
@@ -283,7 +285,8 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 		return err;
 	const struct column_spec func[] = {
 		{"name", &in->func_name, texts, true},
-		{"resource", &in->func_resource, resources ? (int64_t)resources : INT32_MAX, false},
+		/* without a library its row may be missing in that column */
+		{"resource", &in->func_resource, INT32_MAX, false},
 		{"source", &in->func_source, (int64_t)sources, false},
 		{"fileName", &in->func_file, texts, false},
 		{"lineNumber", &in->func_line, INT32_MAX, false},
@@ -302,9 +305,10 @@ static bool is_idle(const struct firefox_in *in, uint32_t frame)
 
 static int read_frames(struct firefox_in *in, const struct tables *t, size_t funcs, size_t *frames)
 {
+	int64_t categories = (int64_t)in->common->categories.count;
 	const struct column_spec frame[] = {
 		{"func", &in->frame_func, (int64_t)funcs, true},
-		{"category", &in->frame_category, (int64_t)in->common->categories.count, false},
+		{"category", &in->frame_category, categories ?: INT32_MAX, false},
 		{"subcategory", &in->frame_subcategory, INT32_MAX, false},
 		{"line", &in->frame_line, INT32_MAX, false},
 		{"column", &in->frame_column, INT32_MAX, false},
@@ -316,6 +320,8 @@ static int read_frames(struct firefox_in *in, const struct tables *t, size_t fun
 
 	int err = READ_TABLE(in, t->frames, "frameTable", frame, frames);
 
+	if (!categories) /* of old files they are bits of a list of their own */
+		in->frame_category.count = 0;
 	for (uint32_t i = 0; i < *frames && !err && !in->has_idle; i++)
 		in->has_idle = is_idle(in, i);
 	return err;
@@ -516,7 +522,7 @@ static int file_of(struct firefox_in *in, uint32_t func, struct string_id *file)
 	int32_t source = at(&in->func_source, func);
 	int32_t text = source >= 0 ? at(&in->source_file, (uint32_t)source)
 				   : at(&in->func_file, func);
-	int err = string_of(in, text, file);
+	int err = firefox_in__string(in, text, file);
 	struct firefox_string *s;
 
 	if (err || !file->v)
@@ -547,7 +553,7 @@ static int make_line(struct firefox_in *in, uint32_t number, const struct frame 
 		.definition_line = position(at(&in->func_line, func)),
 		.definition_column = position(at(&in->func_column, func)),
 	};
-	int err = string_of(in, at(&in->func_name, func), &function.name)
+	int err = firefox_in__string(in, at(&in->func_name, func), &function.name)
 			  ?: file_of(in, func, &function.definition_file);
 
 	if (err)
@@ -624,11 +630,27 @@ static int chain_of(struct firefox_in *in, uint32_t stack, uint32_t *chain)
 	return err;
 }
 
+/* samply and Firefox call code without a symbol by its address in the library: "0x12ab". */
+static int is_unnamed(struct firefox_in *in, const struct firefox_chain *chain, bool *unnamed)
+{
+	int64_t address = address_of(in, chain->frame);
+	struct string_id id;
+	char name[32];
+	int err = firefox_in__string(
+		in, at(&in->func_name, (uint32_t)in->frame_func.data[chain->frame]), &id);
+
+	snprintf(name, sizeof(name), "0x%" PRIx64, (uint64_t)address);
+	*unnamed = !err && chain->parent == NO_CHAIN && lib_of(in, chain->frame) && address >= 0 &&
+		   !strcmp(name, profile_builder__get_string(in->common->b, id));
+	return err;
+}
+
 static int location_of(struct firefox_in *in, uint32_t number, struct process_id process,
 		       struct location_id *location)
 {
 	struct frame frame;
-	int err = 0;
+	bool unnamed;
+	int err;
 
 	*location = in->chains.data[number].location;
 	if (location->v)
@@ -639,7 +661,8 @@ static int location_of(struct firefox_in *in, uint32_t number, struct process_id
 				 "its inline chains have more than %u functions in all", LINES_MAX);
 	make_frame(in, in->chains.data[number].frame, process, &frame);
 	in->lines.count = 0;
-	for (uint32_t at_chain = number; at_chain != NO_CHAIN && !err;) {
+	err = is_unnamed(in, &in->chains.data[number], &unnamed);
+	for (uint32_t at_chain = unnamed ? NO_CHAIN : number; at_chain != NO_CHAIN && !err;) {
 		const struct firefox_chain *chain = &in->chains.data[at_chain];
 		struct profile_line line;
 

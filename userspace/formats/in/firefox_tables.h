@@ -24,6 +24,9 @@ int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struc
 int firefox_in__add_stacks(struct firefox_in *in, size_t count);
 void firefox_in__fini(struct firefox_in *in);
 
+/* A string by a number below strings.count; a negative one is none. */
+int firefox_in__string(struct firefox_in *in, int32_t number, struct string_id *id);
+
 /*
  * A stack of a sample, by a number below stacks.count. `process`: whose JIT code it is. *idle: its
  * leaf is of the category Idle.

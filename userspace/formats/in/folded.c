@@ -5,7 +5,8 @@
  *
  * The first field is the thread's name, as in our files and perf's. It is a frame if some line of
  * the file has one field only, or if a first field is one by its looks: an annotation ("_[k]"), a
- * line ("(app.py:3)"), a module, a method of Java, the first function of a thread.
+ * line ("(app.py:3)"), a module, a method of Java, the first function of a thread. If no line's
+ * first field has a name, these are frames too (Excimer).
  * async-profiler's "[name tid=12]" is always a thread. The user may say which it is.
  *
  * Annotations: _[k] kernel; _[j], _[0], _[1] JIT code; _[i] inlined; _[?] ours: perhaps another
@@ -159,7 +160,8 @@ static int split_line(struct span line, struct folded_line *out)
 	out->stack = (struct span){line.at, space};
 	while (out->stack.end > out->stack.at && out->stack.end[-1] == ' ')
 		out->stack.end--;
-	return out->stack.at < out->stack.end ? 0 : -EBADMSG;
+	/* of strace, or of settings: "read(3, …) = 5" */
+	return out->stack.at == out->stack.end || span_ends(out->stack, " =") ? -EBADMSG : 0;
 }
 
 static struct span next_field(struct span *rest)
@@ -171,10 +173,18 @@ static struct span next_field(struct span *rest)
 	return field;
 }
 
+/* Of our own files, which may have nothing else. */
+static bool is_own_comment(struct span line)
+{
+	return span_begins(line, FOLDED_WEIGHTS) || span_begins(line, FOLDED_SAMPLES) ||
+	       span_begins(line, FOLDED_FILTER);
+}
+
 static bool recognizes_folded(const uint8_t *bytes, size_t size)
 {
 	const char *at = (const char *)bytes, *end = at + size;
 	unsigned int lines = 0;
+	bool is_own = false;
 
 	if (memchr(bytes, 0, size < 4096 ? size : 4096))
 		return false;
@@ -187,8 +197,9 @@ static bool recognizes_folded(const uint8_t *bytes, size_t size)
 		if (err == -EBADMSG)
 			return lines > 0; /* what follows may be damaged */
 		lines += !err;
+		is_own |= is_own_comment((struct span){at, newline});
 	}
-	return lines > 0;
+	return lines > 0 || is_own;
 }
 
 /* ---- the first field ------------------------------------------------------------------------- */
@@ -251,7 +262,7 @@ static bool looks_like_frame(struct span field)
 
 static bool find_threads(const struct folded *f)
 {
-	bool any = false;
+	bool any = false, is_named = false;
 
 	for (const char *at = f->start, *newline; at < f->end; at = newline + 1) {
 		struct folded_line line;
@@ -262,12 +273,13 @@ static bool find_threads(const struct folded *f)
 			continue;
 		field = next_field(&line.stack);
 		any |= is_async_thread(field);
+		is_named |= field.at < field.end;
 		if (line.stack.at == line.stack.end && !is_async_thread(field))
 			return any;
 		if (looks_like_frame(field))
 			return any;
 	}
-	return true;
+	return is_named;
 }
 
 /* ---- what the numbers are -------------------------------------------------------------------- */
@@ -429,6 +441,19 @@ static void read_own_unit(struct folded *f)
 			set_own_event(f, text);
 		else
 			f->period = 0;
+	}
+}
+
+/* One of the comments before the first stack. */
+static void read_own_filter(const struct folded *f)
+{
+	static const char files[] = FOLDED_FILTER COLLAPSED_FILES ": ";
+	const char *end;
+
+	for (const char *at = f->start; at < f->end && *at == '#'; at = end + (end < f->end)) {
+		end = line_end(at, f->end);
+		if ((size_t)(end - at) > strlen(files) && !memcmp(at, files, strlen(files)))
+			profile_builder__session(f->b)->has_only_names = true;
 	}
 }
 
@@ -599,17 +624,16 @@ static int add_line(struct folded *f, const struct folded_line *line)
 		rest = line->stack;
 		first = f->file_name;
 	}
-	err = stack_of(f, rest, &row.stack)
-		      ?: frames__check(&f->frames, row.stack, f->failure,
-				       (uint64_t)(line->stack.at - f->start))
-		      ?: thread_of(f, first, &thread);
+	if (first.at == first.end)
+		first = f->file_name;
+	err = stack_of(f, rest, &row.stack) ?: thread_of(f, first, &thread);
 	if (err)
 		return err;
 	row.comm = thread->name;
 	/* made up: rows are in the order of the file */
 	row.time = profile_builder__session(f->b)->start + ++thread->rows;
-	profile_builder__sample(f->b, thread->id, &row);
-	return profile_builder__error(f->b);
+	return frames__sample(&f->frames, thread->id, &row, f->failure,
+			      (uint64_t)(line->stack.at - f->start));
 }
 
 /* Other lines are counted, as in flamegraph.pl; most lines are stacks, or it is another file. */
@@ -634,16 +658,27 @@ static int read_lines(struct folded *f)
 	return err;
 }
 
+/* The last number of a file that is cut may have more digits. */
+static const char *end_of(const struct import_request *request)
+{
+	const char *bytes = (const char *)request->bytes;
+	const char *newline = request->cut ? memrchr(bytes, '\n', request->size) : NULL;
+
+	if (newline)
+		return newline + 1;
+	return request->cut ? bytes : bytes + request->size;
+}
+
 static int read_folded(const struct import_request *request, struct import_failure *failure)
 {
 	struct profile *session = profile_builder__session(request->builder);
 	const char *bytes = (const char *)request->bytes;
 	struct folded f = {
 		.b = request->builder,
-		.frames = {.b = request->builder},
+		.frames = {.b = request->builder, .left_out = {[LEFT_OUT_REST] = request->cut > 0}},
 		.failure = failure,
 		.start = bytes,
-		.end = bytes + request->size,
+		.end = end_of(request),
 		.root = request->root,
 		.file_name = {request->name, request->name + strlen(request->name)},
 	};
@@ -663,6 +698,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 	if (f.root == IMPORT_ROOT_AUTO)
 		f.root = find_threads(&f) ? IMPORT_ROOT_THREAD : IMPORT_ROOT_FRAME;
 	read_own_unit(&f);
+	read_own_filter(&f);
 	err = refuse_comparison(&f) ?: find_weights(&f);
 	set_weights(&f);
 	err = err ?: read_lines(&f);
@@ -675,6 +711,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 const struct importer folded_importer = {
 	.name = "folded",
 	.description = "folded stacks: stackcollapse, inferno, async-profiler, sysprof",
+	.reads_cut = true,
 	.recognizes = recognizes_folded,
 	.read = read_folded,
 };

@@ -80,6 +80,7 @@ void frames__fini(struct frames *f)
 	known_frames__fini(&f->known);
 	vec_free(&f->lines);
 	vec_free(&f->text);
+	vec_free(&f->has_sample);
 }
 
 /* If a frame with other lines has the address, this is another version of that location. */
@@ -93,6 +94,13 @@ static struct location_id new_location(struct frames *f, const struct frame *fra
 		return id;
 	return profile_builder__version(f->b, profile_builder__get_location(f->b, id),
 					++f->versions);
+}
+
+static bool has_build_id(const struct frames *f, struct dso_id id)
+{
+	const struct profile_dso *dso = profile_builder__get_dso(f->b, id);
+
+	return dso->kind == DSO_FILE && dso->build_id_size;
 }
 
 struct location_id frames__location(struct frames *f, const struct frame *frame,
@@ -112,6 +120,7 @@ struct location_id frames__location(struct frames *f, const struct frame *frame,
 	if (!known || !is_new)
 		return known ? known->location : (struct location_id){0};
 	f->lines.count += line_count;
+	f->has_unnamed |= !line_count && has_build_id(f, frame->dso);
 	known->location = new_location(f, frame);
 	profile_builder__resolve(f->b, known->location, frame->elf_address, lines, line_count);
 	if (frame->tier != CODE_TIER_NONE || frame->ambiguous)
@@ -119,16 +128,24 @@ struct location_id frames__location(struct frames *f, const struct frame *frame,
 	return known->location;
 }
 
-/* Numbers of stacks rise: one that is new to the builder had no sample before. */
-int frames__check(struct frames *f, struct stack_id stack, struct import_failure *failure,
-		  uint64_t offset)
+int frames__sample(struct frames *f, struct thread_id thread, const struct profile_sample *sample,
+		   struct import_failure *failure, uint64_t offset)
 {
-	size_t stacks = profile_builder__stack_count(f->b);
+	bool *has_sample = vec_at(&f->has_sample, sample->stack.v);
 
-	if (stack.v >= f->stacks)
-		f->stack_frames += profile_builder__get_stack(f->b, stack)->depth;
-	f->stacks = stacks;
-	return f->stack_frames <= IMPORT_FRAMES_MAX ? 0 : import_fail_frames(failure, offset);
+	if (!has_sample || profile_builder__error(f->b))
+		return -ENOMEM;
+	f->stack_frames += *has_sample ? 0 : profile_builder__get_stack(f->b, sample->stack)->depth;
+	*has_sample = true;
+	if (f->stack_frames > IMPORT_FRAMES_MAX)
+		return import_fail(failure, offset, -E2BIG,
+				   "its stacks have more than %llu frames in all",
+				   IMPORT_FRAMES_MAX);
+	if (profile_builder__stack_count(f->b) > IMPORT_PATHS_MAX)
+		return import_fail(failure, offset, -E2BIG, "it has more than %u call paths",
+				   IMPORT_PATHS_MAX);
+	profile_builder__sample(f->b, thread, sample);
+	return profile_builder__error(f->b);
 }
 
 struct location_id frames__nowhere(struct frames *f, struct process_id process)

@@ -9,6 +9,8 @@
 #ifndef FORMATS_IN_FRAMES_H
 #define FORMATS_IN_FRAMES_H
 
+#include <stdbool.h>
+
 #include <sysprof/profile_builder.h>
 
 #include "base/map.h"
@@ -42,8 +44,12 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(MISSING_CALLERS, "functions whose callers the file does not have")                       \
 	X(DAMAGED_NODES, "functions without a name and place")                                     \
 	X(CUT, "bytes behind the last whole event")                                                \
+	X(REST, "ends of gzip data, which are cut off")                                            \
+	X(BAD_EVENTS, "events without a process, thread or time")                                  \
 	X(LINES, "lines without a stack and a count")                                              \
 	X(WEIGHTS, "samples without a valid weight, or weights without a sample")                  \
+	X(CPU_TIMES,                                                                               \
+	  "CPU times that are missing, for which the time since the sample before counts")         \
 	X(EVENTS, "events that neither begin nor end a function")                                  \
 	X(BACKWARDS, "events without a time, or with one before the last")                         \
 	X(UNMATCHED, "ends of functions that are not the innermost")                               \
@@ -71,10 +77,11 @@ struct frames {
 	struct known_frames known;
 	VEC(struct profile_line) lines;
 	VEC(char) text; /* of frames__text() */
-	/* of frames__check() */
-	size_t stacks;
+	/* of frames__sample(): by stack, and of all of them */
+	VEC(bool) has_sample;
 	uint64_t stack_frames;
 	uint32_t versions;
+	bool has_unnamed; /* code without a function, of files with build-ids */
 };
 
 /* The profile says what was left out. */
@@ -85,12 +92,11 @@ struct location_id frames__location(struct frames *f, const struct frame *frame,
 				    const struct profile_line *lines, uint32_t line_count);
 
 /*
- * Bounds the frames of stacks while the profile is built; call it for the stack of each sample. 0, or -E2BIG and
- * `failure` at `offset`. A stack that got its first sample after the next call is not counted: import_profile() counts
- * all.
+ * Add a sample to a thread. All readers do it here, because here the stacks are bounded. 0; -E2BIG
+ * and `failure` at `offset`; -ENOMEM.
  */
-int frames__check(struct frames *f, struct stack_id stack, struct import_failure *failure,
-		  uint64_t offset);
+int frames__sample(struct frames *f, struct thread_id thread, const struct profile_sample *sample,
+		   struct import_failure *failure, uint64_t offset);
 
 /* Where code without a known address and function is, such as a sample without a stack. */
 struct location_id frames__nowhere(struct frames *f, struct process_id process);

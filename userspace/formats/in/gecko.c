@@ -17,6 +17,7 @@
 #include "base/minmax.h"
 #include "base/strtab.h"
 #include "formats/in/firefox_file.h"
+#include "formats/in/firefox_markers.h"
 #include "formats/in/firefox_tables.h"
 #include "formats/in/import.h"
 
@@ -536,11 +537,34 @@ static int read_samples(struct gecko *g, struct firefox_in *in, struct json_valu
 	return more ?: firefox_file__end(&g->file, rows);
 }
 
+/* Versions whose markers have their times in their data are read without them. */
+static int read_markers(struct gecko *g, struct firefox_in *in, struct json_value value,
+			const struct firefox_rows *rows)
+{
+	static const char *const names[] = {"name", "startTime", "endTime", "phase"};
+	const struct json_text *text = &g->file.text;
+	struct firefox_markers markers = {};
+	struct json_value values[4];
+	struct gecko_table t;
+	int more = table__init(&t, text, value, names, 4);
+
+	if (more == -ENOENT)
+		return 0;
+	while (!more && (more = table__next(&t, values)) > 0) {
+		const struct firefox_marker_row row = {
+			number_of(text, values[0]), number_of(text, values[1]),
+			number_of(text, values[2]), number_of(text, values[3])};
+
+		more = firefox_markers__add(&markers, &g->file, in, rows, &row);
+	}
+	return firefox_markers__end(&markers, &g->file, rows) ?: more;
+}
+
 static int read_thread(void *context, struct json_value value)
 {
 	struct gecko *g = context;
 	struct firefox_thread v = {};
-	struct json_value samples, frames, stacks, strings;
+	struct json_value samples, markers, frames, stacks, strings;
 	struct firefox_in in = {.common = &g->file.common};
 	struct firefox_rows rows = {};
 	int err = json_type(value) != JSON_OBJECT
@@ -551,13 +575,15 @@ static int read_thread(void *context, struct json_value value)
 					 {"unregisterTime", &v.end},
 					 {"processStartupTime", &v.process_start},
 					 {"processShutdownTime", &v.process_end},
-					 {"samples", &samples}, {"frameTable", &frames},
-					 {"stackTable", &stacks}, {"stringTable", &strings});
+					 {"samples", &samples}, {"markers", &markers},
+					 {"frameTable", &frames}, {"stackTable", &stacks},
+					 {"stringTable", &strings});
 
 	v.is_main = json_is(v.name, "\"GeckoMain\"") || json_value_equal(v.pid, v.tid);
 	err = err ?: read_tables(g, &in, strings, frames, stacks);
 	err = err ?: firefox_file__thread(&g->file, &v, &rows);
 	err = err ?: read_samples(g, &in, samples, &rows);
+	err = err ?: read_markers(g, &in, markers, &rows);
 	firefox_in__fini(&in);
 	if (err != -ENOENT)
 		return err;

@@ -26,12 +26,6 @@ int import_fail(struct import_failure *failure, uint64_t offset, int error, cons
 	return error;
 }
 
-int import_fail_frames(struct import_failure *failure, uint64_t offset)
-{
-	return import_fail(failure, offset, -E2BIG, "its stacks have more than %llu frames in all",
-			   IMPORT_FRAMES_MAX);
-}
-
 /* Text last: nearly anything can be folded stacks. */
 static const struct importer *const importers[] = {
 	&firefox_importer, &cpuprofile_importer, &trace_importer,
@@ -111,8 +105,11 @@ static bool is_gperftools(const uint8_t *bytes, size_t size)
 	       (size >= 20 && !memcmp(bytes, short_header, sizeof(short_header)));
 }
 
-/* Its first field is a message of messages: pprof's has only numbers. Empty lines look alike, but for their sizes. */
-static bool is_otlp(const uint8_t *bytes, size_t size)
+/*
+ * A first field that is a message of messages: pprof's has only numbers. Empty lines look alike, but
+ * for their sizes. *first: what the inner one begins with, or 0.
+ */
+static bool has_nested_message(const uint8_t *bytes, size_t size, uint8_t *first)
 {
 	struct wire w = wire_of(bytes, size);
 	uint64_t outer, inner;
@@ -121,8 +118,25 @@ static bool is_otlp(const uint8_t *bytes, size_t size)
 	if (size < 4 || *w.at++ != 0x0a || !wire_varint(&w, &outer) || w.at == w.end)
 		return false;
 	begin = w.at++;
-	return (*begin == 0x0a || *begin == 0x12) && wire_varint(&w, &inner) &&
-	       (uint64_t)(w.at - begin) <= outer && inner <= outer - (uint64_t)(w.at - begin);
+	if ((*begin != 0x0a && *begin != 0x12) || !wire_varint(&w, &inner))
+		return false;
+	*first = inner && w.at < w.end ? *w.at : 0;
+	return (uint64_t)(w.at - begin) <= outer && inner <= outer - (uint64_t)(w.at - begin);
+}
+
+/* Messages of perf_data_converter: an event's attributes begin with a number. */
+static bool is_quipper(const uint8_t *bytes, size_t size)
+{
+	uint8_t first;
+
+	return has_nested_message(bytes, size, &first) && first == 0x08;
+}
+
+static bool is_otlp(const uint8_t *bytes, size_t size)
+{
+	uint8_t first;
+
+	return has_nested_message(bytes, size, &first);
 }
 
 /* Functions of Python and Java have names like <module>. */
@@ -136,9 +150,31 @@ static bool is_page(const uint8_t *bytes, size_t size)
 	return false;
 }
 
+/* What `xctrace export` prints. */
+static bool is_xctrace(const uint8_t *bytes, size_t size)
+{
+	size_t begin = min_u64(size, 1024);
+
+	return memmem(bytes, begin, "<trace-query-result", 19) ||
+	       memmem(bytes, begin, "<trace-toc", 10);
+}
+
+/* "go 1.22 trace" and zeros */
+static bool is_go_trace(const uint8_t *bytes, size_t size)
+{
+	return size >= 16 && !memcmp(bytes, "go 1.", 5) && memmem(bytes, 16, " trace\0", 7);
+}
+
 static bool is_heap_snapshot(const uint8_t *bytes, size_t size)
 {
 	return json_first_key(bytes, size, (const char *const[]){"snapshot", "nodes", NULL}) == 0;
+}
+
+static bool is_otlp_json(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(bytes, size,
+			      (const char *const[]){"resourceProfiles", "traceEvents", "nodes",
+						    NULL}) == 0;
 }
 
 static bool is_safari(const uint8_t *bytes, size_t size)
@@ -147,6 +183,139 @@ static bool is_safari(const uint8_t *bytes, size_t size)
 			      (const char *const[]){"recording", "traceEvents", "nodes", NULL}) ==
 	       0;
 }
+
+static bool is_stackprof(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(
+		       bytes, size,
+		       (const char *const[]){"missed_samples", "traceEvents", "nodes", NULL}) == 0;
+}
+
+/* Python's marshal of a dictionary by tuples of three: file, line, function. Reference flags are 0x80. */
+static bool is_pstats(const uint8_t *bytes, size_t size)
+{
+	return size >= 3 && (bytes[0] & 0x7f) == '{' && (bytes[1] & 0x7f) == ')' && bytes[2] == 3;
+}
+
+/* "goroutine 1 [running]:", of /debug/pprof with debug=2, or of a crash. */
+static bool is_goroutines(const uint8_t *bytes, size_t size)
+{
+	static const char begin[] = "goroutine ";
+	const uint8_t *end = memchr(bytes, '\n', min_u64(size, 256));
+	size_t length = end ? (size_t)(end - bytes) : 0;
+
+	return length > strlen(begin) + 2 && !memcmp(bytes, begin, strlen(begin)) &&
+	       !memcmp(end - 2, "]:", 2);
+}
+
+/*
+ * "  libc.so.1`read+0xa", as ustack() prints frames. perf's text may have a name of C++ like that,
+ * behind an address and a space, and with a file behind it: "401000 `anonymous namespace'::f+0x1 (a)".
+ */
+static bool is_dtrace_frame(const char *at, const char *end)
+{
+	const char *tick = memchr(at, '`', (size_t)(end - at));
+	const char *offset = tick ? memmem(tick, (size_t)(end - tick), "+0x", 3) : NULL;
+
+	if (*at != ' ' || !offset || memchr(offset, '(', (size_t)(end - offset)))
+		return false;
+	while (at < tick && *at == ' ')
+		at++;
+	return at < tick && !memchr(at, ' ', (size_t)(tick - at));
+}
+
+static bool is_dtrace(const uint8_t *bytes, size_t size)
+{
+	const char *at = (const char *)bytes, *end = at + min_u64(size, 4096), *newline;
+
+	for (; at < end; at = newline + 1) {
+		newline = memchr(at, '\n', (size_t)(end - at)) ?: end;
+		if (is_dtrace_frame(at, newline))
+			return true;
+	}
+	return false;
+}
+
+/* A number of its version: folded stacks may begin with the name of a thread like that. */
+static bool is_austin(const uint8_t *bytes, size_t size)
+{
+	return size > 3 && !memcmp(bytes, "MOJ", 3) && bytes[3] < 0x20;
+}
+
+/* The level, and what begins a block, or the end of an empty file. */
+static bool is_bzip2(const uint8_t *bytes, size_t size)
+{
+	return size >= 10 && !memcmp(bytes, "BZh", 3) && bytes[3] >= '1' && bytes[3] <= '9' &&
+	       (!memcmp(bytes + 4, "1AY&SY", 6) || !memcmp(bytes + 4, "\x17rE8P\x90", 6));
+}
+
+static bool begin_has(const uint8_t *bytes, size_t size, const char *text)
+{
+	return memmem(bytes, min_u64(size, 1024), text, strlen(text));
+}
+
+/* What `pprof -top`, -raw, -traces and -list print: lines that begin like a stack and a number. */
+static bool is_pprof_text(const uint8_t *bytes, size_t size)
+{
+	return begin_has(bytes, size, "Showing nodes accounting for ") ||
+	       begin_has(bytes, size, "\nPeriod: ") ||
+	       begin_has(bytes, size, "-----------+------------") ||
+	       begin_has(bytes, size, "\nROUTINE ======");
+}
+
+static bool is_bpftrace(const uint8_t *bytes, size_t size)
+{
+	return size > 3 && (!memcmp(bytes, "@[\n", 3) || begin_has(bytes, size, "\n@[\n"));
+}
+
+/* "@ inst_retired.any [35705 samples]" */
+static bool is_pmcstat(const uint8_t *bytes, size_t size)
+{
+	const uint8_t *end = memchr(bytes, '\n', min_u64(size, 256));
+
+	return end && size > 2 && !memcmp(bytes, "@ ", 2) && begin_has(bytes, size, " samples]\n");
+}
+
+/* "\tSun Aug  6 14:52 2023 Time and Allocation Profiling Report  (Final)" */
+static bool is_ghc(const uint8_t *bytes, size_t size)
+{
+	return size && *bytes == '\t' &&
+	       begin_has(bytes, size, " Time and Allocation Profiling Report ");
+}
+
+static bool is_vtune(const uint8_t *bytes, size_t size)
+{
+	return begin_has(bytes, size, "Function Stack,CPU Time:Self");
+}
+
+static bool is_flamebearer(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(bytes, size,
+			      (const char *const[]){"flamebearer", "traceEvents", "nodes", NULL}) ==
+	       0;
+}
+
+static bool is_dhat(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(
+		       bytes, size,
+		       (const char *const[]){"dhatFileVersion", "traceEvents", "nodes", NULL}) == 0;
+}
+
+/* Its lines of counts look like those of perf script. */
+static bool is_perf_stat(const uint8_t *bytes, size_t size)
+{
+	return begin_has(bytes, size, "\n Performance counter stats for ");
+}
+
+#define UNPACK(command) "`" command " FILE | sysprof report -` reads it"
+#define OTLP		"a message of OTLP, which is not read; give the profile it was made of"
+#define GO_TEXT(what)                                                                              \
+	"a list of " what                                                                          \
+	", as Go's /debug/pprof has it as text; its /debug/pprof/profile is a pprof file with "    \
+	"CPU time"
+#define INSTRUMENTS_TABLE                                                                          \
+	"a table copied from Instruments; `stackcollapse-instruments.pl` folds a call tree's"
 
 /*
  * Formats that are not read, and what to do with them. They come before the guesses of readers:
@@ -158,40 +327,95 @@ static const struct {
 	bool (*is)(const uint8_t *bytes, size_t size); /* instead of a magic */
 	const char *what;
 } foreign[] = {
-	{"PERFILE2", 8, NULL, "a perf.data file in a compressed one; unpack it"},
+	{"PERFILE2", 8, NULL, "a perf.data file packed by gzip; " UNPACK("zcat")},
+	{"SYSPROF\n", 8, NULL, "a recording packed by gzip; " UNPACK("zcat")},
+	{"PERFFILE", 8, NULL, "a perf.data file in perf's first format, which is not read"},
 	{"FLR\0", 4, NULL,
 	 "a Java Flight Recording; async-profiler's jfrconv makes folded stacks or pprof"},
 	{"Nettrace", 8, NULL,
-	 "a .nettrace file; `dotnet-trace convert --format Chromium` makes one that Chrome opens"},
+	 "a .nettrace file; `dotnet-trace convert --format Speedscope` makes one that is read"},
 	{NULL, 0, is_core, "a core dump, which has no samples"},
 	{"\x7f"
 	 "ELF",
-	 4, NULL, "an ELF file"},
-	{"PK\3\4", 4, NULL, "a zip archive; unpack it"},
+	 4, NULL,
+	 "an ELF file, which has no samples; `sysprof record -- PROGRAM` takes those of a program"},
+	{"PK\3\4", 4, NULL, "a zip archive; " UNPACK("unzip -p")},
 	{"\xfd"
 	 "7zXZ\0",
-	 6, NULL, "packed by xz; unpack it"},
-	{"\x28\xb5\x2f\xfd", 4, NULL, "packed by zstd; unpack it"},
-	{"BZh", 3, NULL, "packed by bzip2; unpack it"},
+	 6, NULL, "packed by xz; " UNPACK("xzcat")},
+	{"\x28\xb5\x2f\xfd", 4, NULL, "packed by zstd; " UNPACK("zstdcat")},
+	{NULL, 0, is_bzip2, "packed by bzip2; " UNPACK("bzcat")},
+	{NULL, 0, is_xctrace,
+	 "XML of Instruments; `inferno-collapse-xctrace` folds its time-profile table"},
 	{NULL, 0, is_page, "a page or an image, from which nothing is read"},
 	{"SQLite format 3", 15, NULL, "an SQLite database"},
 	{"# callgrind format", 18, NULL, "a callgrind file; open it in KCachegrind"},
 	{"version: ", 9, NULL, "a callgrind file; open it in KCachegrind"},
 	{"creator: ", 9, NULL, "a callgrind file; open it in KCachegrind"},
-	{"goroutine profile: ", 19, NULL,
-	 "a list of goroutines, as Go's /debug/pprof has it as text; its /debug/pprof/profile is "
-	 "a pprof file with CPU time"},
+	{"positions: ", 11, NULL, "a callgrind file; open it in KCachegrind"},
+	{"goroutine profile: ", 19, NULL, GO_TEXT("goroutines")},
+	{NULL, 0, is_goroutines, GO_TEXT("goroutines")},
+	{"threadcreate profile: ", 22, NULL, GO_TEXT("threads")},
+	{"--- mutex:", 10, NULL, GO_TEXT("locks")},
+	{"--- contention:", 15, NULL, GO_TEXT("locks")},
+	{"--- contentionz ", 16, NULL, "a list of locks of gperftools, which has no CPU time"},
+	{"--- heapz ", 10, NULL, "a heap profile of gperftools, which has no CPU time"},
+	{"--- threadz ", 12, NULL, "a list of threads of gperftools, which has no CPU time"},
 	{"heap profile: ", 14, NULL,
 	 "a heap profile as text; without ?debug=1 Go's /debug/pprof makes a pprof file, and "
 	 "its /debug/pprof/profile one with CPU time"},
 	{NULL, 0, is_gperftools,
 	 "a profile in gperftools' own format; `pprof -proto PROGRAM FILE` makes a pprof file"},
-	{NULL, 0, is_otlp, "a message of OTLP, which is not read; give what its exporter read"},
+	{NULL, 0, is_go_trace,
+	 "an execution trace of Go, which has no CPU time; Go's /debug/pprof/profile is a pprof "
+	 "file with it"},
+	{NULL, 0, is_quipper,
+	 "a file of perf_data_converter's quipper; give the perf.data that it was made from"},
+	{NULL, 0, is_otlp, OTLP},
+	{NULL, 0, is_otlp_json, OTLP},
 	{NULL, 0, is_heap_snapshot,
 	 "a heap snapshot; open it in the Memory panel of Chrome's DevTools"},
 	{NULL, 0, is_safari, "a timeline of Safari; open it in its Web Inspector"},
 	{"\x04\x08{", 3, NULL,
-	 "a stackprof dump; `stackprof --collapsed` makes folded stacks of it"},
+	 "a stackprof dump; `stackprof --stackcollapse` makes folded stacks of it"},
+	{NULL, 0, is_stackprof,
+	 "JSON of stackprof; `stackprof --stackcollapse` makes folded stacks of its dump"},
+	{NULL, 0, is_pstats,
+	 "a profile of Python's cProfile, which counts calls and has no stacks; open it with "
+	 "`python3 -m pstats`"},
+	{NULL, 0, is_austin, "a file of Austin; `austin2speedscope` makes one that is read"},
+	{"heap_v2/", 8, NULL, "a heap profile of jemalloc, which has no CPU time"},
+	{"memray", 7, NULL, "a file of memray, which has memory and no CPU time"},
+	{"JAVA PROFILE ", 13, NULL, "a heap dump of Java, which has no CPU time"},
+	{"gmon\1", 5, NULL, "a profile of gprof, which has no stacks; open it with `gprof`"},
+	{"v8-version,", 11, NULL, "a log of `node --prof`; `node --cpu-prof` writes what is read"},
+	{"# To display the perf.data header", 33, NULL,
+	 "the text of `perf report`; give perf.data itself, or the text of `perf script`"},
+	{NULL, 0, is_perf_stat,
+	 "the text of `perf stat`, which counts and has no samples; `perf record` takes them"},
+	{"\x17\x08\x44tracing", 10, NULL, "a file of trace-cmd, which has no samples"},
+	{"\x5e\x97\xca\xfd", 4, NULL,
+	 "a capture of GNOME Sysprof, a different program; open it there"},
+	{NULL, 0, is_pprof_text, "the text of pprof; give the file that it was made from"},
+	{NULL, 0, is_dtrace, "stacks of DTrace; `stackcollapse.pl` folds them"},
+	{NULL, 0, is_pmcstat, "stacks of pmcstat; `stackcollapse-pmc.pl` folds them"},
+	{"Analysis of sampling ", 21, NULL,
+	 "the text of macOS's `sample`; `stackcollapse-sample.awk` folds it"},
+	{NULL, 0, is_vtune, "a table of VTune; `stackcollapse-vtune.pl` folds it"},
+	{"Level,Function Name,", 20, NULL,
+	 "a table of Visual Studio; `stackcollapse-vsprof.pl` folds it"},
+	{NULL, 0, is_ghc,
+	 "a report of GHC's profiler; `inferno-collapse-ghcprof` folds that of `+RTS -P`"},
+	{NULL, 0, is_flamebearer, "a flame graph of Pyroscope; export the profile as pprof"},
+	{NULL, 0, is_dhat, "a heap profile of DHAT, which has no CPU time"},
+	{"QPERFSTREAM", 11, NULL,
+	 "a file of Hotspot's perfparser; give the perf.data that it was made from"},
+	{NULL, 0, is_bpftrace, "stacks of bpftrace; `stackcollapse-bpftrace.pl` folds them"},
+	{"SIMPLEPERF", 10, NULL,
+	 "a trace of simpleperf; give its perf.data, or the text of its `report-sample`"},
+	{"Running Time\t", 13, NULL, INSTRUMENTS_TABLE},
+	{"Bytes Used\t", 11, NULL, INSTRUMENTS_TABLE},
+	{"Weight\t", 7, NULL, INSTRUMENTS_TABLE},
 };
 
 /* 0: it is none of these. */
@@ -218,16 +442,65 @@ static int refuse(const struct import_request *request, struct import_failure *f
 		"folded stacks, perf.data)");
 }
 
+/* What Firefox's developer tools saved until version 97: Gecko's own format as a member of another object. */
+static bool is_recorded_performance(const struct import_request *request, struct json_value *gecko)
+{
+	struct import_failure ignored;
+	const char *bytes = (const char *)request->bytes;
+	const struct json_text text = {bytes, bytes + request->size, &ignored};
+	struct json_value type = {};
+	struct json_walk walk;
+	int more;
+
+	*gecko = (struct json_value){};
+	if (import_json_kind(request->bytes, request->size) != IMPORT_JSON_OTHER ||
+	    json_walk__init(&walk, &text, text.start, JSON_OBJECT))
+		return false;
+	while ((more = json_walk__next(&walk)) > 0) {
+		if (json_walk__key_is(&walk, "profile"))
+			*gecko = walk.value;
+		else if (json_walk__key_is(&walk, "fileType"))
+			type = walk.value;
+	}
+	return !more && !json_expect_end(&text, walk.at) && json_type(*gecko) == JSON_OBJECT &&
+	       json_is(type, "\"Recorded Performance Data\"");
+}
+
+static int fail_cut(const struct import_request *request, const char *why,
+		    struct import_failure *failure)
+{
+	return import_fail(failure, request->cut, -EBADMSG, "its gzip data are cut off%s", why);
+}
+
+/* Which of them it is says what the profile cannot have. */
+static int read_by(const struct importer *importer, const struct import_request *request,
+		   struct import_failure *failure)
+{
+	if (request->cut && !importer->reads_cut)
+		return fail_cut(request,
+				", and what is missing may name, time or weigh what is there",
+				failure);
+	profile_builder__meta(request->builder, META_FORMAT, importer->name);
+	return importer->read(request, failure);
+}
+
 static int read_unpacked(const struct import_request *request, struct import_failure *failure)
 {
+	struct import_request inner = *request;
+	struct json_value gecko;
 	int err = refuse_foreign(request, failure);
 
 	if (err)
 		return err;
+	if (is_recorded_performance(request, &gecko)) {
+		inner.bytes = (const uint8_t *)gecko.at;
+		inner.size = (size_t)(gecko.end - gecko.at);
+		return read_by(&gecko_importer, &inner, failure);
+	}
 	for (const struct importer *const *i = importers; *i; i++)
 		if ((*i)->recognizes(request->bytes, request->size))
-			return (*i)->read(request, failure);
-	return refuse(request, failure);
+			return read_by(*i, request, failure);
+	return request->cut ? fail_cut(request, "", failure) : refuse(request, failure);
 }
 
 /* The unit of UTF-16 number i; 0: there is none. */
@@ -297,11 +570,13 @@ static int read_packed(const struct import_request *request, struct import_failu
 			"that size does",
 			(unsigned long long)(limit >> 20));
 	if (err == -EBADMSG)
-		return import_fail(failure, offset, err, "its gzip data are %s",
-				   offset == request->size ? "cut off" : "damaged");
-	if (err)
+		return import_fail(failure, offset, err, "its gzip data are damaged");
+	if (err && err != -ENODATA)
 		return err;
 	unpacked.bytes = bytes;
+	unpacked.cut = err ? request->size : 0;
+	if (!unpacked.size)
+		return err ? fail_cut(&unpacked, "", failure) : refuse(&unpacked, failure);
 	if (is_gzip(bytes, unpacked.size))
 		return import_fail(failure, 0, -EBADMSG, "it was packed by gzip twice");
 	return read_text(&unpacked, failure);
@@ -310,14 +585,18 @@ static int read_packed(const struct import_request *request, struct import_failu
 int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b)
 {
 	struct profile *session = profile_builder__session(b);
-	_cleanup_free_ char *event_name = NULL, *unit_name = NULL;
-	struct json_value event, unit, known, tick;
+	_cleanup_free_ char *event_name = NULL, *unit_name = NULL, *cpu_text = NULL;
+	struct json_value event, unit, known, tick, cpu;
 	int64_t tick_cpu = 0;
 	int err = json_members(text, object, {"event", &event}, {"eventUnit", &unit},
-			       {"samplesKnown", &known}, {"tickCpuNs", &tick});
+			       {"samplesKnown", &known}, {"tickCpuNs", &tick}, {"cpuTimeIs", &cpu});
 
 	if (!err && tick.at)
 		err = json_integer(text, tick, "tickCpuNs", 0, INT64_MAX, &tick_cpu);
+	if (!err && json_type(cpu) == JSON_STRING)
+		err = json_string_copy(text, cpu, &cpu_text);
+	if (cpu_text)
+		profile_builder__meta(b, META_CPU_TIME, cpu_text);
 	session->uncounted = json_is(known, "false");
 	session->tick_cpu = session->uncounted ? (uint64_t)tick_cpu : 0;
 	if (err || json_type(event) != JSON_STRING || json_type(unit) != JSON_STRING)
@@ -337,29 +616,6 @@ static int read_any(const struct import_request *request, struct import_failure 
 						      : read_text(request, failure);
 }
 
-/* Each stack that has samples is walked once by the readers of a profile. */
-static int check_frames(struct profile_builder *b, struct import_failure *failure)
-{
-	size_t stacks = profile_builder__stack_count(b);
-	_cleanup_free_ uint8_t *seen = calloc(stacks + 1, 1);
-	uint64_t frames = 0;
-
-	if (!seen)
-		return -ENOMEM;
-	for (uint32_t i = 1; i <= profile_builder__thread_count(b); i++) {
-		const struct builder_samples samples =
-			profile_builder__samples(b, (struct thread_id){i}, SAMPLE_CPU);
-
-		for (size_t j = 0; j < samples.count; j++) {
-			struct stack_id stack = samples.stack[j];
-
-			frames += seen[stack.v] ? 0 : profile_builder__get_stack(b, stack)->depth;
-			seen[stack.v] = 1;
-		}
-	}
-	return frames <= IMPORT_FRAMES_MAX ? 0 : import_fail_frames(failure, 0);
-}
-
 int import_profile(const struct import_request *request, struct import_failure *failure)
 {
 	int err;
@@ -367,9 +623,7 @@ int import_profile(const struct import_request *request, struct import_failure *
 	if (request->size > IMPORT_SIZE_MAX)
 		return import_fail(failure, IMPORT_SIZE_MAX, -E2BIG, "it is larger than %llu GiB",
 				   IMPORT_SIZE_MAX >> 30);
-	err = read_any(request, failure)
-		?: profile_builder__error(request->builder)
-		?: check_frames(request->builder, failure);
+	err = read_any(request, failure) ?: profile_builder__error(request->builder);
 	if (err == -ENOMEM)
 		import_fail(failure, 0, err, "out of memory");
 	return err;

@@ -25,6 +25,8 @@
  * disk.
  */
 #define IMPORT_FRAMES_MAX (1ULL << 28)
+/* Call paths, parts of others included: one takes a byte of a file and some 40 in memory. */
+#define IMPORT_PATHS_MAX (1u << 25)
 
 /* Start of profiles without times or without a clock: one second after the clock's zero, ns. */
 #define IMPORT_MADE_UP_START 1000000000ULL
@@ -38,9 +40,6 @@ int import_profile(const struct import_request *request, struct import_failure *
 /* Fill `failure` and return `error`, so that it can end a function. */
 int import_fail(struct import_failure *failure, uint64_t offset, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-
-/* -E2BIG: more than IMPORT_FRAMES_MAX frames. */
-int import_fail_frames(struct import_failure *failure, uint64_t offset);
 
 /* The format of a JSON text, by the first of its keys that only one format has. */
 enum import_json {

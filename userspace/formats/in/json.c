@@ -221,6 +221,11 @@ static int walk_key(struct json_walk *walk)
 	return 0;
 }
 
+static int fail_long(const struct json_text *text, const char *at)
+{
+	return json_fail(text, at, -E2BIG, "more than %u elements", JSON_ELEMENTS_MAX);
+}
+
 /* Go to the next value without finding its end. 1; 0: no more. */
 static int walk_to_value(struct json_walk *walk)
 {
@@ -238,7 +243,8 @@ static int walk_to_value(struct json_walk *walk)
 		if (*walk->at != ',')
 			return json_fail(text, walk->at, -EBADMSG, "expected a comma");
 		walk->at = json_skip_spaces(text, walk->at + 1);
-		walk->index++;
+		if (++walk->index == JSON_ELEMENTS_MAX)
+			return fail_long(text, walk->at);
 	}
 	walk->first = false;
 	err = walk->is_object ? walk_key(walk) : 0;
@@ -261,15 +267,10 @@ int json_each(const struct json_text *text, struct json_value array,
 	      int (*take)(void *context, struct json_value value), void *context)
 {
 	struct json_walk walk;
-	size_t count = 0;
 	int more = json_walk__init(&walk, text, array.at, JSON_ARRAY);
 
-	while (!more && (more = json_walk__next(&walk)) > 0) {
-		if (count++ == JSON_ELEMENTS_MAX)
-			return json_fail(text, walk.value.at, -E2BIG,
-					 "an array of more than %u elements", JSON_ELEMENTS_MAX);
+	while (!more && (more = json_walk__next(&walk)) > 0)
 		more = take(context, walk.value);
-	}
 	return more;
 }
 
@@ -454,6 +455,8 @@ int json_column__next(struct json_column *c, struct json_number *number)
 		at = json_skip_spaces(text, at + 1);
 	}
 	c->first = false;
+	if (c->index == JSON_ELEMENTS_MAX)
+		return fail_long(text, at);
 	end = parse_number(at, text->end, number);
 	if (!end)
 		return json_fail(text, at, -EBADMSG, "expected a number");
@@ -481,6 +484,15 @@ int json_column__integer(struct json_column *c, int64_t min, int64_t max, int64_
 		return json_fail(c->text, number.at, -EBADMSG, "element %zu is out of range",
 				 c->index - 1);
 	return 0;
+}
+
+int json_column__next_or_null(struct json_column *column, struct json_number *number)
+{
+	int more = column->text ? json_column__next(column, number) : 0;
+
+	if (!more)
+		*number = (struct json_number){.is_null = true};
+	return more < 0 ? more : 0;
 }
 
 int json_parse_number(const struct json_text *text, struct json_value value,

@@ -72,7 +72,7 @@ struct profile_builder;
 /* ---- walking --------------------------------------------------------------------------------- */
 
 /*
- * The elements of an array, or the members of an object. Start with a position at or before the
+ * The elements of an array, or the members of an object, JSON_ELEMENTS_MAX at most. Start with a position at or before the
  * bracket (spaces may lie between); the end need not be known.
  */
 struct json_walk {
@@ -86,7 +86,7 @@ struct json_walk {
 int json_walk__init(struct json_walk *walk, const struct json_text *text, const char *at,
 		    enum json_type type);
 int json_walk__next(struct json_walk *walk); /* 1: an element; 0: no more; -EBADMSG, -E2BIG */
-/* `take` gets each element of an array, of which there are JSON_ELEMENTS_MAX at most. 0, or the first error. */
+/* `take` gets each element of an array. 0, or the first error. */
 int json_each(const struct json_text *text, struct json_value array,
 	      int (*take)(void *context, struct json_value value), void *context);
 bool json_walk__key_is(const struct json_walk *walk, const char *name);
@@ -145,6 +145,8 @@ int json_column__init(struct json_column *column, const struct json_text *text,
 		      struct json_value array);
 int json_column__next(struct json_column *column,
 		      struct json_number *number); /* 1, 0: end, error */
+/* Null if the column is absent, or shorter than others. 0 or an error. */
+int json_column__next_or_null(struct json_column *column, struct json_number *number);
 /* The next number, which must exist and be in min..max, or null: *value = or_null. */
 int json_column__integer(struct json_column *column, int64_t min, int64_t max, int64_t or_null,
 			 int64_t *value);

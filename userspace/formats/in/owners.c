@@ -37,6 +37,7 @@ static struct owner_process *need_process(struct owners *o, const struct sample_
 		.pid = owner->pid,
 		.name = owner->process.v ? owner->process : o->program,
 		.cgroup = owner->cgroup,
+		.names = owner->names,
 		.start = o->start,
 		.is_target = true,
 	};

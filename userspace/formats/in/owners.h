@@ -17,7 +17,9 @@
 struct sample_owner {
 	uint32_t pid, tid;
 	struct string_id process, thread;
-	struct string_id cgroup; /* does not separate owners */
+	/* what the process has; it does not separate owners */
+	struct string_id cgroup;
+	struct profile_names names;
 };
 
 struct owner_process {

@@ -84,12 +84,17 @@ static bool read_task(struct span s, struct perf_fields *f)
 	return f->has_tid;
 }
 
+static bool read_cpu(struct span s, uint64_t *number)
+{
+	return span_size(s) > 2 && *s.at == '[' && s.end[-1] == ']' &&
+	       read_number((struct span){s.at + 1, s.end - 1}, UINT32_MAX, number);
+}
+
 static bool is_cpu(struct span s)
 {
 	uint64_t number;
 
-	return span_size(s) > 2 && *s.at == '[' && s.end[-1] == ']' &&
-	       read_number((struct span){s.at + 1, s.end - 1}, UINT32_MAX, &number);
+	return read_cpu(s, &number);
 }
 
 /* "K", "Sp": what was interrupted (-F +misc); a date or the time of a day (+tod). */
@@ -98,11 +103,21 @@ static bool is_flag(struct span s)
 	return is_digit(*s.at) || (span_size(s) <= 2 && *s.at >= 'A' && *s.at <= 'Z');
 }
 
-static void drop_cpu(struct span *before)
+static bool take_cpu(struct span token, struct perf_fields *f)
+{
+	uint64_t number;
+
+	if (!read_cpu(token, &number))
+		return false;
+	f->cpu = number < UINT16_MAX ? (uint16_t)(number + 1) : 0;
+	return true;
+}
+
+static void drop_cpu(struct span *before, struct perf_fields *f)
 {
 	struct span rest = *before, token = last_token(&rest);
 
-	if (is_cpu(token))
+	if (take_cpu(token, f))
 		*before = rest;
 }
 
@@ -111,10 +126,10 @@ static void read_owner(struct span before, struct perf_fields *f)
 {
 	struct span rest = before, token;
 
-	drop_cpu(&rest);
+	drop_cpu(&rest, f);
 	for (int i = 0; i < FLAG_TOKENS; i++) {
 		token = last_token(&rest);
-		if (is_cpu(token)) { /* flags behind it */
+		if (take_cpu(token, f)) { /* flags behind it */
 			token = last_token(&rest);
 			i = FLAG_TOKENS;
 		}
@@ -125,7 +140,7 @@ static void read_owner(struct span before, struct perf_fields *f)
 		if (token.at == token.end || !is_flag(token))
 			break;
 	}
-	drop_cpu(&before);
+	drop_cpu(&before, f);
 	f->comm = trim_right(trim_left(before));
 }
 

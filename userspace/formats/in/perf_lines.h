@@ -29,6 +29,7 @@ struct perf_fields {
 	struct span comm, event, rest;
 	uint64_t time, period; /* ns; events, of a clock ns */
 	uint32_t pid, tid;     /* idle CPUs have 0 */
+	uint16_t cpu;	       /* + 1; 0: unknown */
 	bool has_pid, has_tid, has_time, has_period;
 };
 

@@ -39,6 +39,7 @@ struct block {
 	const char *root; /* the last frame; NULL: there is none */
 	struct string_id comm;
 	uint32_t pid, tid, event;
+	uint16_t cpu;
 	bool has_pid, has_tid, has_time, has_period;
 	bool in_line; /* the frame, if there is one, is at the end of the line */
 };
@@ -126,6 +127,7 @@ static int add_block(struct script *s, const struct perf_fields *f, struct span 
 		.tid = f->tid,
 		.has_pid = f->has_pid,
 		.has_tid = f->has_tid,
+		.cpu = f->cpu,
 		.has_time = f->has_time,
 		.has_period = f->has_period,
 		.in_line = true,
@@ -330,8 +332,9 @@ static bool is_last_whole(const struct script *s)
 
 		same += b->root && is_same_root(&root, &other);
 	}
-	return s->blocks.count == 1 ? !s->frames.left_out[LEFT_OUT_CUT]
-				    : 2 * same > s->blocks.count - 1;
+	return s->blocks.count == 1
+		       ? !s->frames.left_out[LEFT_OUT_CUT] && !s->frames.left_out[LEFT_OUT_REST]
+		       : 2 * same > s->blocks.count - 1;
 }
 
 static void drop_cut(struct script *s, const char *block)
@@ -364,6 +367,10 @@ static int read_lines(struct script *s)
 	}
 	if (!err)
 		drop_cut(s, block);
+	if (!err && s->frames.left_out[LEFT_OUT_NO_FIELDS] > 2 * s->blocks.count)
+		return import_fail(
+			s->failure, 0, -EBADMSG,
+			"text with more than two lines for each sample that are no part of it");
 	return err;
 }
 
@@ -519,10 +526,11 @@ static int add_sample(struct script *s, struct block *b)
 	if (err)
 		return err;
 	row.comm = thread->name;
+	row.cpu = b->cpu;
 	row.time = s->is_timed ? b->time : s->owners.start + ++thread->rows;
 	*(is_clock(s) ? &row.weight : &row.events) = b->period;
-	profile_builder__sample(s->b, thread->id, &row);
-	return profile_builder__error(s->b);
+	return frames__sample(&s->frames, thread->id, &row, s->failure,
+			      (uint64_t)(b->body.at - s->start));
 }
 
 static int add_samples(struct script *s)
@@ -581,7 +589,8 @@ static void set_event(struct script *s)
 		session->period = s->is_timed ? mean_period(s) : 0;
 	} else if (s->event->has_periods) {
 		session->event = profile_builder__string(s->b, name && *name ? name : "events");
-		session->event_unit = profile_builder__string(s->b, "count");
+		session->event_unit = profile_builder__string(
+			s->b, name && !strcmp(name, META_EVENT_OFF_CPU) ? "nanoseconds" : "count");
 		session->event_period = equal_period(s);
 	}
 }
@@ -636,7 +645,7 @@ static int read_perf_script(const struct import_request *request, struct import_
 		.failure = failure,
 		.start = (const char *)request->bytes,
 		.end = (const char *)request->bytes + request->size,
-		.frames = {.b = request->builder},
+		.frames = {.b = request->builder, .left_out = {[LEFT_OUT_REST] = request->cut > 0}},
 		.owners = {.b = request->builder},
 	};
 	int err;
@@ -692,6 +701,7 @@ static bool recognizes_perf_script(const uint8_t *bytes, size_t size)
 const struct importer perf_script_importer = {
 	.name = "perf-script",
 	.description = "the text of perf script: perf, simpleperf",
+	.reads_cut = true,
 	.recognizes = recognizes_perf_script,
 	.read = read_perf_script,
 };

@@ -5,9 +5,9 @@
 
 /* ---- words, ours and those of others --------------------------------------------------------- */
 
-enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size)
+static enum label_kind label_kind(const uint8_t *bytes, size_t size)
 {
-	static const struct {
+	static const struct label_key {
 		const char *key;
 		enum label_kind kind;
 	} keys[] = {
@@ -25,16 +25,23 @@ enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size)
 		{"process", LABEL_PROCESS},
 		{"process_name", LABEL_PROCESS},
 		{"process name", LABEL_PROCESS},
-		{"service_name", LABEL_SERVICE},
 		{"comm", LABEL_COMM},
 		{"cgroup", LABEL_CGROUP},
 		{"gil", LABEL_GIL},
 		{"context", LABEL_CONTEXT},
 	};
+	static const struct label_key names[] = {
+#define X(field, label) {label, LABEL_NAME_##field},
+		PROCESS_NAMES(X)
+#undef X
+	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (pprof_is_word(bytes, size, keys[i].key))
 			return keys[i].kind;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (pprof_is_word(bytes, size, names[i].key))
+			return names[i].kind;
 	return LABEL_OTHER;
 }
 
@@ -53,6 +60,16 @@ static enum sample_context sample_context_of(const uint8_t *bytes, size_t size)
 		if (pprof_is_word(bytes, size, sample_context_name(context)))
 			return context;
 	return CONTEXT_NONE;
+}
+
+/* Few strings are keys, and those of many labels. */
+static enum label_kind kind_of_key(struct pprof *p, int64_t key)
+{
+	struct text *text = &p->strings.data[key];
+
+	if (text->label == LABEL_UNREAD)
+		text->label = label_kind(text->bytes, text->size);
+	return text->label;
 }
 
 /* ---- labels ---------------------------------------------------------------------------------- */
@@ -96,7 +113,7 @@ static int take_label(struct pprof *p, const struct pprof_label *l, struct pprof
 {
 	bool known = l->key > 0 && (uint64_t)l->key < p->strings.count && l->text >= 0;
 
-	switch (known ? p->strings.data[l->key].label : LABEL_OTHER) {
+	switch (known ? kind_of_key(p, l->key) : LABEL_OTHER) {
 	case LABEL_PID:
 		to->owner.pid = label_number(p, l);
 		return 0;
@@ -107,8 +124,11 @@ static int take_label(struct pprof *p, const struct pprof_label *l, struct pprof
 		return pprof__intern(p, l->text, &to->owner.thread);
 	case LABEL_PROCESS:
 		return pprof__intern(p, l->text, &to->owner.process);
-	case LABEL_SERVICE:
-		return pprof__intern(p, l->text, &to->service);
+#define X(field, label)                                                                            \
+	case LABEL_NAME_##field:                                                                   \
+		return pprof__intern(p, l->text, &to->owner.names.field);
+		PROCESS_NAMES(X)
+#undef X
 	case LABEL_COMM:
 		return pprof__intern(p, l->text, &to->comm);
 	case LABEL_CGROUP:
@@ -119,10 +139,26 @@ static int take_label(struct pprof *p, const struct pprof_label *l, struct pprof
 	case LABEL_CONTEXT:
 		to->context = label_context(p, l);
 		return 0;
+	case LABEL_UNREAD:
 	case LABEL_OTHER:
 		return 0;
 	}
 	return 0;
+}
+
+/*
+ * In files of other programs labels such as "user" are of a request, and in those of the agent a
+ * service may have several pods: there only the service is the process's.
+ */
+static void settle_names(const struct pprof *p, struct sample_owner *owner)
+{
+	const struct profile_names service = {.service = owner->names.service};
+	bool is_service = !owner->process.v;
+
+	if (is_service)
+		owner->process = service.service;
+	if (!p->ours || !owner->pid)
+		owner->names = is_service ? service : (struct profile_names){};
 }
 
 int pprof_labels__read(struct pprof *p, const struct wire *sample, struct pprof_labels *to)
@@ -136,8 +172,7 @@ int pprof_labels__read(struct pprof *p, const struct wire *sample, struct pprof_
 		if (w.number == PPROF_LABEL)
 			err = pprof__read_numbers(p, &w, LABEL_TYPES, &label, sizeof(label))
 				      ?: take_label(p, &label, to);
-	if (!to->owner.process.v)
-		to->owner.process = to->service;
+	settle_names(p, &to->owner);
 	return err;
 }
 

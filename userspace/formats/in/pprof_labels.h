@@ -8,13 +8,10 @@
 /* The labels of a sample. */
 struct pprof_labels {
 	struct sample_owner owner;
-	struct string_id comm, service;
+	struct string_id comm;
 	enum gil_state gil;
 	enum sample_context context;
 };
-
-/* What a key of labels means. */
-enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size);
 
 int pprof_labels__read(struct pprof *p, const struct wire *sample, struct pprof_labels *to);
 

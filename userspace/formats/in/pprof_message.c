@@ -62,16 +62,28 @@ int pprof__take_field(struct pprof *p, const struct wire *w, const struct wanted
 	return err ?: wanted->take(p, w, message);
 }
 
-int pprof__each_field(struct pprof *p, const struct wanted_field *wanted)
+static void note_span(struct pprof *p, const uint8_t *begin, const struct wire *w)
 {
-	const struct import_request *r = p->request;
-	struct wire w = wire_of(r->bytes, r->size);
+	struct field_span *span;
+
+	if (w->number > PPROF_DEFAULT_SAMPLE_TYPE)
+		return;
+	span = &p->spans[w->number];
+	span->at = span->at ? span->at : begin;
+	span->end = w->at > span->end ? w->at : span->end;
+}
+
+/* Those with numbers of `wanted`, which ends with a row of zeros. */
+static int walk_fields(struct pprof *p, struct wire w, const struct wanted_field *wanted)
+{
+	const uint8_t *begin = w.at;
 	int more;
 
-	while ((more = wire_next(&w)) > 0) {
+	for (; (more = wire_next(&w)) > 0; begin = w.at) {
 		const struct wanted_field *row = wanted;
 		int err;
 
+		note_span(p, begin, &w);
 		if (w.type == WIRE_BYTES && w.size > MESSAGE_MAX)
 			return pprof__fail_at(p, w.bytes, -E2BIG, "a message of %llu bytes",
 					      w.size);
@@ -88,7 +100,29 @@ int pprof__each_field(struct pprof *p, const struct wanted_field *wanted)
 			: 0;
 }
 
+struct wire pprof__fields(const struct pprof *p, uint32_t number)
+{
+	const struct field_span *span = &p->spans[number];
+
+	return span->at ? wire_of(span->at, (size_t)(span->end - span->at))
+			: wire_of(p->request->bytes, 0);
+}
+
+int pprof__each_field(struct pprof *p, const struct wanted_field *wanted)
+{
+	const struct wanted_field rows[] = {*wanted, {}};
+
+	return walk_fields(p, pprof__fields(p, wanted->number), rows);
+}
+
 /* ---- tables ---------------------------------------------------------------------------------- */
+
+int pprof__check_room(const struct pprof *p, const struct wire *w, size_t count)
+{
+	return count < TABLE_MAX ? 0
+				 : pprof__fail_at(p, w->bytes, -E2BIG,
+						  "more than %llu elements of a table", TABLE_MAX);
+}
 
 int pprof__check_id(const struct pprof *p, const struct wire *w, uint64_t id, const void *added,
 		    bool is_new)
@@ -114,7 +148,8 @@ static int add_mapping(struct pprof *p, const struct wire *w, const void *messag
 	bool is_new = false;
 	const struct mapping *added = mappings__need(&p->mappings, &mapping, &is_new);
 
-	return pprof__check_id(p, w, mapping.id, added, is_new);
+	return pprof__check_id(p, w, mapping.id, added, is_new)
+		       ?: pprof__check_room(p, w, p->mappings.count);
 }
 
 static int add_function(struct pprof *p, const struct wire *w, const void *message)
@@ -125,7 +160,8 @@ static int add_function(struct pprof *p, const struct wire *w, const void *messa
 
 	function.name = function.name ?: function.system_name;
 	added = functions__need(&p->functions, &function, &is_new);
-	return pprof__check_id(p, w, function.id, added, is_new);
+	return pprof__check_id(p, w, function.id, added, is_new)
+		       ?: pprof__check_room(p, w, p->functions.count);
 }
 
 static int set_period_type(struct pprof *p, const struct wire *w, const void *message)
@@ -146,9 +182,8 @@ static int add_type(struct pprof *p, const struct wire *w, const void *message)
 static int add_string(struct pprof *p, const struct wire *w, const void *message)
 {
 	(void)message;
-	return vec_push(&p->strings, (struct text){.bytes = w->bytes,
-						   .size = w->size,
-						   .label = pprof_label_kind(w->bytes, w->size)});
+	return pprof__check_room(p, w, p->strings.count)
+		       ?: vec_push(&p->strings, (struct text){.bytes = w->bytes, .size = w->size});
 }
 
 static int note_number(struct pprof *p, const struct wire *w, const void *message)
@@ -187,7 +222,7 @@ int pprof__read_tables(struct pprof *p)
 		{PPROF_KEEP_FRAMES, NULL, note_number},
 		{}};
 
-	return pprof__each_field(p, tables);
+	return walk_fields(p, wire_of(p->request->bytes, p->request->size), tables);
 }
 
 /* ---- strings and samples --------------------------------------------------------------------- */
@@ -244,12 +279,14 @@ bool pprof__string_is(const struct pprof *p, int64_t index, const char *text)
 	       !memcmp(p->strings.data[index].bytes, text, strlen(text));
 }
 
-int pprof__read_sample(struct pprof *p, const struct wire *w)
+int pprof__read_values(struct pprof *p, const struct wire *w)
 {
-	struct wire fields = wire_inside(w);
+	p->values.count = 0;
+	return refuse_message(p, w, wire_repeated(wire_inside(w), PPROF_VALUE, &p->values));
+}
 
-	p->values.count = p->path.count = 0;
-	return refuse_message(p, w,
-			      wire_repeated(fields, PPROF_VALUE, &p->values)
-				      ?: wire_repeated(fields, PPROF_LOCATION_ID, &p->path));
+int pprof__read_path(struct pprof *p, const struct wire *w)
+{
+	p->path.count = 0;
+	return refuse_message(p, w, wire_repeated(wire_inside(w), PPROF_LOCATION_ID, &p->path));
 }

@@ -19,8 +19,9 @@
 #include "formats/in/import.h"
 #include "formats/in/owners.h"
 
-#define TAIL_MAX (1ULL << 61) /* ns, of a sample or a thread */
-#define NONE	 UINT32_MAX   /* no index of a value */
+#define TAIL_MAX  (1ULL << 61) /* ns, of a sample or a thread */
+#define TABLE_MAX (1u << 24)   /* a string of 2 bytes takes 48 in memory */
+#define NONE	  UINT32_MAX   /* no index of a value */
 
 /* Of fields from 1 on, as in wire_has_type(). */
 #define PROFILE_TYPES	 "bbbbbbvvvvbv*vv"
@@ -35,22 +36,26 @@
 
 /* The meanings of labels' keys. */
 enum label_kind {
+	LABEL_UNREAD,
 	LABEL_OTHER,
 	LABEL_PID,
 	LABEL_TID,
 	LABEL_THREAD,
 	LABEL_PROCESS,
-	LABEL_SERVICE, /* names the process where nothing else does */
 	LABEL_COMM,
 	LABEL_CGROUP,
 	LABEL_GIL,
 	LABEL_CONTEXT,
+#define X(field, label)                                                                            \
+	LABEL_NAME_##field, /* the service names the process where nothing else does */
+	PROCESS_NAMES(X)
+#undef X
 };
 
 struct text {
 	const uint8_t *bytes;
 	size_t size;
-	enum label_kind label; /* if it is a key of a label */
+	enum label_kind label; /* of a key, once it is needed */
 	/* once they are needed, because they may be long: itself, and the path of a file with this URL */
 	struct string_id id, file;
 	bool has_id, has_file;
@@ -77,7 +82,8 @@ struct filename {
 
 struct location {
 	uint64_t id;
-	struct location_id location;
+	struct wire field;
+	struct location_id location; /* 0 until it is made */
 	bool is_idle;
 	bool drops;	 /* what it calls … */
 	bool is_dropped; /* … and itself */
@@ -88,13 +94,21 @@ DEFINE_MAP_BY(filenames, struct filename, int64_t, string);
 DEFINE_MAP_BY(functions, struct pprof_function, uint64_t, id);
 DEFINE_MAP_BY(locations, struct location, uint64_t, id);
 
+/* From the first field of a number to the end of the last one; NULL: there is none. */
+struct field_span {
+	const uint8_t *at, *end;
+};
+
 struct pprof {
 	const struct import_request *request;
+	struct field_span spans[PPROF_DEFAULT_SAMPLE_TYPE + 1]; /* once the tables were read */
 	struct import_failure *failure;
 	struct profile_builder *b;
 	struct frames frames;
 	struct process_id any; /* for code without a mapping: the first sample's process */
 	struct wire first;     /* that sample */
+	struct dso_id
+		unmapped[2]; /* of code without a mapping; JIT code; 0 until they are needed */
 	VEC(struct text) strings;
 	VEC(struct pprof_value_type) types;
 	struct mappings mappings;
@@ -124,6 +138,7 @@ struct pprof {
 	uint64_t tick_cpu;
 	bool by_counts; /* as its default_sample_type says */
 	bool by_cpu;	/* CPU time is what samples count */
+	bool by_clock;	/* time or another weight is, which idle threads have, too */
 	struct {
 		uint64_t divisor;	     /* greatest common one of all CPU times */
 		uint64_t count, cpu;	     /* of the first sample with both */
@@ -131,6 +146,15 @@ struct pprof {
 		bool in_proportion, all_cpu; /* counts; no count without CPU time */
 	} seen;
 };
+
+/* Find an element by its id. Most writers count ids from 1 on, so that it is the place, too. */
+#define find_by_id(table, key, find)                                                               \
+	({                                                                                         \
+		__auto_type table_ = (table);                                                      \
+		uint64_t id_ = (key);                                                              \
+		bool is_place_ = id_ - 1 < table_->count && table_->data[id_ - 1].id == id_;       \
+		is_place_ ? &table_->data[id_ - 1] : find(table_, id_);                            \
+	})
 
 /* A field that a walk takes: a message whose fields have these types, or (NULL) any content. */
 struct wanted_field {
@@ -161,11 +185,16 @@ int pprof__fail_at(const struct pprof *p, const uint8_t *at, int error, const ch
 int pprof__read_numbers(const struct pprof *p, const struct wire *w, const char *types, void *to,
 			size_t size);
 int pprof__take_field(struct pprof *p, const struct wire *w, const struct wanted_field *wanted);
-/* Pass the fields of the profile to the rows of `wanted`, which ends with a row of zeros. */
+
+/* The part of the message with all fields of this number; after pprof__read_tables(). */
+struct wire pprof__fields(const struct pprof *p, uint32_t number);
+/* Passes them to its `take`. */
 int pprof__each_field(struct pprof *p, const struct wanted_field *wanted);
 
 /* All tables but locations, the facts of the file, and its first sample. */
 int pprof__read_tables(struct pprof *p);
+/* Has a table room for one more? */
+int pprof__check_room(const struct pprof *p, const struct wire *w, size_t count);
 /* An element was added; its id must be new and not 0. */
 int pprof__check_id(const struct pprof *p, const struct wire *w, uint64_t id, const void *added,
 		    bool is_new);
@@ -177,7 +206,8 @@ int pprof__intern(struct pprof *p, int64_t index, struct string_id *id);
 int pprof__intern_file(struct pprof *p, int64_t index, struct string_id *id);
 bool pprof__string_is(const struct pprof *p, int64_t index, const char *text);
 
-/* The values and locations of a sample, into p->values and p->path. */
-int pprof__read_sample(struct pprof *p, const struct wire *w);
+/* The values of a sample, into p->values; its locations, into p->path. */
+int pprof__read_values(struct pprof *p, const struct wire *w);
+int pprof__read_path(struct pprof *p, const struct wire *w);
 
 #endif

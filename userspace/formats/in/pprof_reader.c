@@ -2,8 +2,9 @@
 /*
  * pprof: ours, those of Go's runtime, pprof-nodejs, gperftools, pprof-rs (via pprof), and others.
  *
- * Tables come in any order, and strings mostly at the end, so the file is walked four times:
- * tables; names of mappings; locations, which need both; samples, which need locations.
+ * Tables come in any order, and strings mostly at the end. So the file is walked once for tables;
+ * then the part with mappings, for their names; that with locations, which need both; and that with
+ * samples.
  *
  * There are no times: samples keep the order of the file and get made-up ones.
  *
@@ -104,7 +105,7 @@ static int find_dropped(struct pprof *p)
 
 static bool is_dropped(const struct pprof *p, const struct pprof_line *line)
 {
-	const struct pprof_function *f = functions__find(&p->functions, line->function);
+	const struct pprof_function *f = find_by_id(&p->functions, line->function, functions__find);
 	size_t number = f ? (size_t)(f - p->functions.data) : 0;
 
 	return f && number < p->dropped.count && p->dropped.data[number];
@@ -202,7 +203,7 @@ static uint32_t clamp_line(int64_t line)
 
 static const struct pprof_function *find_function(const struct pprof *p, const struct pprof_line *l)
 {
-	return functions__find(&p->functions, l->function);
+	return find_by_id(&p->functions, l->function, functions__find);
 }
 
 /* A function of a file without a name is called by the file, as in pprof. 0 or -ENOMEM. */
@@ -246,19 +247,28 @@ static int add_line(struct pprof *p, const struct wire *w, const struct pprof_li
 	return line.function.v ? vec_push(&p->named_lines, line) : -ENOMEM;
 }
 
-/* JIT code has no mapping; without mapping, address and file it is the engine itself. */
+/*
+ * JIT code has no mapping; without mapping, address and file it is the engine itself. Some writers
+ * have no mappings at all: then nothing is known of the code.
+ */
 static void set_unmapped(struct pprof *p, struct frame *frame, const struct pprof_location *l)
 {
 	bool has_file = false;
+	struct dso_id *dso;
 
 	for (size_t i = 0; i < p->lines.count; i++) {
 		const struct pprof_function *f = find_function(p, &p->lines.data[i]);
 
 		has_file |= f && f->filename != 0;
 	}
-	frame->category = has_file || l->address ? CATEGORY_JIT : CATEGORY_OTHER;
-	frame->dso = frames__dso(&p->frames,
-				 frame->category == CATEGORY_JIT ? DSO_JIT : DSO_UNKNOWN, "", 0);
+	frame->category = !has_file && !l->address	 ? CATEGORY_OTHER
+			  : p->mappings.count || p->ours ? CATEGORY_JIT
+							 : CATEGORY_USER;
+	dso = &p->unmapped[frame->category == CATEGORY_JIT];
+	if (!dso->v)
+		*dso = frames__dso(&p->frames,
+				   frame->category == CATEGORY_JIT ? DSO_JIT : DSO_UNKNOWN, "", 0);
+	frame->dso = *dso;
 }
 
 static int set_frame(struct pprof *p, const struct wire *w, const struct pprof_location *l,
@@ -307,20 +317,17 @@ static int read_lines(struct pprof *p, const struct wire *location)
 	return err;
 }
 
-static int add_location(struct pprof *p, const struct wire *w, const void *message)
+static int make_location(struct pprof *p, const struct wire *w, const struct pprof_location *l,
+			 struct location *location)
 {
-	const struct pprof_location *l = message;
-	struct location wanted = {.id = l->id}, *location;
-	bool is_new = false;
 	struct frame frame;
 	int err = read_lines(p, w);
 
 	if (err)
 		return err;
-	wanted.is_idle = is_idle(p);
-	drop_lines(p, &wanted);
-	location = locations__need(&p->locations, &wanted, &is_new);
-	err = pprof__check_id(p, w, l->id, location, is_new) ?: set_frame(p, w, l, &frame);
+	location->is_idle = is_idle(p);
+	drop_lines(p, location);
+	err = set_frame(p, w, l, &frame);
 	if (!err && p->lines.count > FRAME_LINES_MAX)
 		err = pprof__fail_at(p, w->bytes, -E2BIG, "a location of %llu lines",
 				     p->lines.count);
@@ -333,21 +340,52 @@ static int add_location(struct pprof *p, const struct wire *w, const void *messa
 	return location->location.v ? 0 : -ENOMEM;
 }
 
+/* Of one service's samples most files have few locations: these are made when they are needed. */
+static int add_location(struct pprof *p, const struct wire *w, const void *message)
+{
+	const struct pprof_location *l = message;
+	const struct location wanted = {.id = l->id, .field = *w};
+	bool is_new = false;
+	struct location *location = locations__need(&p->locations, &wanted, &is_new);
+	int err = pprof__check_id(p, w, l->id, location, is_new)
+			  ?: pprof__check_room(p, w, p->locations.count);
+
+	return err || p->request->process ? err : make_location(p, w, l, location);
+}
+
+static int find_location(struct pprof *p, const struct wire *sample, uint64_t id,
+			 const struct location **found)
+{
+	struct location *location = find_by_id(&p->locations, id, locations__find);
+	struct pprof_location l;
+
+	*found = location;
+	if (!location)
+		return pprof__fail_at(p, sample->bytes, -EBADMSG, "there is no location %llu", id);
+	if (location->location.v)
+		return 0;
+	return pprof__read_numbers(p, &location->field, LOCATION_TYPES, &l, sizeof(l))
+		       ?: make_location(p, &location->field, &l, location);
+}
+
 /* ---- samples --------------------------------------------------------------------------------- */
 
 static int make_stack(struct pprof *p, const struct wire *w, struct stack_id *stack, bool *idle)
 {
 	bool any = false, ends = false;
+	int err = pprof__read_path(p, w);
 
 	*stack = (struct stack_id){0};
+	if (err)
+		return err;
 	if (p->path.count > IMPORT_DEPTH_MAX)
 		return pprof__fail_at(p, w->bytes, -E2BIG, "a stack of %llu frames", p->path.count);
 	for (size_t i = p->path.count; i-- > 0 && !ends;) {
-		const struct location *l = locations__find(&p->locations, p->path.data[i]);
+		const struct location *l;
 
-		if (!l)
-			return pprof__fail_at(p, w->bytes, -EBADMSG, "there is no location %llu",
-					      p->path.data[i]);
+		err = find_location(p, w, p->path.data[i], &l);
+		if (err)
+			return err;
 		/* a stack would be nothing else */
 		ends = l->drops && any;
 		any |= !l->drops;
@@ -361,6 +399,14 @@ static int make_stack(struct pprof *p, const struct wire *w, struct stack_id *st
 	return 0;
 }
 
+/* Of windows with many services one is read: most of the time goes into stacks. */
+static bool is_wanted(const struct pprof *p, const struct pprof_labels *labels)
+{
+	return !p->request->process ||
+	       !strcmp(profile_builder__get_string(p->b, labels->owner.process),
+		       p->request->process);
+}
+
 /* Samples of an idle thread are no CPU samples; a sample without a stack gets an unknown frame. */
 static int add_sample(struct pprof *p, const struct wire *w, const void *message)
 {
@@ -368,14 +414,16 @@ static int add_sample(struct pprof *p, const struct wire *w, const void *message
 	struct owner_thread *thread;
 	struct pprof_labels labels;
 	bool idle = false;
-	int err = pprof__read_sample(p, w) ?: pprof_values__take(p, w, &row);
+	int err = pprof_values__take(p, w, &row);
 
 	(void)message;
 	if (err || (!row.ticks && !row.weight && !row.events))
 		return err;
+	err = pprof_labels__read(p, w, &labels);
+	if (err || !is_wanted(p, &labels))
+		return err;
 	err = make_stack(p, w, &row.stack, &idle)
-		?: pprof_labels__read(p, w, &labels)
-		?: owners__thread(&p->owners, &labels.owner, labels.comm, &thread);
+		      ?: owners__thread(&p->owners, &labels.owner, labels.comm, &thread);
 	if (err)
 		return err;
 	if (!row.ticks && !row.events) {
@@ -386,15 +434,15 @@ static int add_sample(struct pprof *p, const struct wire *w, const void *message
 	if (!row.stack.v)
 		row.stack = profile_builder__stack(p->b, row.stack,
 						   frames__nowhere(&p->frames, p->any));
-	row.kind = idle ? SAMPLE_IDLE : SAMPLE_CPU;
+	row.kind = idle && !p->by_clock ? SAMPLE_IDLE : SAMPLE_CPU;
 	row.gil = labels.gil;
 	row.context = labels.context;
 	row.comm = labels.comm.v	   ? labels.comm
 		   : labels.owner.thread.v ? labels.owner.thread
 					   : thread->name;
 	row.time = IMPORT_MADE_UP_START + ++thread->rows;
-	profile_builder__sample(p->b, thread->id, &row);
-	return profile_builder__error(p->b);
+	return frames__sample(&p->frames, thread->id, &row, p->failure,
+			      (uint64_t)(w->bytes - p->request->bytes));
 }
 
 static void set_session(const struct pprof *p)
@@ -409,23 +457,21 @@ static void set_session(const struct pprof *p)
 	session->tick_cpu = p->tick_cpu;
 	session->period = session->uncounted || p->by_cpu ? 0 : p->period_ns;
 	session->untimed = true;
-	session->finished_symbols = true;
+	session->finished_symbols = p->ours || !p->frames.has_unnamed;
 }
 
 static int read_all(struct pprof *p)
 {
-	static const struct wanted_field names[] = {{PPROF_MAPPING, MAPPING_TYPES, name_mapping},
-						    {}};
-	static const struct wanted_field locations[] = {
-		{PPROF_LOCATION, LOCATION_TYPES, add_location}, {}};
-	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, add_sample}, {}};
+	static const struct wanted_field names = {PPROF_MAPPING, MAPPING_TYPES, name_mapping};
+	static const struct wanted_field locations = {PPROF_LOCATION, LOCATION_TYPES, add_location};
+	static const struct wanted_field samples = {PPROF_SAMPLE, SAMPLE_TYPES, add_sample};
 	int err = pprof__read_tables(p)
 		?: pprof_values__choose(p)
 		?: find_dropped(p)
-		?: pprof__each_field(p, names)
+		?: pprof__each_field(p, &names)
 		?: pprof_labels__find_any_process(p)
-		?: pprof__each_field(p, locations)
-		?: pprof__each_field(p, samples);
+		?: pprof__each_field(p, &locations)
+		?: pprof__each_field(p, &samples);
 
 	for (size_t i = 0; i < p->owners.threads.count && !err; i++)
 		profile_builder__thread_cpu_tail(p->b, p->owners.threads.data[i].id,
@@ -464,7 +510,7 @@ static int read_pprof(const struct import_request *request, struct import_failur
 }
 
 const struct importer pprof_importer = {
-	.name = "pprof",
+	.name = META_FORMAT_PPROF,
 	.description = "pprof: Go's runtime, pprof-nodejs, gperftools, sysprof",
 	.recognizes = pprof__is_recognized,
 	.read = read_pprof,

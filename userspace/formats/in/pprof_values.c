@@ -92,11 +92,10 @@ struct value_types {
 };
 
 static const struct value_types value_types = {
-	/* "sample" and "wall" are pprof-nodejs's, whose samples of an idle loop are (idle); names
-	 * with a hyphen are Datadog's */
+	/* "sample" and "wall" are pprof-nodejs's, "time" is fgprof's; names with a hyphen are Datadog's */
 	.counts = (const char *const[]){"samples", "sample", "cpu-samples", NULL},
 	.cpu_times = (const char *const[]){"cpu", "cpu-time", NULL},
-	.walls = (const char *const[]){"wall", "wall-time", NULL},
+	.walls = (const char *const[]){"wall", "wall-time", "wallclock", "time", NULL},
 	/* what a CPU does, as perf calls it: samples beside them are of these */
 	.events = (const char *const[]){"cycles", "cpu-cycles", "ref-cycles", "bus-cycles",
 					"instructions", "branches", "branch-instructions",
@@ -118,6 +117,14 @@ static bool is_sample_count(const struct pprof *p, const struct pprof_value_type
 static bool is_cpu_time(const struct pprof *p, const struct pprof_value_type *t)
 {
 	return unit_of(p, t->unit) && type_is_any(p, t->type, value_types.cpu_times);
+}
+
+/* By the clock, also while a thread waits. */
+static bool is_wall_time(const struct pprof *p, const struct pprof_value_type *t)
+{
+	return unit_of(p, t->unit) && !type_is_any(p, t->type, value_types.cpu_times) &&
+	       (type_is_any(p, t->type, value_types.walls) ||
+		(t->type && t->type == p->period_type.type));
 }
 
 /* "cycles_event" beside "cycles_sample". */
@@ -147,22 +154,24 @@ static void find_values(struct pprof *p)
 	p->count_index = p->cpu_index = p->event_index = NONE;
 	for (uint32_t i = 0; i < p->types.count; i++) {
 		const struct pprof_value_type *t = &p->types.data[i];
-		bool is_time = unit_of(p, t->unit);
-
 		if (p->count_index == NONE && is_sample_count(p, t))
 			p->count_index = i;
 		if (p->cpu_index == NONE && is_cpu_time(p, t))
 			p->cpu_index = i;
-		if (is_time && type_is_any(p, t->type, value_types.walls))
+		if (wall == NONE && is_wall_time(p, t))
 			wall = i;
 	}
-	if (p->count_index == NONE)
+	if (p->count_index == NONE && p->cpu_index == NONE && wall != NONE) {
+		p->count_index = wall;
+		p->ticks = TICKS_ARE_WEIGHTS;
+	}
+	if (p->count_index == NONE || p->ticks == TICKS_ARE_WEIGHTS)
 		return;
-	if (p->cpu_index == NONE)
-		p->cpu_index = wall;
 	for (uint32_t i = 0; i < p->types.count && p->event_index == NONE; i++)
 		if (is_event(p, i))
 			p->event_index = i;
+	if (p->event_index == NONE && p->cpu_index == NONE)
+		p->event_index = wall;
 }
 
 /* The count that belongs to an event of perf_data_converter. */
@@ -181,7 +190,8 @@ static void apply_default(struct pprof *p)
 
 	while (i < p->types.count && p->types.data[i].type != p->default_type)
 		i++;
-	if (p->default_type <= 0 || i == p->types.count || p->count_index == NONE)
+	if (p->default_type <= 0 || i == p->types.count || p->count_index == NONE ||
+	    p->ticks == TICKS_ARE_WEIGHTS)
 		return;
 	t = &p->types.data[i];
 	p->event_index = NONE;
@@ -196,17 +206,34 @@ static void apply_default(struct pprof *p)
 	}
 }
 
-/* A file of one type that is neither: counts of Julia and async-profiler, and our own weights. */
+/* Of files with neither: counts of Julia, which has the depth of stacks beside them. */
+static void choose_events(struct pprof *p)
+{
+	bool of_cpu = type_is_any(p, p->period_type.type, value_types.cpu_times);
+
+	for (uint32_t i = 0; i < p->types.count && p->count_index == NONE; i++)
+		if ((of_cpu || p->types.count == 1) && is_count(p, &p->types.data[i]) &&
+		    pprof__string_is(p, p->types.data[i].type, "events"))
+			p->count_index = i;
+}
+
+/*
+ * Those of one type: counts of async-profiler; our own weights, or an event without the number of its
+ * samples (cycles of RISC Zero).
+ */
 static void choose_only(struct pprof *p)
 {
 	const struct pprof_value_type *t = p->types.data;
 
-	if (p->types.count != 1 || p->count_index != NONE || p->cpu_index != NONE)
+	if (p->count_index != NONE || p->cpu_index != NONE)
 		return;
-	if (is_count(p, t) && (pprof__string_is(p, t->type, "events") ||
-			       type_is_any(p, t->type, value_types.cpu_times)))
+	choose_events(p);
+	if (p->types.count != 1)
+		return;
+	if (is_count(p, t) && type_is_any(p, t->type, value_types.cpu_times))
 		p->count_index = 0;
-	if (!pprof__string_is(p, t->type, PPROF_WEIGHT))
+	if (!pprof__string_is(p, t->type, PPROF_WEIGHT) &&
+	    !(is_count(p, t) && type_is_any(p, t->type, value_types.events)))
 		return;
 	p->count_index = 0;
 	p->ticks = TICKS_ARE_WEIGHTS;
@@ -222,7 +249,7 @@ static bool is_cpu_period(const struct pprof *p)
 {
 	int64_t type = p->period_type.type;
 
-	return !type || type_is_any(p, type, value_types.cpu_times) ||
+	return (!type && !p->by_clock) || type_is_any(p, type, value_types.cpu_times) ||
 	       is_type_of(p, p->count_index, type) || is_type_of(p, p->cpu_index, type);
 }
 
@@ -244,6 +271,8 @@ static int choose_values(struct pprof *p)
 		p->event_index = NONE;
 	if (p->count_index == NONE && p->cpu_index == NONE)
 		return refuse_types(p);
+	p->by_clock = p->ticks == TICKS_ARE_WEIGHTS ||
+		      (p->event_index != NONE && unit_of(p, p->types.data[p->event_index].unit));
 	p->period_ns = plausible_period(p);
 	if (p->cpu_index != NONE)
 		p->unit = unit_of(p, p->types.data[p->cpu_index].unit);
@@ -252,22 +281,41 @@ static int choose_values(struct pprof *p)
 
 /* ---- what is a tick -------------------------------------------------------------------------- */
 
+static bool begins_with(const struct text *text, const char *prefix)
+{
+	return text->size > strlen(prefix) && !memcmp(text->bytes, prefix, strlen(prefix));
+}
+
+static bool ends_with(const struct text *text, const char *suffix)
+{
+	size_t size = strlen(suffix);
+
+	return text->size > size && !memcmp(text->bytes + text->size - size, suffix, size);
+}
+
 /* Our own files: by the product, or by a text for profiles of other tools. */
+static void take_comment(struct pprof *p, const struct text *text)
+{
+	const size_t before = strlen(PPROF_COMMENT_OF_CPU);
+
+	p->ours |= begins_with(text, "sysprof ") ||
+		   pprof_is_word(text->bytes, text->size, PPROF_COMMENT_OF_SAMPLES);
+	if (begins_with(text, PPROF_COMMENT_OF_CPU))
+		profile_builder__meta(p->b, META_CPU_TIME,
+				      frames__text(&p->frames, (const char *)text->bytes + before,
+						   text->size - before));
+	if (ends_with(text, ": " COLLAPSED_FILES))
+		profile_builder__session(p->b)->has_only_names = true;
+}
+
 static int read_comments(struct pprof *p)
 {
 	numbers comments = {};
-	int err = wire_repeated(wire_of(p->request->bytes, p->request->size), PPROF_COMMENT,
-				&comments);
+	int err = wire_repeated(pprof__fields(p, PPROF_COMMENT), PPROF_COMMENT, &comments);
 
-	for (size_t i = 0; i < comments.count && !err; i++) {
-		const struct text *text = comments.data[i] < p->strings.count
-						  ? &p->strings.data[comments.data[i]]
-						  : NULL;
-
-		p->ours |= text &&
-			   ((text->size > 8 && !memcmp(text->bytes, "sysprof ", 8)) ||
-			    pprof_is_word(text->bytes, text->size, PPROF_COMMENT_OF_SAMPLES));
-	}
+	for (size_t i = 0; i < comments.count && !err; i++)
+		if (comments.data[i] < p->strings.count)
+			take_comment(p, &p->strings.data[comments.data[i]]);
 	vec_free(&comments);
 	return err == -EBADMSG ? 0 : err; /* then it has none */
 }
@@ -287,7 +335,7 @@ static int64_t value_at(const struct pprof *p, uint32_t index)
 static int read_values(struct pprof *p, const struct wire *w, struct values *values)
 {
 	int64_t count, cpu, event;
-	int err = pprof__read_sample(p, w);
+	int err = pprof__read_values(p, w);
 
 	if (err)
 		return err;
@@ -343,15 +391,14 @@ static void believe_counts(struct pprof *p)
 
 static int measure(struct pprof *p)
 {
-	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, measure_sample},
-						      {}};
+	static const struct wanted_field samples = {PPROF_SAMPLE, SAMPLE_TYPES, measure_sample};
 	bool counted;
 	int err;
 
 	p->seen.in_proportion = p->seen.all_cpu = true;
 	if (p->cpu_index == NONE || p->ticks == TICKS_ARE_WEIGHTS)
 		return 0;
-	err = pprof__each_field(p, samples);
+	err = pprof__each_field(p, &samples);
 	if (err)
 		return err;
 	counted = p->count_index != NONE && (p->seen.counts || !p->seen.divisor || p->ours ||
@@ -399,7 +446,8 @@ static int set_event(struct pprof *p)
 	if (p->by_cpu || !session->event_unit.v)
 		session->event_unit = profile_builder__string(p->b,
 							      p->by_cpu ? EVENT_CPU_UNIT : "count");
-	if (!p->by_cpu && p->period > 0 && p->period_type.type == type->type)
+	if (!p->by_cpu && p->period > 0 && p->period_type.type == type->type &&
+	    p->period_type.unit == type->unit)
 		session->event_period = (uint64_t)p->period;
 	return 0;
 }

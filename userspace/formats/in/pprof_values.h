@@ -8,7 +8,8 @@
  * samples there were (profile.uncounted): then ticks are CPU time in the largest unit that divides
  * all values. The file's default_sample_type goes before CPU time: if it is neither a count of
  * samples nor CPU time, it is the event that the samples are of. Other types are none, unless the
- * samples were taken by it.
+ * samples were taken by it. Time by the clock (wall) is no CPU time, but an event; without counts
+ * it is the weight.
  */
 #ifndef FORMATS_IN_PPROF_VALUES_H
 #define FORMATS_IN_PPROF_VALUES_H

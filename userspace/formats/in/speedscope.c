@@ -163,7 +163,7 @@ static int make_location(struct speedscope *s, struct shared_frame *f)
 	column = read_place(s, values[3]);
 	if (s->lines_are_executed)
 		line.line = at;
-	line.function = frames__function(&s->frames, name, s->code, line.file,
+	line.function = frames__function(&s->frames, *name ? name : "[unknown]", s->code, line.file,
 					 s->lines_are_executed ? 0 : at,
 					 s->lines_are_executed ? 0 : column);
 	if (!line.line)
@@ -217,8 +217,7 @@ static int add_row(struct speedscope *s, struct scope_thread *t, struct stack_id
 	else
 		row.events = (uint64_t)weight;
 	t->is_idle = false;
-	profile_builder__sample(s->b, t->id, &row);
-	return profile_builder__error(s->b) ?: frames__check(&s->frames, stack, s->text.failure, 0);
+	return frames__sample(&s->frames, t->id, &row, s->text.failure, 0);
 }
 
 /* From here on the thread is idle. */
@@ -249,8 +248,7 @@ static int add_idle(struct speedscope *s, struct scope_thread *t, int64_t time)
 						 frames__location(&s->frames, &frame, &line, 1));
 	}
 	row.stack = s->idle;
-	profile_builder__sample(s->b, t->id, &row);
-	return profile_builder__error(s->b);
+	return frames__sample(&s->frames, t->id, &row, s->text.failure, 0);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */

@@ -20,7 +20,8 @@
 #include "formats/in/import.h"
 
 #define US_SCALE  3
-#define HEADS_MAX (1u << 16) /* each is compared with the threads that are known */
+#define HEADS_MAX (1u << 16)
+#define LANES_MAX 256 /* profiles of a thread at a time */
 
 struct event {
 	struct json_value name, phase, pid, tid, id, ts, dur, args;
@@ -37,6 +38,7 @@ struct name {
 	int64_t end;
 	bool no_cpu; /* … and it used no CPU time: its samples count something else */
 	struct process_id process; /* 0: none yet */
+	uint32_t lane;		   /* the first one of a thread + 1; 0: none yet */
 };
 
 static uint64_t hash_name(const struct name *n)
@@ -71,11 +73,11 @@ struct chunk {
 };
 
 struct lane {
-	int64_t pid, tid;
 	struct thread_id id;
 	struct string_id comm;
-	int64_t last; /* time of its last sample */
-	int64_t end;  /* 0: unknown */
+	uint32_t next; /* of the same thread, + 1; 0: none */
+	int64_t last;  /* time of its last sample */
+	int64_t end;   /* 0: unknown */
 	bool no_cpu;
 };
 
@@ -93,6 +95,7 @@ struct trace {
 	uint64_t period, period_samples;
 	uint64_t own_period, own_realtime; /* of our metadata, ns */
 	bool has_cpu;			   /* ours, of a profile without times */
+	bool is_own;			   /* which may have no profile */
 };
 
 static bool recognizes_trace(const uint8_t *bytes, size_t size)
@@ -237,6 +240,15 @@ static int add_whole(struct trace *t, const struct event *e)
 	return add_head(t, &own) ?: add_chunk(t, &own);
 }
 
+static int take_event(struct trace *t, struct event *e,
+		      int (*add)(struct trace *t, const struct event *e))
+{
+	if (!event_numbers(t, e))
+		return add(t, e);
+	t->frames.left_out[LEFT_OUT_BAD_EVENTS]++;
+	return 0;
+}
+
 /* Most events of Chrome's traces are ignored. */
 static int read_event(struct trace *t, struct json_value value)
 {
@@ -251,8 +263,10 @@ static int read_event(struct trace *t, struct json_value value)
 	struct event e;
 	int err;
 
-	if (json_type(value) != JSON_OBJECT)
-		return json_fail(&t->text, value.at, -EBADMSG, "an event is no object");
+	if (json_type(value) != JSON_OBJECT) {
+		t->frames.left_out[LEFT_OUT_BAD_EVENTS]++;
+		return 0;
+	}
 	err = json_members(&t->text, value, {"name", &e.name}, {"ph", &e.phase}, {"pid", &e.pid},
 			   {"tid", &e.tid}, {"id", &e.id}, {"ts", &e.ts}, {"dur", &e.dur},
 			   {"args", &e.args});
@@ -260,8 +274,8 @@ static int read_event(struct trace *t, struct json_value value)
 		return err;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (json_is(e.phase, kinds[i].phase) && json_is(e.name, kinds[i].name))
-			return event_numbers(t, &e) ?: kinds[i].add(t, &e);
-	return is_span(&e) ? event_numbers(t, &e) ?: add_span(t, &e) : 0;
+			return take_event(t, &e, kinds[i].add);
+	return is_span(&e) ? take_event(t, &e, add_span) : 0;
 }
 
 /* Whatever follows the last whole event but a comma was part of another one. */
@@ -302,6 +316,7 @@ static int read_metadata(struct trace *t, struct json_value metadata)
 	err = json_members(&t->text, metadata, {"$sysprof", &own});
 	if (err || json_type(own) != JSON_OBJECT)
 		return err;
+	t->is_own = true;
 	err = json_members(&t->text, own, {"periodNs", &period}, {"startTimeRealtime", &realtime},
 			   {"recording", &recording});
 	if (!err && json_type(recording) == JSON_OBJECT)
@@ -395,29 +410,29 @@ static int process_of(struct trace *t, int64_t pid, struct process_id *process)
 static int lane_of(struct trace *t, const struct head *head, struct process_id process,
 		   uint32_t *number)
 {
-	struct lane lane = {.pid = head->pid, .tid = head->tid};
-	const struct name *name;
-	bool first = true;
+	struct name *name = need_name(&t->threads, head->pid, head->tid);
+	uint32_t before = 0, count = 0;
+	struct lane lane = {};
 
-	for (*number = 0; *number < t->lanes.count; ++*number) {
-		const struct lane *known = &t->lanes.data[*number];
-
-		if (known->pid != head->pid || known->tid != head->tid)
-			continue;
-		if (known->last <= head->start)
-			return 0;
-		first = false;
-	}
-	name = need_name(&t->threads, head->pid, head->tid);
 	if (!name)
 		return -ENOMEM;
-	lane.comm = name->text;
-	lane.end = name->end;
-	lane.no_cpu = name->no_cpu;
+	for (uint32_t at = name->lane; at; before = at, at = t->lanes.data[at - 1].next) {
+		*number = at - 1;
+		if (t->lanes.data[*number].last <= head->start)
+			return 0;
+		if (++count == LANES_MAX)
+			return json_fail(&t->text, t->text.start, -E2BIG,
+					 "more than %d profiles of a thread at a time", LANES_MAX);
+	}
+	lane = (struct lane){.comm = name->text, .end = name->end, .no_cpu = name->no_cpu};
 	lane.id = profile_builder__thread(t->b, process, number_of(name, head->tid),
-					  first && head->tid == head->pid, lane.comm,
+					  !before && head->tid == head->pid, lane.comm,
 					  (uint64_t)head->start);
-	return lane.id.v ? vec_push(&t->lanes, lane) : -ENOMEM;
+	if (!lane.id.v || vec_push(&t->lanes, lane))
+		return -ENOMEM;
+	*number = (uint32_t)t->lanes.count - 1;
+	*(before ? &t->lanes.data[before - 1].next : &name->lane) = *number + 1;
+	return 0;
 }
 
 /* A whole profile has its own times; a chunk's are beside it, and in other versions in it. */
@@ -505,10 +520,13 @@ static int read_profiles(struct trace *t)
 {
 	int err = 0;
 
-	if (!t->chunks.count)
+	if (!t->chunks.count && t->frames.left_out[LEFT_OUT_CUT])
+		return json_fail(&t->text, t->text.end, -EBADMSG,
+				 "the file is cut off before the end of a ProfileChunk event");
+	if (!t->chunks.count && !t->is_own)
 		return json_fail(&t->text, t->text.start, -EPROTONOSUPPORT,
 				 "a Chrome trace without CPU profiles (ProfileChunk events)");
-	qsort_r(t->chunks.data, t->chunks.count, sizeof(*t->chunks.data), compare_chunks, t);
+	vec_sort_r(&t->chunks, compare_chunks, t);
 	for (size_t i = 0, next; i < t->chunks.count && !err; i = next) {
 		for (next = i + 1;
 		     next < t->chunks.count && t->chunks.data[next].head == t->chunks.data[i].head;)
@@ -529,6 +547,8 @@ static void set_session(struct trace *t)
 	session->finished_symbols = true;
 	session->idle_known = true;
 	session->weight_ahead = !t->has_cpu;
+	if (session->weight_ahead)
+		profile_builder__meta(t->b, META_CPU_TIME, CDP_CPU_TIME);
 }
 
 static int read_trace(const struct import_request *request, struct import_failure *failure)
@@ -537,7 +557,7 @@ static int read_trace(const struct import_request *request, struct import_failur
 	struct trace t = {
 		.request = request,
 		.b = request->builder,
-		.frames = {.b = request->builder},
+		.frames = {.b = request->builder, .left_out = {[LEFT_OUT_REST] = request->cut > 0}},
 		.text = {bytes, bytes + request->size, failure},
 	};
 	int err = read_text(&t) ?: read_profiles(&t);
@@ -556,6 +576,7 @@ static int read_trace(const struct import_request *request, struct import_failur
 const struct importer trace_importer = {
 	.name = "trace",
 	.description = "Chrome trace with CPU profiles: DevTools, sysprof",
+	.reads_cut = true,
 	.recognizes = recognizes_trace,
 	.read = read_trace,
 };

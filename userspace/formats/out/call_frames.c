@@ -203,21 +203,23 @@ void row_times__init(struct row_times *times, const struct profile *p,
 		times->step = 1000;
 }
 
-uint64_t row_times__end(const struct row_times *times)
+uint64_t row_times__length(const struct row_times *times)
 {
 	size_t last = times->row - 1;
-	uint64_t length = times->step;
 
+	if (times->has_cpu)
+		return times->samples->weight[last];
+	if (times->has_lengths)
+		return profile_samples__events(times->samples, last);
+	return saturating_multiply_u64(profile_samples__ticks(times->samples, last), times->step);
+}
+
+uint64_t row_times__end(const struct row_times *times)
+{
 	if (!times->row)
 		return times->last;
-	if (times->has_cpu)
-		length = times->samples->weight[last];
-	else if (times->untimed && times->has_lengths)
-		length = profile_samples__events(times->samples, last);
-	else if (times->untimed)
-		length = saturating_multiply_u64(profile_samples__ticks(times->samples, last),
-						 times->step);
-	return saturating_add_u64(times->last, length);
+	return saturating_add_u64(times->last,
+				  times->untimed ? row_times__length(times) : times->step);
 }
 
 uint64_t row_times__next(struct row_times *times)

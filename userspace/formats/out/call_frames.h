@@ -82,6 +82,8 @@ void row_times__init(struct row_times *times, const struct profile *p,
 		     const struct profile_thread *thread);
 /* The time of the next row; only for as many as there are. */
 uint64_t row_times__next(struct row_times *times);
+/* How long the last row is, in a profile without times or a process without CPU time. */
+uint64_t row_times__length(const struct row_times *times);
 /* The end of the last row; without rows, the start. */
 uint64_t row_times__end(const struct row_times *times);
 

@@ -6,12 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_KEY		    UINT32_MAX
+#define NO_KEY UINT32_MAX
 
-#define hash_child(node)    hash_u64((uint64_t)(node)->parent << 32 | (node)->key)
-#define is_same_child(a, b) ((a)->parent == (b)->parent && (a)->key == (b)->key)
-
-MAP_FUNCTIONS_OF(call_nodes, struct call_node, hash_child, is_same_child);
+MAP_FUNCTIONS_BY_NUMBER(call_nodes, struct call_node, (uint64_t)entry->parent << 32 | entry->key);
 
 int call_tree__init(struct call_tree *tree, const struct profile *p, call_tree_key_fn key,
 		    void *context)

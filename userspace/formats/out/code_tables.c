@@ -15,8 +15,8 @@
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "formats/out/describe.h"
 #include "formats/out/waits.h"
+#include "profile/profile.h"
 
 #define NOT_SAMPLED "[not sampled]"
 #define TRUNCATED   "[truncated]"
@@ -275,7 +275,7 @@ struct code_function code_tables__describe_function(struct code_tables *t, uint3
 
 	out.full_name = code_tables__string(t, f->full_name);
 	out.filename = code_tables__string(t, row->file);
-	if (row->file.v == f->definition_file.v)
+	if (row->file.v && row->file.v == f->definition_file.v) /* not text that was evaluated */
 		out.start_line = f->definition_line;
 	return out;
 }

@@ -10,6 +10,9 @@
  * are equal only if samples are evenly spaced, so a gap is filled with one (idle) sample a period,
  * and the profile begins with its thread, not with the recording.
  *
+ * With merge_threads a file has all threads of a process: process_timeline.h lays them out, and the
+ * CPU time of a sample is that until the next one.
+ *
  * Times are whole microseconds of CLOCK_MONOTONIC, rounded before they are subtracted, so errors do
  * not add up. Viewers ignore our "$sysprof": the thread and its CPU time, whose column (a number
  * for each sample; the last includes the time after it) adds up to cpuTimeNs exactly.
@@ -19,6 +22,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/minmax.h"
 #include "base/order.h"
@@ -26,6 +30,7 @@
 #include "formats/out/call_frames.h"
 #include "formats/out/call_tree.h"
 #include "formats/out/describe.h"
+#include "formats/out/process_timeline.h"
 #include "profile/timeline.h"
 
 /*
@@ -51,6 +56,11 @@ struct sample {
 struct cpuprofile {
 	const struct profile *p;
 	const struct profile_thread *thread;
+	uint32_t merged;     /* threads with samples in the file; 0: it is of `thread` alone */
+	uint64_t start, end; /* ns; end 0: that of the last sample */
+	uint64_t cpu_time, sample_rows;
+	bool has_ticks;
+	bool has_cpu; /* a thread of `merged` has CPU time */
 	struct json_writer w;
 	struct call_tree tree;
 	struct call_frames frames;
@@ -65,7 +75,13 @@ struct cpuprofile {
 static int cpuprofile__init(struct cpuprofile *c, const struct profile *p,
 			    const struct profile_thread *thread)
 {
-	*c = (struct cpuprofile){.p = p, .thread = thread};
+	*c = (struct cpuprofile){
+		.p = p,
+		.thread = thread,
+		.start = row_times_start(p, thread),
+		.cpu_time = profile_thread__cpu(thread),
+		.has_ticks = thread->samples[SAMPLE_CPU].ticks,
+	};
 	return call_tree__init(&c->tree, p, call_frames__key, &c->frames)
 		       ?: call_frames__init(&c->frames, p);
 }
@@ -136,9 +152,8 @@ static int add_tick(struct cpuprofile *c, const struct sample *sample)
 	return vec_push(&c->ticks, (struct tick){sample->node, sample->line, sample->events});
 }
 
-static int add_sample(struct cpuprofile *c, size_t i)
+static int add_sample(struct cpuprofile *c, const struct profile_samples *samples, size_t i)
 {
-	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
 	struct sample sample = {.time = row_times__next(&c->times), .cpu = samples->weight[i]};
 	int err = call_tree__stack(&c->tree, CALL_TREE_ROOT, samples->stack[i], &sample.node);
 
@@ -148,6 +163,7 @@ static int add_sample(struct cpuprofile *c, size_t i)
 	sample.events = profile_samples__events(samples, i);
 	sample.line = call_frames_leaf_line(c->p, samples->stack[i]);
 	c->tree.nodes.data[sample.node].hits += sample.events;
+	c->sample_rows++;
 	return add_tick(c, &sample) ?: vec_push(&c->samples, sample);
 }
 
@@ -160,7 +176,7 @@ static int collect_samples(struct cpuprofile *c)
 	row_times__init(&c->times, c->p, c->thread);
 	idle_rows__init(&c->known_idle, c->thread);
 	for (size_t i = 0; i < count && !err; i++)
-		err = add_idle_before(c, i) ?: add_sample(c, i);
+		err = add_idle_before(c, i) ?: add_sample(c, &c->thread->samples[SAMPLE_CPU], i);
 	if (!err)
 		err = add_idle_before(c, count);
 	/* viewers divide by the number of samples */
@@ -168,6 +184,138 @@ static int collect_samples(struct cpuprofile *c)
 		err = add_idle_sample(c, c->thread->start, 1);
 	if (!err)
 		c->samples.data[c->samples.count - 1].cpu += c->thread->cpu_tail;
+	return err;
+}
+
+/* ---- all threads of a process ---------------------------------------------------------------- */
+
+typedef VEC(struct timeline_row) timeline_rows;
+
+static bool is_merged(const struct cpuprofile *c, const struct profile_thread *thread)
+{
+	return thread->process.v == c->thread->process.v && thread->samples[SAMPLE_CPU].count;
+}
+
+/* Are there samples of its process, if none of the thread itself? */
+static bool can_merge(const struct cpuprofile *c)
+{
+	for (size_t i = 1; i < c->p->thread_count; i++)
+		if (is_merged(c, &c->p->threads[i]))
+			return true;
+	return false;
+}
+
+/* Sample i of a thread, which is the last one that was added. */
+static int add_row(struct cpuprofile *c, timeline_rows *rows, const struct profile_thread *thread,
+		   size_t i)
+{
+	bool is_last = i + 1 == thread->samples[SAMPLE_CPU].count;
+	struct sample *sample = &c->samples.data[c->samples.count - 1];
+	struct timeline_row row = {.begin = sample->time,
+				   .sample = c->samples.count - 1,
+				   .thread = (uint32_t)(thread - c->p->threads),
+				   .node = sample->node};
+
+	sample->cpu += is_last ? thread->cpu_tail : 0;
+	if (c->p->untimed || !c->has_cpu)
+		row.length = row_times__length(&c->times);
+	else
+		row.length = sample->cpu;
+	if (!c->p->untimed && !c->p->weight_ahead) /* its time is that before it */
+		row.begin -= min_u64(row.begin, c->has_cpu ? thread->samples[SAMPLE_CPU].weight[i]
+							   : row.length);
+	row.begin = max_u64(row.begin, c->start);
+	return vec_push(rows, row);
+}
+
+static int add_rows(struct cpuprofile *c, timeline_rows *rows, const struct profile_thread *thread)
+{
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+	int err = 0;
+
+	row_times__init(&c->times, c->p, thread);
+	for (size_t i = 0; i < samples->count && !err; i++)
+		err = add_sample(c, samples, i) ?: add_row(c, rows, thread, i);
+	c->cpu_time += profile_thread__cpu(thread);
+	c->has_ticks |= samples->ticks != NULL;
+	c->end = max_u64(c->end, timeline_end(c->p, thread));
+	c->merged++;
+	return err;
+}
+
+/* When the samples before row i end. */
+static uint64_t end_before(const struct cpuprofile *c, const timeline_rows *rows, size_t i)
+{
+	return i ? saturating_add_u64(rows->data[i - 1].time, rows->data[i - 1].length) : c->start;
+}
+
+/* Idle samples in [since, until), one for each idle_step periods. */
+static int fill_gap(struct cpuprofile *c, uint64_t since, uint64_t until)
+{
+	uint64_t step = saturating_multiply_u64(export_period(c->p), c->idle_step);
+	int err = 0;
+
+	for (uint64_t time = since; time < until && !err; time = saturating_add_u64(time, step))
+		err = add_idle_sample(c, time, c->idle_step);
+	return err;
+}
+
+static void choose_gap_step(struct cpuprofile *c, const timeline_rows *rows)
+{
+	uint64_t most = saturating_multiply_u64(idle_samples_most(c->p), export_period(c->p));
+	uint64_t idle = 0;
+
+	for (size_t i = 0; i < rows->count; i++)
+		idle += rows->data[i].time - end_before(c, rows, i);
+	idle += c->end - end_before(c, rows, rows->count);
+	c->idle_step = idle / most + 1;
+}
+
+/* The samples in the order of the rows, with idle ones between them. */
+static int place_rows(struct cpuprofile *c, const timeline_rows *rows)
+{
+	_cleanup_free_ struct sample *samples = steal_ptr(c->samples.data);
+	int err = 0;
+
+	c->samples.count = c->samples.capacity = 0;
+	for (size_t i = 0; i < rows->count && !err; i++) {
+		struct sample sample = samples[rows->data[i].sample];
+
+		sample.time = rows->data[i].time;
+		err = fill_gap(c, end_before(c, rows, i), sample.time)
+			      ?: vec_push(&c->samples, sample);
+	}
+	return err ?: fill_gap(c, end_before(c, rows, rows->count), c->end);
+}
+
+static int collect_process(struct cpuprofile *c)
+{
+	uint64_t cell = c->p->untimed ? 0 : export_period(c->p) * TIMELINE_CELL_PERIODS;
+	timeline_rows rows = {};
+	int err = 0;
+
+	c->cpu_time = 0;
+	c->start = UINT64_MAX;
+	for (size_t i = 1; i < c->p->thread_count; i++) {
+		const struct profile_thread *thread = &c->p->threads[i];
+
+		if (!is_merged(c, thread))
+			continue;
+		c->start = min_u64(c->start, row_times_start(c->p, thread));
+		c->has_cpu |= profile_thread__cpu(thread) > 0;
+	}
+	for (size_t i = 1; i < c->p->thread_count && !err; i++)
+		if (is_merged(c, &c->p->threads[i]))
+			err = add_rows(c, &rows, &c->p->threads[i]);
+	err = err
+		      ?: process_timeline__lay(rows.data, rows.count, &c->tree, c->start,
+					       export_period(c->p), cell);
+	if (!err) {
+		c->end = max_u64(c->p->untimed ? 0 : c->end, end_before(c, &rows, rows.count));
+		choose_gap_step(c, &rows);
+		err = place_rows(c, &rows);
+	}
+	vec_free(&rows);
 	return err;
 }
 
@@ -260,7 +408,7 @@ static int write_nodes(struct cpuprofile *c)
 
 static void write_columns(struct cpuprofile *c)
 {
-	uint64_t before = row_times_start(c->p, c->thread) / 1000;
+	uint64_t before = c->start / 1000;
 
 	JSON_COLUMN(&c->w, "samples", c->samples.count,
 		    json_uint(&c->w, c->id_of_node[c->samples.data[i].node]));
@@ -279,37 +427,44 @@ static void write_columns(struct cpuprofile *c)
 static void write_own_columns(struct cpuprofile *c)
 {
 	const struct sample *samples = c->samples.data;
-	bool has_ticks = c->thread->samples[SAMPLE_CPU].ticks;
 	struct json_writer *w = &c->w;
 
 	JSON_COLUMN(w, "threadCPUDeltas", c->samples.count, json_uint(w, samples[i].cpu));
-	if (has_ticks)
+	if (c->has_ticks)
 		JSON_COLUMN(w, "sampleTicks", c->samples.count, json_uint(w, samples[i].ticks));
 	if (c->p->event.v)
 		JSON_COLUMN(w, "sampleEvents", c->samples.count, json_uint(w, samples[i].events));
-	if (c->ticks.count && (has_ticks || c->p->event.v))
+	if (c->ticks.count && (c->has_ticks || c->p->event.v || c->merged))
 		JSON_COLUMN(w, "sampleLines", c->samples.count, json_uint(w, samples[i].line));
 }
 
 static void write_identity(struct cpuprofile *c)
 {
 	const struct profile_process *process = &c->p->processes[c->thread->process.v];
-	uint64_t start = row_times_start(c->p, c->thread);
+	struct string_id comm = c->merged ? process->name : c->thread->name;
 	struct json_writer *w = &c->w;
 
 	json_key_uint(w, "pid", process->pid);
-	json_key_uint(w, "tid", c->thread->tid);
-	json_key_string(w, "comm", profile__string(c->p, c->thread->name));
+	json_key_uint(w, "tid", c->merged ? process->pid : c->thread->tid);
+	json_key_string(w, "comm", profile__string(c->p, comm));
 	json_key_string(w, "process", profile__string(c->p, process->name));
-	json_key_bool(w, "isMainThread", c->thread->is_main);
+#define X(field, label)                                                                            \
+	if (process->names.field.v)                                                                \
+		json_key_string(w, label, profile__string(c->p, process->names.field));
+	PROCESS_NAMES(X)
+#undef X
+	json_key_bool(w, "isMainThread", c->merged || c->thread->is_main);
+	if (c->merged)
+		json_key_uint(w, "mergedThreads", c->merged);
 	json_key_uint(w, "startTimeRealtime",
-		      (c->p->start_realtime + (start - c->p->start)) / 1000);
-	json_key_uint(w, "samples", c->thread->samples[SAMPLE_CPU].count);
+		      (c->p->start_realtime + (c->start - c->p->start)) / 1000);
+	json_key_uint(w, "samples", c->sample_rows);
 	json_key_uint(w, "periodNs", c->p->period);
 	if (c->idle_step > 1)
 		json_key_uint(w, "periodsPerIdleSample", c->idle_step);
-	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(c->thread));
-	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
+	json_key_uint(w, "cpuTimeNs", c->cpu_time);
+	if (c->p->weight_ahead ||
+	    c->merged) /* each is of the time until the next sample, not since the last */
 		json_key_bool(w, "cpuDeltasAhead", true);
 	write_own_columns(c);
 }
@@ -319,6 +474,8 @@ static uint64_t end_time(const struct cpuprofile *c, uint64_t last)
 {
 	uint64_t length = c->p->untimed ? row_times__end(&c->times) - last : c->times.step;
 
+	if (c->merged)
+		return (c->end + 999) / 1000;
 	if (c->p->weight_ahead)
 		return (last + row_times_last_weight(c->thread)) / 1000;
 	return last / 1000 + (length + 999) / 1000;
@@ -326,14 +483,13 @@ static uint64_t end_time(const struct cpuprofile *c, uint64_t last)
 
 static int write_file(struct cpuprofile *c, FILE *out)
 {
-	uint64_t start = row_times_start(c->p, c->thread);
-	uint64_t last = max_u64(start, c->samples.data[c->samples.count - 1].time);
+	uint64_t last = max_u64(c->start, c->samples.data[c->samples.count - 1].time);
 	int err, write_err;
 
 	json_writer__init(&c->w, out);
 	json_begin_object(&c->w);
 	err = write_nodes(c);
-	json_key_uint(&c->w, "startTime", start / 1000);
+	json_key_uint(&c->w, "startTime", c->start / 1000);
 	json_key_uint(&c->w, "endTime", end_time(c, last));
 	write_columns(c);
 	json_key_object(&c->w, "$sysprof");
@@ -354,6 +510,20 @@ static void report_left_out(const struct cpuprofile *c, const struct export_requ
 							c->idle_step);
 }
 
+/* Each of its threads may have a call tree of its own. */
+static int fit_names(struct cpuprofile *c, uint32_t id, bool merges)
+{
+	struct tracks tracks = {};
+	int err = 0;
+
+	for (uint32_t i = 1; i < c->p->thread_count && !err; i++)
+		if (merges ? is_merged(c, &c->p->threads[i]) : i == id)
+			err = vec_push(&tracks, (struct track){.thread = i});
+	err = err ?: text_limit__fit_trees(&c->frames.limit, &tracks);
+	vec_free(&tracks);
+	return err;
+}
+
 static int write_cpuprofile(const struct export_request *request)
 {
 	const struct profile *profile = request->profile;
@@ -361,16 +531,18 @@ static int write_cpuprofile(const struct export_request *request)
 	/* a file without threads must open, too */
 	struct profile_thread no_thread = {.start = profile->start, .end = profile->start};
 	struct cpuprofile c;
+	bool merges;
 	int err;
 
 	if (request->thread.v && id.v >= profile->thread_count)
 		return -EINVAL;
 	err = cpuprofile__init(&c, profile, id.v ? &profile->threads[id.v] : &no_thread);
+	merges = request->merge_threads && id.v && can_merge(&c);
 	if (!err && id.v)
-		err = text_limit__fit_trees(
-			&c.frames.limit, &(struct tracks){&(struct track){.thread = id.v}, 1, 1});
+		err = fit_names(&c, id.v, merges);
 	if (!err)
-		err = collect_samples(&c) ?: number_nodes(&c) ?: write_file(&c, request->out);
+		err = (merges ? collect_process(&c) : collect_samples(&c))
+			      ?: number_nodes(&c) ?: write_file(&c, request->out);
 	report_left_out(&c, request);
 	cpuprofile__fini(&c);
 	return err;

@@ -2,14 +2,17 @@
 #include "formats/out/describe.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/wire.h"
 #include "formats/out/gil.h"
+#include "profile/profile.h"
 #include "tenants/outside_books.h"
 
 #define YEAR_2000 946684800000000000ull /* ns since the epoch */
@@ -57,6 +60,94 @@ const char *describe_cpu_times(char *text, size_t size, const uint64_t *times)
 			add_text(&line, "%s%s %.3f s", *text ? ", " : "",
 				 figure_table[FIGURE_TIMES + i].key, (double)times[i] / 1e9);
 	return text;
+}
+
+/* ---- the filter ------------------------------------------------------------------------------- */
+
+/* To the nanosecond: what was kept and what was dropped add up. */
+static void add_seconds(struct text_line *line, uint64_t ns)
+{
+	add_text(line, "%" PRIu64 ".%09" PRIu64 " s", ns / 1000000000, ns % 1000000000);
+}
+
+/* "12", with `whole` "12 of 34" */
+static void add_count(struct text_line *line, uint64_t count, const uint64_t *whole,
+		      const char *unit)
+{
+	uint64_t last = whole ? *whole : count;
+
+	add_text(line, "%" PRIu64, count);
+	if (whole)
+		add_text(line, " of %" PRIu64, *whole);
+	add_text(line, " %s%s", unit, last == 1 ? "" : "s");
+}
+
+static void add_time(struct text_line *line, uint64_t ns, const uint64_t *whole, const char *what)
+{
+	add_text(line, ", ");
+	add_seconds(line, ns);
+	if (whole) {
+		add_text(line, " of ");
+		add_seconds(line, *whole);
+	}
+	add_text(line, " of %s", what);
+}
+
+/* "12 samples, 1.200000000 s of CPU time"; `kept`: with the whole behind each. */
+static void add_amounts(struct text_line *line, const struct profile *p, const struct figures *f,
+			const struct profile_clause *part, bool kept)
+{
+	const uint64_t *value = f->value;
+	const struct profile_clause whole = {
+		.samples = value[FIGURE_SAMPLES] + value[FIGURE_DROPPED_SAMPLES],
+		.events = value[FIGURE_EVENTS] + value[FIGURE_DROPPED_EVENTS],
+		.cpu = value[FIGURE_CPU] + value[FIGURE_DROPPED_CPU],
+		.wall = value[FIGURE_LIVED] + value[FIGURE_DROPPED_WALL],
+	};
+
+	add_count(line, part->samples, kept ? &whole.samples : NULL,
+		  p->uncounted ? "weight" : "sample");
+	if (p->event.v && !p->uncounted) {
+		add_text(line, ", ");
+		add_count(line, part->events, kept ? &whole.events : NULL, "event");
+	}
+	if (whole.cpu)
+		add_time(line, part->cpu, kept ? &whole.cpu : NULL, "CPU time");
+	if (whole.wall)
+		add_time(line, part->wall, kept ? &whole.wall : NULL, "the threads' time");
+}
+
+static struct profile_clause kept_part(const struct figures *f)
+{
+	return (struct profile_clause){.samples = f->value[FIGURE_SAMPLES],
+				       .events = f->value[FIGURE_EVENTS],
+				       .cpu = f->value[FIGURE_CPU],
+				       .wall = f->value[FIGURE_LIVED]};
+}
+
+int describe_filter(const struct profile *p,
+		    int (*add)(void *context, const char *what, const char *counts,
+			       const char *clauses),
+		    void *context)
+{
+	char text[FILTER_COUNTS_SIZE];
+	struct text_line line = {text, sizeof(text), 0};
+	struct profile_clause kept;
+	struct figures f;
+	int err;
+
+	if (!p->clause_count)
+		return 0;
+	figures__init(&f, p);
+	kept = kept_part(&f);
+	add_amounts(&line, p, &f, &kept, true);
+	err = add(context, "kept", text, profile__string(p, p->filter));
+	for (size_t i = 0; i < p->clause_count && !err; i++) {
+		line.used = 0;
+		add_amounts(&line, p, &f, &p->clauses[i], false);
+		err = add(context, "dropped", text, profile__string(p, p->clauses[i].text));
+	}
+	return err;
 }
 
 /* ---- visits ---------------------------------------------------------------------------------- */
@@ -344,33 +435,6 @@ void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id
 							  sizeof(build_id->bytes));
 }
 
-const char *dso_display_name(const struct profile *p, struct dso_id id)
-{
-	const struct profile_dso *dso = &p->dsos[id.v];
-	const char *name = profile__string(p, dso->name);
-
-	switch (dso->kind) {
-	case DSO_KERNEL:
-		return *name && strcmp(name, "[kernel]") ? name : "[kernel.kallsyms]";
-	case DSO_JIT:
-	case DSO_RUNTIME:
-		return dso->is_interpreted && *name ? name : "[jit]";
-	case DSO_VDSO:
-		return *name ? name : "[vdso]";
-	case DSO_FILE:
-		return *name ? name : "[unknown]";
-	case DSO_NONE:
-	case DSO_UNKNOWN:
-		break;
-	}
-	return "[unknown]";
-}
-
-bool dso_has_path(const struct profile_dso *dso)
-{
-	return dso->kind == DSO_FILE || dso->is_interpreted;
-}
-
 #define KEY_SIZE     64
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define SHARE_DIGITS 6
@@ -409,6 +473,10 @@ static void write_figure(const struct figures *f, enum figure_id id, enum key_st
 			 struct json_writer *w)
 {
 	write_key(id, style, w);
+	if (!figures__is_known(f, id)) {
+		json_null(w);
+		return;
+	}
 	switch (figure_table[id].unit) {
 	case FIGURE_IN_COUNT:
 	case FIGURE_IN_NS:
@@ -424,10 +492,7 @@ static void write_figure(const struct figures *f, enum figure_id id, enum key_st
 		json_string(w, f->value[id] ? "tsc" : "monotonic");
 		break;
 	case FIGURE_IN_DUE:
-		if (f->due_known)
-			json_int(w, (int64_t)f->value[id]);
-		else
-			json_null(w);
+		json_int(w, (int64_t)f->value[id]);
 		break;
 	}
 }
@@ -461,6 +526,46 @@ void write_visits(const struct figures *f, struct json_writer *w)
 		write_group(f, "visits", FIGURE_VISITS_HZ, FIGURE_VISITS_END, w);
 }
 
+static void write_part(const struct profile *p, const struct profile_clause *part,
+		       enum key_style style, struct json_writer *w)
+{
+	bool snake = style == SNAKE_CASE;
+
+	json_key_uint(w, "samples", part->samples);
+	if (p->event.v)
+		json_key_uint(w, "events", part->events);
+	json_key_uint(w, snake ? "cpu_ns" : "cpuNs", part->cpu);
+	if (p->visits.hz)
+		json_key_uint(w, snake ? "wall_ns" : "wallNs", part->wall);
+}
+
+/* The member "filter": the clauses, what is left, and what each of them dropped. */
+static void write_filter(const struct profile *p, const struct figures *f, enum key_style style,
+			 struct json_writer *w)
+{
+	const struct profile_clause kept = kept_part(f);
+	char hash[17];
+
+	if (!p->clause_count)
+		return;
+	snprintf(hash, sizeof(hash), "%016" PRIx64, profile__filter_hash(p));
+	json_key_object(w, "filter");
+	json_key_string(w, "text", profile__string(p, p->filter));
+	json_key_string(w, "hash", hash);
+	json_key_object(w, "kept");
+	write_part(p, &kept, style, w);
+	json_end_object(w);
+	json_key_array(w, "dropped");
+	for (size_t i = 0; i < p->clause_count; i++) {
+		json_begin_object(w);
+		json_key_string(w, "by", profile__string(p, p->clauses[i].text));
+		write_part(p, &p->clauses[i], style, w);
+		json_end_object(w);
+	}
+	json_end_array(w);
+	json_end_object(w);
+}
+
 /* What the samples count, if they are not ticks of a clock. */
 static void write_event(const struct profile *p, const struct figures *f, enum key_style style,
 			struct json_writer *w)
@@ -469,6 +574,8 @@ static void write_event(const struct profile *p, const struct figures *f, enum k
 		json_key_bool(w, style == SNAKE_CASE ? "samples_known" : "samplesKnown", false);
 		json_key_uint(w, style == SNAKE_CASE ? "tick_cpu_ns" : "tickCpuNs", p->tick_cpu);
 	}
+	if (style != SNAKE_CASE && profile__meta(p, META_CPU_TIME)) /* a report has all facts */
+		json_key_string(w, "cpuTimeIs", profile__meta(p, META_CPU_TIME));
 	if (!p->event.v)
 		return;
 	json_key_string(w, "event", profile__event(p));
@@ -516,6 +623,9 @@ void write_summary(const struct profile *p, const struct figures *f, struct json
 	json_begin_object(w);
 	write_list(f, ids, COUNT(ids), SNAKE_CASE, w);
 	write_event(p, f, SNAKE_CASE, w);
+	write_filter(p, f, SNAKE_CASE, w);
+	if (!f->losses_known)
+		json_key_bool(w, "losses_known", false);
 	write_group(f, "stack_ends", FIGURE_ENDS, FIGURE_ENDS_END, w);
 	write_group(f, "frames_found", FIGURE_FRAMES + FRAME_IP, FIGURE_FRAMES_END, w);
 	write_rest(p, f, SNAKE_CASE, w);
@@ -544,6 +654,7 @@ void write_recording(const struct profile *p, struct json_writer *w)
 	json_key_uint(w, "endTime", p->end / 1000);
 	write_list(&f, ids, COUNT(ids), CAMEL_CASE, w);
 	write_event(p, &f, CAMEL_CASE, w);
+	write_filter(p, &f, CAMEL_CASE, w);
 	write_group(&f, "stackEnds", FIGURE_ENDS, FIGURE_ENDS_END, w);
 	write_group(&f, "framesFound", FIGURE_FRAMES + FRAME_IP, FIGURE_FRAMES_END, w);
 	write_figure(&f, FIGURE_NAMED_SHARE, CAMEL_CASE, w);
@@ -583,6 +694,20 @@ add_comment(struct comments *c, const char *format, ...)
 	va_end(args);
 	if (!c->error)
 		c->error = c->add(c->context, text);
+}
+
+/* A clause can be longer than other comments. */
+static int add_filter_comment(void *context, const char *what, const char *counts,
+			      const char *clauses)
+{
+	struct comments *c = context;
+	_cleanup_free_ char *text = NULL;
+
+	if (!c->error && asprintf(&text, "%s: %s: %s", what, counts, clauses) < 0)
+		c->error = -ENOMEM;
+	if (!c->error)
+		c->error = c->add(c->context, text);
+	return c->error;
 }
 
 static void add_meta(struct comments *c, const struct profile *p, const char *what, const char *key)
@@ -665,10 +790,13 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 
 	figures__init(&figures, p);
 	add_meta(&c, p, "", META_PRODUCT);
+	add_meta(&c, p, "inputs: ", META_INPUTS);
 	add_meta(&c, p, "command: ", META_COMMAND);
 	add_meta(&c, p, "host: ", META_HOSTNAME);
 	add_meta(&c, p, "kernel: ", META_KERNEL_RELEASE);
 	add_meta(&c, p, "not read: ", META_NOT_READ);
+	add_meta(&c, p, PPROF_COMMENT_OF_CPU, META_CPU_TIME);
+	describe_filter(p, add_filter_comment, &c);
 	if (!p->untimed)
 		add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
 	if (p->books_count) /* or it was read from another format */

@@ -81,10 +81,16 @@ struct dso_build_id {
 };
 void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id *build_id);
 
-/* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
-const char *dso_display_name(const struct profile *p, struct dso_id id);
-/* Is its path one of a file? Code that a JIT compiler made is in none, that of "app.py" is. */
-bool dso_has_path(const struct profile_dso *dso);
+/*
+ * What a filter kept, and what each of its clauses dropped: lines of two texts, "kept" with
+ * "12 of 34 samples, 1.200000000 s of …" and all clauses, then "dropped" with "22 samples, …" and
+ * one. None without a filter. Clauses have any bytes. 0, or the first error of `add`.
+ */
+#define FILTER_COUNTS_SIZE 256
+int describe_filter(const struct profile *p,
+		    int (*add)(void *context, const char *what, const char *counts,
+			       const char *clauses),
+		    void *context);
 
 /*
  * Facts of a recording in plain lines, for formats without fields for them: product, command,

@@ -17,7 +17,7 @@ extern const struct exporter text_exporter;
 const struct exporter *exporter_by_name(const char *name);
 
 /*
- * By the longest suffix of the path that belongs to a format. NULL: none, and *why (static) tells
+ * By the longest suffix of the path that belongs to a format. NULL: none, and *why (static) says
  * the problem without the name. A suffix of a format that this version does not write is an error,
  * never the shorter suffix of another format.
  */

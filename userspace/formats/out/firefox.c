@@ -25,6 +25,7 @@
 #include "formats/out/firefox_meta.h"
 #include "formats/out/firefox_tables.h"
 #include "formats/out/firefox_waits.h"
+#include "formats/out/process_title.h"
 #include "formats/out/waits.h"
 
 /* The second life of a number is "123.1". */
@@ -164,15 +165,20 @@ static void write_samples(const struct firefox *f, const struct profile_thread *
 	json_end_object(w);
 }
 
-/* The viewer shows the main thread's name for its process: the program's, with its own beside. */
+/*
+ * The viewer shows the main thread's name for its process: that has the process's title, with its
+ * own beside, unless it is the program's.
+ */
 static void write_thread_name(const struct firefox *f, const struct profile_thread *thread,
-			      const char *name, const char *process_name)
+			      const char *name, const char *process_name, const char *title)
 {
-	char text[256];
+	char text[2 * PROCESS_TITLE_SIZE];
 
 	if (thread->is_main && strcmp(name, process_name)) {
-		snprintf(text, sizeof(text), "%s (%s)", process_name, name);
+		snprintf(text, sizeof(text), "%s (%s)", title, name);
 		name = text;
+	} else if (thread->is_main) {
+		name = title;
 	}
 	json_key_string(f->w, "name", name);
 }
@@ -183,7 +189,8 @@ static int write_thread(struct firefox *f, const struct track *track, size_t num
 	const struct profile_process *process = &f->p->processes[thread->process.v];
 	const char *process_name = profile__string(f->p, process->name);
 	const char *name = profile__string(f->p, thread->name);
-	char text[TRACK_NAME_SIZE];
+	char text[TRACK_NAME_SIZE], buffer[PROCESS_TITLE_SIZE];
+	const char *title = process_title(f->p, process, buffer);
 	struct json_writer *w = f->w;
 	bool is_none = !track->thread; /* the one thread in the file of a profile without threads */
 	int err = is_none ? 0 : firefox__collect_rows(f, number);
@@ -191,12 +198,12 @@ static int write_thread(struct firefox *f, const struct track *track, size_t num
 	if (err)
 		return err;
 	if (is_none)
-		name = process_name = "nothing was recorded";
+		name = process_name = title = "nothing was recorded";
 	json_begin_object(w);
-	write_thread_name(f, thread, name, process_name);
+	write_thread_name(f, thread, name, process_name, title);
 	json_key_bool(w, "isMainThread", thread->is_main || is_none);
 	json_key_string(w, "processType", "default");
-	json_key_string(w, "processName", process_name);
+	json_key_string(w, "processName", title);
 	write_relative(f, "processStartupTime", is_none ? f->p->start : process->start);
 	write_end(f, "processShutdownTime", process->end);
 	write_relative(f, "registerTime", is_none ? f->p->start : thread->start);

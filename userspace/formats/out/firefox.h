@@ -105,6 +105,7 @@ enum firefox_marker_kind {
 	MARKER_GIL_HELD,
 	MARKER_GIL_WAITING,
 	MARKER_WAIT,
+	MARKER_READ,
 	MARKER_KIND_COUNT
 };
 
@@ -113,7 +114,8 @@ struct firefox_marker {
 	uint64_t start, end; /* ns; equal: a moment */
 	uint32_t track;
 	enum firefox_marker_kind kind;
-	uint32_t what;	/* by kind: a process, a string, a stack end, a location, a number, a row */
+	uint32_t
+		what; /* by kind: a process, a string, a stack end, a location, a number, a row, a marker */
 	uint64_t count; /* of samples, or of ranges */
 };
 

@@ -103,6 +103,8 @@ static const struct marker_kind kinds[MARKER_KIND_COUNT] = {
 	KIND(WAIT, "Wait", "Wait", true, "{marker.data.state}", "{marker.data.state}",
 	     "The thread waited at one place for 10 ms or longer.",
 	     {{"state", "State", "string"}, {"holder", "Holder of the lock", "string"}}),
+	KIND(READ, NULL, "Marker", true, "{marker.name}", "{marker.name}",
+	     "A marker of the file that this one was made from.", {{}}),
 };
 
 static bool is_of_gil(enum firefox_marker_kind kind)
@@ -156,6 +158,8 @@ static bool is_of_use(const struct profile *p, enum firefox_marker_kind kind)
 		return firefox_has_gil(p);
 	if (kind == MARKER_WAIT)
 		return p->visits.hz;
+	if (kind == MARKER_READ)
+		return p->marker_count;
 	return kind != MARKER_LEFT_OUT || p->outside_count;
 }
 
@@ -440,6 +444,28 @@ static int collect_names(struct firefox *f)
 	return err;
 }
 
+/* Those that were read, on the tracks of their threads; `count` is the number of the name. */
+static int collect_read(struct firefox *f)
+{
+	_cleanup_free_ uint32_t *track_of = calloc(f->p->thread_count + 1, sizeof(*track_of));
+	int err = track_of ? 0 : -ENOMEM;
+
+	for (uint32_t i = (uint32_t)f->tracks.count; track_of && i-- > 0;)
+		track_of[f->tracks.data[i].thread] = i + 1;
+	for (uint32_t i = 0; i < f->p->marker_count && !err; i++) {
+		const struct profile_marker *marker = &f->p->markers[i];
+		uint32_t track = track_of[marker->thread.v], name;
+
+		if (!track)
+			continue;
+		err = firefox_tables__string(&f->tables, marker->name, &name)
+			      ?: vec_push(&f->markers, ((struct firefox_marker){
+							       marker->start, marker->end,
+							       track - 1, MARKER_READ, i, name}));
+	}
+	return err;
+}
+
 /* ---- the recording --------------------------------------------------------------------------- */
 
 static int collect_losses(struct firefox *f)
@@ -498,7 +524,7 @@ static int order_markers(struct firefox *f)
 		f->marker_end[track] = at;
 	}
 	for (unsigned int kind = 0; kind < MARKER_KIND_COUNT && !err; kind++)
-		if (used[kind])
+		if (used[kind] && kinds[kind].name)
 			err = firefox_tables__text(&f->tables, kinds[kind].name,
 						   &f->marker_name[kind]);
 	return err;
@@ -520,6 +546,7 @@ int firefox_collect_markers(struct firefox *f)
 		?: collect_names(f)
 		?: collect_all_flaws(f)
 		?: collect_waits(f)
+		?: collect_read(f)
 		?: collect_losses(f)
 		?: collect_epochs(f)
 		?: collect_outside(f)
@@ -637,6 +664,7 @@ static void write_data(const struct firefox *f, const struct firefox_marker *mar
 	case MARKER_WAIT:
 		write_wait(f, marker, w);
 		break;
+	case MARKER_READ: /* its name is all that there is */
 	case MARKER_KIND_COUNT:
 		break;
 	}
@@ -661,10 +689,7 @@ bool firefox_has_overview_markers(const struct firefox *f, size_t track)
 {
 	struct marker_span markers = markers_of(f, track);
 
-	for (size_t i = 0; i < markers.count; i++)
-		if (kinds[markers.first[i].kind].overview)
-			return true;
-	return false;
+	return any_of(markers.first, markers.count, m, kinds[m->kind].overview);
 }
 
 static unsigned int category_of_marker(const struct firefox *f, const struct firefox_marker *m)
@@ -683,6 +708,11 @@ static void write_end_time(const struct firefox *f, const struct firefox_marker 
 		json_null(f->w);
 }
 
+static uint64_t number_of_name(const struct firefox *f, const struct firefox_marker *m)
+{
+	return m->kind == MARKER_READ ? m->count : f->marker_name[m->kind];
+}
+
 void firefox_write_markers(const struct firefox *f, size_t track)
 {
 	struct marker_span markers = markers_of(f, track);
@@ -692,7 +722,7 @@ void firefox_write_markers(const struct firefox *f, size_t track)
 	json_key_object(w, "markers");
 	json_key_uint(w, "length", markers.count);
 	JSON_COLUMN(w, "data", markers.count, write_data(f, &m[i], w));
-	JSON_COLUMN(w, "name", markers.count, json_uint(w, f->marker_name[m[i].kind]));
+	JSON_COLUMN(w, "name", markers.count, json_uint(w, number_of_name(f, &m[i])));
 	JSON_COLUMN(w, "startTime", markers.count,
 		    json_ns_as_ms(w, (int64_t)(m[i].start - f->p->start)));
 	JSON_COLUMN(w, "endTime", markers.count, write_end_time(f, &m[i]));

@@ -182,7 +182,7 @@ static void entry_figure(struct json_writer *w, const struct figures *f, enum fi
 {
 	enum figure_unit unit = figure_table[id].unit;
 
-	if (unit == FIGURE_IN_DUE && !f->due_known)
+	if (!figures__is_known(f, id))
 		return;
 	begin_entry(w, figure_table[id].text,
 		    unit == FIGURE_IN_SHARE ? "percentage"
@@ -282,7 +282,7 @@ static void write_stacks_section(const struct figures *f, struct json_writer *w)
 	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++) {
 		snprintf(label, sizeof(label), "%s: %s",
 			 figure_table[id].is_loss ? "Cut" : "Complete", figure_table[id].text);
-		if (f->value[id])
+		if (f->value[id] && (f->ends_known || figure_table[id].is_loss))
 			entry_count(w, label, f->value[id]);
 	}
 	for (unsigned int id = FIGURE_FRAMES + FRAME_POINTER; id < FIGURE_FRAMES_END; id++) {
@@ -379,14 +379,39 @@ static void write_recording_section(const struct profile *p, const struct figure
 	end_section(w);
 }
 
-static void write_extra(const struct profile *p, struct json_writer *w)
+static int write_filter_entry(void *w, const char *what, const char *counts, const char *clauses)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (asprintf(&text, "%s: %s", counts, clauses) < 0)
+		return -ENOMEM;
+	entry_string(w, *what == 'k' ? "Kept" : "Dropped", text);
+	return 0;
+}
+
+static int write_filter_section(const struct profile *p, struct json_writer *w)
+{
+	int err;
+
+	if (!p->clause_count)
+		return 0;
+	begin_section(w, "Filter: what this is a part of");
+	err = describe_filter(p, write_filter_entry, w);
+	end_section(w);
+	return err;
+}
+
+static int write_extra(const struct profile *p, struct json_writer *w)
 {
 	struct figures f;
+	int err;
 
 	figures__init(&f, p);
 	json_key_array(w, "extra");
+	err = write_filter_section(p, w);
 	write_recording_section(p, &f, w);
-	write_clock_section(p, &f, w);
+	if (f.clock_known)
+		write_clock_section(p, &f, w);
 	write_books_section(p, &f, w);
 	if (p->visits.hz)
 		write_visits_section(&f, w);
@@ -395,6 +420,7 @@ static void write_extra(const struct profile *p, struct json_writer *w)
 		write_jit_section(p, w);
 	write_losses_section(p, &f, w);
 	json_end_array(w);
+	return err;
 }
 
 /* Facts about the machine, as far as the recording has them. */
@@ -420,6 +446,8 @@ static void write_machine(const struct profile *p, struct json_writer *w)
 			json_key_uint(w, facts[i].key, count);
 	}
 	json_key_string(w, "importedFrom", "sysprof");
+	if (profile__meta(p, META_CPU_TIME))
+		json_key_string(w, "cpuTimeIs", profile__meta(p, META_CPU_TIME));
 	if (p->uncounted) {
 		json_key_bool(w, "samplesKnown", false);
 		json_key_uint(w, "tickCpuNs", p->tick_cpu);
@@ -476,7 +504,7 @@ int firefox_write_meta(const struct firefox *f)
 	write_machine(p, w);
 	write_categories(&f->tables, w);
 	err = write_visible_threads(f);
-	write_extra(p, w);
+	err = err ?: write_extra(p, w);
 	json_end_object(w);
 	return err;
 }

@@ -25,6 +25,7 @@
 #include "formats/out/firefox.h"
 #include "formats/out/firefox_markers.h"
 #include "formats/out/firefox_waits.h"
+#include "profile/profile.h"
 
 /* A JavaScript number can hold a kernel address exactly without its sign bits. */
 #define KERNEL_ADDRESS_MASK ((1ULL << 47) - 1)
@@ -247,6 +248,14 @@ static int collect_location(struct firefox_tables *t, const struct profile_locat
 		err = collect_function(t, &t->p->lines[location->first_line + i - 1]);
 	if (!err && has_native_symbol(t->p, native))
 		err = index__add(&t->natives, native.v);
+	return err;
+}
+
+int firefox_tables__string(struct firefox_tables *t, struct string_id id, uint32_t *number)
+{
+	int err = add_string(t, id);
+
+	*number = err ? 0 : t->strings.number[id.v];
 	return err;
 }
 

@@ -21,6 +21,9 @@ uint32_t firefox_tables__stack(const struct firefox_tables *t, struct stack_id s
 /* The number of our own text in the string array; it must outlive the tables. 0, -ENOMEM. */
 int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *number);
 
+/* … of a string of the profile. */
+int firefox_tables__string(struct firefox_tables *t, struct string_id id, uint32_t *number);
+
 void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w);
 void firefox_tables__write_shared(const struct firefox_tables *t, struct json_writer *w);
 

@@ -4,8 +4,8 @@
  * and, if requested, of waits, with the state as a leaf (formats/out/waits.h).
  *
  * Parsers split a line at its last space and the rest at semicolons, so names have no semicolons,
- * line ends, trailing spaces or control characters. Stacks are merged by the text of their frames,
- * so every line is unique; lines are in byte order, as by `LC_ALL=C sort`.
+ * line ends, trailing spaces or control characters, and no line begins with #. Stacks are merged by
+ * the text of their frames, so every line is unique; lines are in byte order, as by `LC_ALL=C sort`.
  *
  * The order needs no list of lines: it is a walk through the tree with children sorted by text. A
  * node can be two children: the end of a line ("main 3") and the beginning of longer ones
@@ -28,6 +28,7 @@
 #include "base/vec.h"
 #include "base/wire.h"
 #include "formats/out/call_tree.h"
+#include "formats/out/describe.h"
 #include "formats/out/text_limit.h"
 #include "formats/out/waits.h"
 
@@ -245,6 +246,18 @@ struct folded_place {
 	uint32_t comm, below;
 };
 
+/* The first field: a line that begins with # is a comment. */
+static int intern_thread(struct folded *f, const char *name, uint32_t *key)
+{
+	_cleanup_free_ char *escaped = NULL;
+
+	if (*name != '#')
+		return intern_field(f, name, "", key);
+	if (asprintf(&escaped, "\\x23%s", name + 1) < 0)
+		return -ENOMEM;
+	return intern_field(f, escaped, "", key);
+}
+
 /* The node of a stack of threads with one name. */
 static int add_stack(struct folded *f, struct folded_place *at, uint64_t key, uint32_t *node)
 {
@@ -253,7 +266,7 @@ static int add_stack(struct folded *f, struct folded_place *at, uint64_t key, ui
 	int err;
 
 	if (!at->below || at->comm != comm.v) {
-		err = intern_field(f, profile__string(f->p, comm), "", &comm_key)
+		err = intern_thread(f, profile__string(f->p, comm), &comm_key)
 			      ?: call_tree__child(&f->tree, CALL_TREE_ROOT, comm_key, &at->below);
 		if (err)
 			return err;
@@ -447,6 +460,17 @@ static void write_unit(const struct profile *p, FILE *out)
 	fputc('\n', out);
 }
 
+static int write_filter_line(void *out, const char *what, const char *counts, const char *clauses)
+{
+	size_t size = 4 * strlen(clauses) + 1;
+	_cleanup_free_ char *text = malloc(size);
+
+	if (!text)
+		return -ENOMEM;
+	fprintf(out, FOLDED_FILTER "%s: %s %s\n", utf8_sanitize(text, size, clauses), what, counts);
+	return 0;
+}
+
 static int write_folded(const struct export_request *request)
 {
 	struct parked parked = {};
@@ -463,6 +487,8 @@ static int write_folded(const struct export_request *request)
 			?: add_waits(&f)
 			?: push_children(&f, CALL_TREE_ROOT);
 	write_unit(f.p, request->out);
+	if (!err)
+		err = describe_filter(f.p, write_filter_line, request->out);
 	while (!err && f.items.count) {
 		struct folded_item item = f.items.data[--f.items.count];
 

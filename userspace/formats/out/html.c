@@ -14,7 +14,6 @@
 #include "base/gzip.h"
 #include "formats/out/html_page.h" /* page_head[], page_tail[] */
 #include "formats/out/describe.h"
-#include "formats/out/exporters.h"
 #include "formats/out/html_data.h"
 
 static int close_stream(FILE **stream)

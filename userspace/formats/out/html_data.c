@@ -21,9 +21,11 @@
 #include "base/strtab.h"
 #include "formats/out/call_tree.h"
 #include "formats/out/describe.h"
+#include "formats/out/process_title.h"
 #include "formats/out/waits.h"
+#include "profile/profile.h"
 
-#define DATA_VERSION 1
+#define DATA_VERSION 2
 #define JIT_TEXT     2048
 
 /* Bits of a frame's flags, above the category. web/data.js has the same. */
@@ -46,13 +48,22 @@ struct page_full_name {
 	uint32_t function, name; /* string */
 };
 
+/*
+ * `file`: of the source; `path`: 1 + the string by which filters match the file with the code, or 0;
+ * `owner`: the process whose code it is, of code without a symbol, or 0.
+ */
 struct page_frame {
-	uint32_t function, flags, file, line;
+	uint32_t function, flags, file, line, path, owner;
 };
 
 DEFINE_MAP_OF_BYTES(page_functions, struct page_function);
 DEFINE_MAP_OF_BYTES(page_full_names, struct page_full_name);
 DEFINE_MAP_OF_BYTES(page_frames, struct page_frame);
+
+#define HAS_SERVICE 4u /* a flag of a process: the name of its service follows */
+
+/* What filters look at, of a process. */
+#define NAMES_COUNT 7
 
 struct page {
 	const struct profile *p;
@@ -60,6 +71,7 @@ struct page {
 	FILE *out;
 	struct strtab *strings;
 	uint32_t *string_of; /* by string of the profile: its number here, 0: none yet */
+	uint32_t *titles;    /* by process, likewise */
 	struct page_functions functions;
 	struct page_full_names full_names;
 	struct page_frames frames;
@@ -71,7 +83,7 @@ struct page {
 	uint64_t samples;	 /* rows of all threads */
 	uint64_t waits;		 /* the same, of those that visits found */
 	struct parked parked;
-	bool has_ticks;
+	bool has_ticks, has_cpus;
 };
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -103,6 +115,17 @@ static int intern_id(struct page *page, struct string_id id, uint32_t *number)
 	return err;
 }
 
+/* A name that the profile has may be long, and that of many functions. */
+static int intern_module(struct page *page, struct dso_id dso, uint32_t *number)
+{
+	const char *name = dso_display_name(page->p, dso);
+	struct string_id own = page->p->dsos[dso.v].name;
+
+	return own.v && name == profile__string(page->p, own)
+		       ? intern_id(page, own, number)
+		       : strtab__number(page->strings, name, number);
+}
+
 /* A row of `sysprof report`: a name in a module, by the name that is shown of both. */
 static int function_of(struct page *page, const struct profile_function *function,
 		       struct dso_id dso, uint32_t *number)
@@ -110,8 +133,7 @@ static int function_of(struct page *page, const struct profile_function *functio
 	struct page_full_name full;
 	struct page_function wanted = {0};
 	int err = intern_id(page, function->name, &wanted.name)
-			  ?: strtab__number(page->strings, dso_display_name(page->p, dso),
-					    &wanted.module);
+			  ?: intern_module(page, dso, &wanted.module);
 
 	if (err)
 		return err;
@@ -138,21 +160,41 @@ static uint32_t flags_of(const struct profile_location *location, uint32_t line)
 	return flags;
 }
 
+/* Code that is in no file has none: web/filter.js matches what filter/filter_frames.c does. */
+static int path_of(struct page *page, struct dso_id id, uint32_t *path)
+{
+	const struct profile_dso *dso = &page->p->dsos[id.v];
+	uint32_t number;
+	int err;
+
+	*path = 0;
+	if (dso_has_path(dso))
+		err = intern_id(page, dso->path, &number);
+	else if (dso->kind == DSO_VDSO || dso->kind == DSO_KERNEL)
+		err = intern_module(page, id, &number);
+	else
+		return 0;
+	*path = number + 1;
+	return err;
+}
+
 static int frame_key(void *context, const struct profile_location *location, uint32_t line,
 		     uint32_t *key)
 {
 	struct page *page = context;
 	const struct profile_line *at = &page->p->lines[line];
+	const struct profile_function *function = &page->p->functions[at->function.v];
 	struct page_frame wanted = {
 		.flags = flags_of(location, line),
 		.line = at->line,
+		.owner = location->unnamed ? location->process.v : 0,
 	};
-	int err = function_of(page, &page->p->functions[at->function.v], location->dso,
-			      &wanted.function);
+	int err = function_of(page, function, location->dso, &wanted.function)
+			  ?: intern_id(page, at->file.v ? at->file : function->definition_file,
+				       &wanted.file)
+			  ?: path_of(page, location->dso, &wanted.path);
 
 	page->dso_used[location->dso.v] = true;
-	if (!err && at->line)
-		err = intern_id(page, at->file, &wanted.file);
 	return err
 		       ?: map_number(&page->frames, page_frames__need(&page->frames, &wanted, NULL),
 				     key);
@@ -170,16 +212,20 @@ static int page__init(struct page *page, const struct profile *p, FILE *out)
 		return err;
 	page->strings = strtab__new();
 	page->string_of = calloc(p->string_count + 1, sizeof(*page->string_of));
+	page->titles = calloc(p->process_count + 1, sizeof(*page->titles));
 	page->node_of_stack = calloc(p->stack_count + 1, sizeof(*page->node_of_stack));
 	page->dso_used = calloc(p->dso_count + 1, sizeof(*page->dso_used));
-	return page->strings && page->string_of && page->node_of_stack && page->dso_used ? 0
-											 : -ENOMEM;
+	return page->strings && page->string_of && page->titles && page->node_of_stack &&
+			       page->dso_used
+		       ? 0
+		       : -ENOMEM;
 }
 
 static void page__fini(struct page *page)
 {
 	strtab__free(page->strings);
 	free(page->string_of);
+	free(page->titles);
 	page_functions__fini(&page->functions);
 	page_full_names__fini(&page->full_names);
 	page_frames__fini(&page->frames);
@@ -211,6 +257,8 @@ static int add_samples(struct page *page, const struct profile_samples *samples)
 	page->samples += samples->count;
 	if (samples->ticks || samples->events)
 		page->has_ticks = true;
+	if (samples->count && samples->cpu)
+		page->has_cpus = true;
 	if (samples->count && samples->time[0] < page->base)
 		page->base = samples->time[0];
 	return add_stacks(page, samples);
@@ -224,6 +272,31 @@ static int add_waits(struct page *page, const struct profile_samples *waits)
 	return add_stacks(page, waits);
 }
 
+static void names_of(const struct profile_process *process, struct string_id names[NAMES_COUNT])
+{
+	const struct profile_names *known = &process->names;
+	const struct string_id all[NAMES_COUNT] = {
+		process->name, process->cgroup, known->container, known->container_id,
+		known->unit,   known->instance, known->user};
+
+	memcpy(names, all, sizeof(all));
+}
+
+static int collect_process(struct page *page, const struct profile_process *process, size_t number)
+{
+	struct string_id names[NAMES_COUNT];
+	char title[PROCESS_TITLE_SIZE];
+	uint32_t interned;
+	int err = strtab__number(page->strings, process_title(page->p, process, title),
+				 &page->titles[number])
+			  ?: intern_id(page, process->names.service, &interned);
+
+	names_of(process, names);
+	for (size_t i = 0; i < NAMES_COUNT && !err; i++)
+		err = intern_id(page, names[i], &interned);
+	return err;
+}
+
 /* After this no string, frame or node is added. */
 static int collect(struct page *page)
 {
@@ -232,7 +305,7 @@ static int collect(struct page *page)
 	int err = 0;
 
 	for (size_t i = 1; i < p->process_count && !err; i++)
-		err = intern_id(page, p->processes[i].name, &number);
+		err = collect_process(page, &p->processes[i], i);
 	for (size_t i = 1; i < p->thread_count && !err; i++) {
 		err = intern_id(page, p->threads[i].name, &number)
 			?: add_samples(page, &p->threads[i].samples[SAMPLE_CPU])
@@ -374,6 +447,8 @@ static void write_counts(const struct page *page, struct json_writer *w)
 	json_key_uint(w, "threads", page->p->thread_count ? page->p->thread_count - 1 : 0);
 	json_key_uint(w, "samples", page->samples);
 	json_key_bool(w, "ticks", page->has_ticks);
+	if (page->has_cpus)
+		json_key_bool(w, "cpus", true);
 	if (page->waits)
 		json_key_uint(w, "waits", page->waits);
 	json_end_object(w);
@@ -458,6 +533,8 @@ static void write_frames(const struct page *page)
 	WRITE_COLUMN(page, frames, flags);
 	WRITE_COLUMN(page, frames, file);
 	WRITE_COLUMN(page, frames, line);
+	WRITE_COLUMN(page, frames, path);
+	WRITE_COLUMN(page, frames, owner);
 }
 
 static void write_nodes(const struct page *page)
@@ -482,13 +559,20 @@ static void write_nodes(const struct page *page)
 static void write_lives(const struct page *page)
 {
 	const struct profile *p = page->p;
+	struct string_id names[NAMES_COUNT];
 
 	for (size_t i = 1; i < p->process_count; i++) {
 		const struct profile_process *process = &p->processes[i];
 
 		put_uint(page->out, process->pid);
-		put_uint(page->out, page->string_of[process->name.v]);
-		put_uint(page->out, process->is_kernel | process->is_target << 1);
+		put_uint(page->out, page->titles[i]);
+		put_uint(page->out, process->is_kernel | process->is_target << 1 |
+					    (process->names.service.v ? HAS_SERVICE : 0));
+		if (process->names.service.v)
+			put_uint(page->out, page->string_of[process->names.service.v]);
+		names_of(process, names);
+		for (size_t k = 0; k < NAMES_COUNT; k++)
+			put_uint(page->out, page->string_of[names[k].v]);
 	}
 	for (size_t i = 1; i < p->thread_count; i++) {
 		const struct profile_thread *thread = &p->threads[i];
@@ -542,16 +626,32 @@ static void write_stacks(const struct page *page, enum sample_kind kind)
 					      (i ? number_of(page, s->stack[i - 1]) : 0)));
 }
 
-/* Runs: a name and for how many rows the thread had it. */
-static void write_comms(const struct page *page, enum sample_kind kind)
+static uint64_t name_of_row(const struct page *page, const struct profile_samples *s, size_t i)
+{
+	return page->string_of[s->comm[i].v];
+}
+
+/* From 1 on; 0: unknown. */
+static uint64_t cpu_of_row(const struct page *page, const struct profile_samples *s, size_t i)
+{
+	(void)page;
+	return (uint64_t)(profile_samples__cpu(s, i) + 1);
+}
+
+/* A value, and for how many rows the thread had it. */
+static void write_runs(const struct page *page, enum sample_kind kind,
+		       uint64_t (*of_row)(const struct page *, const struct profile_samples *,
+					  size_t))
 {
 	for (size_t t = 1; t < page->p->thread_count; t++) {
 		const struct profile_samples *s = &page->p->threads[t].samples[kind];
 
 		for (size_t i = 0, end; i < s->count; i = end) {
-			for (end = i + 1; end < s->count && s->comm[end].v == s->comm[i].v;)
+			uint64_t value = of_row(page, s, i);
+
+			for (end = i + 1; end < s->count && of_row(page, s, end) == value;)
 				end++;
-			put_uint(page->out, page->string_of[s->comm[i].v]);
+			put_uint(page->out, value);
 			put_uint(page->out, end - i);
 		}
 	}
@@ -586,7 +686,7 @@ static void write_waits(const struct page *page)
 	WRITE_ROWS(page, SAMPLE_WALL, put_uint(out, wait_visit(page, s, i)));
 	WRITE_ROWS(page, SAMPLE_WALL, put_uint(out, s->weight[i]));
 	write_stacks(page, SAMPLE_WALL);
-	write_comms(page, SAMPLE_WALL);
+	write_runs(page, SAMPLE_WALL, name_of_row);
 	WRITE_ROWS(page, SAMPLE_WALL,
 		   put_uint(out, s->state[i] | (parked__has(&page->parked, t, i) ? PARKED : 0)));
 	/* a thread, from 1 on; 0: none is known */
@@ -606,9 +706,11 @@ static int write_all(const struct page *page)
 	WRITE_ROWS(page, SAMPLE_CPU, put_uint(page->out, since_last(page, s, i)));
 	WRITE_ROWS(page, SAMPLE_CPU, put_int(page->out, weight_beyond(page, s, i)));
 	write_stacks(page, SAMPLE_CPU);
-	write_comms(page, SAMPLE_CPU);
+	write_runs(page, SAMPLE_CPU, name_of_row);
 	if (page->has_ticks)
 		WRITE_ROWS(page, SAMPLE_CPU, put_uint(page->out, profile_samples__events(s, i)));
+	if (page->has_cpus)
+		write_runs(page, SAMPLE_CPU, cpu_of_row);
 	if (page->waits)
 		write_waits(page);
 	return ferror(page->out) ? -EIO : 0;

@@ -40,7 +40,7 @@
 #include "formats/out/describe.h"
 #include "formats/out/pprof_writer.h"
 
-#define MAX_LABELS 10
+#define MAX_LABELS 20
 #define MAX_VALUES 4
 
 /* A sample of the file: those of the thread in hand with one stack, one name and one state. */
@@ -147,6 +147,10 @@ static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 	add_text_label(pp, labels, "process", process->name);
 	add_text_label(pp, labels, "thread", sample->comm);
 	add_text_label(pp, labels, "cgroup", process->cgroup);
+	/* with the keys of the agent's files */
+#define X(field, key) add_text_label(pp, labels, key, process->names.field);
+	PROCESS_NAMES(X)
+#undef X
 	/* only where something is known: -tagfocus=gil=held */
 	add_label(pp, labels, "gil", gil_state_name(sample->gil));
 	add_label(pp, labels, "context", sample_context_name(sample->context));

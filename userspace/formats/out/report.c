@@ -20,8 +20,11 @@
 #include "formats/out/text_limit.h"
 
 static const char *const by_names[REPORT_BY_COUNT] = {
-	[REPORT_FUNCTION] = "function", [REPORT_THREAD] = "thread", [REPORT_PROCESS] = "process",
-	[REPORT_DSO] = "dso",		[REPORT_LINE] = "line",
+	[REPORT_FUNCTION] = "function",	  [REPORT_THREAD] = "thread",
+	[REPORT_PROCESS] = "process",	  [REPORT_DSO] = "dso",
+	[REPORT_LINE] = "line",		  [REPORT_SERVICE] = "service",
+	[REPORT_CONTAINER] = "container", [REPORT_UNIT] = "unit",
+	[REPORT_USER] = "user",
 };
 
 const char *report_by_name(enum report_by by)

@@ -13,8 +13,24 @@ enum report_by {
 	REPORT_PROCESS,
 	REPORT_DSO,
 	REPORT_LINE, /* executing lines; functions if the line is unknown */
+	/* names of processes, from here on */
+	REPORT_SERVICE,
+	REPORT_CONTAINER,
+	REPORT_UNIT,
+	REPORT_USER,
 	REPORT_BY_COUNT
 };
+
+static inline bool report_by_names(enum report_by by)
+{
+	return by >= REPORT_SERVICE;
+}
+
+/* Rows are threads, or all threads of one or more processes; else code. */
+static inline bool report_by_tasks(enum report_by by)
+{
+	return by == REPORT_THREAD || by == REPORT_PROCESS || report_by_names(by);
+}
 
 enum report_shape {
 	REPORT_TABLE,
@@ -47,7 +63,7 @@ struct report_options {
 	unsigned int width; /* columns; 0: lines are as long as they are */
 };
 
-/* "function", "thread", "process", "dso", "line"; -EINVAL. */
+/* "function", "thread", "process", "dso", "line", "service", …; -EINVAL. */
 int report_by_parse(const char *text, enum report_by *by);
 
 /* Uses profile, out, top and left_out of the request. 0 or -errno, or only ferror() is set. */

@@ -6,19 +6,37 @@
 #include <string.h>
 
 #include "base/order.h"
-#include "formats/out/describe.h"
+#include "profile/profile.h"
 
 #define NO_ROW UINT32_MAX
 
 MAP_FUNCTIONS_OF_BYTES(report_code_keys, struct report_code_key);
 MAP_FUNCTIONS_BY_STRING(report_modules, struct report_module, name);
 
+/*
+ * By the name, which may be long: one that the profile has is compared once. 0 or -ENOMEM.
+ */
+static int module_of(struct report_code *code, struct dso_id dso, uint32_t *module)
+{
+	const struct string_id own = code->p->dsos[dso.v].name;
+	const struct report_module named = {dso_display_name(code->p, dso)};
+	bool is_own = named.name == profile__string(code->p, own);
+	int err = 0;
+
+	*module = is_own ? code->module_of_name[own.v] : NO_ROW;
+	if (*module == NO_ROW)
+		err = map_number(&code->modules, report_modules__need(&code->modules, &named, NULL),
+				 module);
+	if (!err && is_own)
+		code->module_of_name[own.v] = *module;
+	return err;
+}
+
 /* 0 or -ENOMEM. */
 static int key_of(struct report_code *code, const struct profile_location *location,
 		  const struct profile_line *line, struct report_code_key *key)
 {
 	const struct profile_function *function = &code->p->functions[line->function.v];
-	const struct report_module module = {dso_display_name(code->p, location->dso)};
 
 	*key = (struct report_code_key){};
 	if (code->by != REPORT_DSO)
@@ -27,8 +45,7 @@ static int key_of(struct report_code *code, const struct profile_location *locat
 		key->file = line->file;
 		key->line = line->line;
 	}
-	return map_number(&code->modules, report_modules__need(&code->modules, &module, NULL),
-			  &key->module);
+	return module_of(code, location->dso, &key->module);
 }
 
 static int add_row(struct report_code *code, const struct report_code_key *key,
@@ -68,11 +85,16 @@ int report_code__row(struct report_code *code, const struct profile_location *lo
 
 int report_code__init(struct report_code *code, const struct profile *p, enum report_by by)
 {
+	const size_t lines = (p->line_count + 1) * sizeof(*code->row_of_line);
+	const size_t names = (p->string_count + 1) * sizeof(*code->module_of_name);
+
 	*code = (struct report_code){.p = p, .by = by};
-	code->row_of_line = malloc((p->line_count + 1) * sizeof(*code->row_of_line));
-	if (!code->row_of_line)
+	code->row_of_line = malloc(lines);
+	code->module_of_name = malloc(names);
+	if (!code->row_of_line || !code->module_of_name)
 		return -ENOMEM;
-	memset(code->row_of_line, 0xff, (p->line_count + 1) * sizeof(*code->row_of_line));
+	memset(code->row_of_line, 0xff, lines);
+	memset(code->module_of_name, 0xff, names);
 	return 0;
 }
 
@@ -82,11 +104,12 @@ void report_code__fini(struct report_code *code)
 	report_code_keys__fini(&code->keys);
 	report_modules__fini(&code->modules);
 	free(code->row_of_line);
+	free(code->module_of_name);
 }
 
 static int compare_text(const char *a, const char *b)
 {
-	return strcmp(a ? a : "", b ? b : "");
+	return a == b ? 0 : strcmp(a ? a : "", b ? b : "");
 }
 
 int report_row__compare_texts(const struct report_row *a, const struct report_row *b)

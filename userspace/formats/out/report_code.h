@@ -37,6 +37,7 @@ struct report_code {
 	struct report_code_keys keys; /* by row */
 	uint32_t *row_of_line;	      /* by line of the profile */
 	struct report_modules modules;
+	uint32_t *module_of_name; /* by string of the profile */
 };
 
 /* 0 or -ENOMEM; fini is due in both cases. */

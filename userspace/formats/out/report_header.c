@@ -38,6 +38,16 @@ static int print_field(FILE *out, const char *label, const char *text)
 	return 0;
 }
 
+/* "# kept       12 of 34 samples, …: --process=java" */
+static int print_filter_line(void *out, const char *what, const char *counts, const char *clauses)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (asprintf(&text, "%s: %s", counts, clauses) < 0)
+		return -ENOMEM;
+	return print_field(out, what, text);
+}
+
 static void print_times(const struct figures *f, FILE *out)
 {
 	char times[CPU_TIMES_TEXT_SIZE];
@@ -66,14 +76,21 @@ static void print_losses(const struct figures *f, FILE *out)
 				figure_table[id].text);
 	if (f->due_known && unexplained)
 		fprintf(out, "%s%" PRId64 " unexplained", printed++ ? ", " : "", unexplained);
-	fputs(printed ? "\n" : "nothing\n", out);
+	fputs(printed		? "\n"
+	      : f->losses_known ? "nothing\n"
+				: "unknown: not read from files of this format\n",
+	      out);
 }
 
 static void print_complete(const struct figures *f, FILE *out)
 {
 	unsigned int printed = 0;
 
-	fprintf(out, "# stacks     %.1f %% complete", 100 * f->share[FIGURE_COMPLETE_SHARE]);
+	if (f->ends_known)
+		fprintf(out, "# stacks     %.1f %% complete",
+			100 * f->share[FIGURE_COMPLETE_SHARE]);
+	else
+		fputs("# stacks     unknown how many are complete", out);
 	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++)
 		if (figures__is_loss(f, id))
 			fprintf(out, "%s%" PRIu64 " %s", printed++ ? ", " : "; cut: ", f->value[id],
@@ -81,7 +98,11 @@ static void print_complete(const struct figures *f, FILE *out)
 	if (f->value[FIGURE_FRAMES + FRAME_INFERRED])
 		fprintf(out, "; %" PRIu64 " frames inferred",
 			f->value[FIGURE_FRAMES + FRAME_INFERRED]);
-	fprintf(out, "; %.1f %% of the code has a symbol\n", 100 * f->share[FIGURE_NAMED_SHARE]);
+	if (f->names_known)
+		fprintf(out, "; %.1f %% of the code has a symbol\n",
+			100 * f->share[FIGURE_NAMED_SHARE]);
+	else
+		fputs("; unknown how much of the code has a symbol\n", out);
 }
 
 static void print_stacks(const struct figures *f, FILE *out)
@@ -90,7 +111,7 @@ static void print_stacks(const struct figures *f, FILE *out)
 		print_complete(f, out);
 	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
 		if (figures__is_loss(f, id))
-			fprintf(out, "# stacks     %" PRIu64 " %s left out\n", f->value[id],
+			fprintf(out, "# left out   %" PRIu64 " %s\n", f->value[id],
 				figure_table[id].text);
 }
 
@@ -179,7 +200,28 @@ static void print_samples(const struct profile *p, const struct figures *f, FILE
 	if (p->event.v)
 		print_event(p, out);
 	else if (p->period)
-		fprintf(out, ", one each %.6f ms of a CPU", (double)p->period / 1e6);
+		fprintf(out, ", one each %.6f ms%s", (double)p->period / 1e6,
+			profile__meta(p, META_CPU_TIME) ? "" : " of a CPU");
+}
+
+/* Samples without CPU time do not mean that a CPU was idle. */
+static void print_cpu(const struct profile *p, const struct figures *f, FILE *out)
+{
+	const char *instead = profile__meta(p, META_CPU_TIME);
+	char text[EVENT_TEXT_SIZE];
+
+	if (!f->value[FIGURE_CPU] && p->sample_count) {
+		fputs("# CPU        unknown\n", out);
+		return;
+	}
+	fprintf(out, "# CPU        %.3f s", (double)f->value[FIGURE_CPU] / 1e9);
+	if (f->value[FIGURE_SILENT_THREADS])
+		fprintf(out, ", of which %.3f s by %" PRIu64 " thread%s without a sample",
+			(double)f->value[FIGURE_SILENT_CPU] / 1e9, f->value[FIGURE_SILENT_THREADS],
+			f->value[FIGURE_SILENT_THREADS] == 1 ? "" : "s");
+	if (instead)
+		fprintf(out, ", %s", utf8_sanitize(text, sizeof(text), instead));
+	fputc('\n', out);
 }
 
 int report_header(const struct profile *p, FILE *out)
@@ -191,7 +233,8 @@ int report_header(const struct profile *p, FILE *out)
 
 	figures__init(&f, p);
 	format_date(p->start_realtime, date, sizeof(date));
-	err = print_field(out, "target", profile__meta(p, META_TARGET))
+	err = print_field(out, "inputs", profile__meta(p, META_INPUTS))
+		?: print_field(out, "target", profile__meta(p, META_TARGET))
 		?: print_field(out, "command", profile__meta(p, META_COMMAND))
 		?: print_field(out, "host", profile__meta(p, META_HOSTNAME))
 		?: print_field(out, "kernel", profile__meta(p, META_KERNEL_RELEASE));
@@ -203,15 +246,12 @@ int report_header(const struct profile *p, FILE *out)
 			(double)f.value[FIGURE_DURATION] / 1e9,
 			p->cut_short ? " (cut short: the recording has no end)" : "");
 	print_samples(p, &f, out);
-	fprintf(out, "\n# CPU        %.3f s", (double)f.value[FIGURE_CPU] / 1e9);
-	if (f.value[FIGURE_SILENT_THREADS])
-		fprintf(out, ", of which %.3f s by %" PRIu64 " thread%s without a sample",
-			(double)f.value[FIGURE_SILENT_CPU] / 1e9, f.value[FIGURE_SILENT_THREADS],
-			f.value[FIGURE_SILENT_THREADS] == 1 ? "" : "s");
 	fputc('\n', out);
+	print_cpu(p, &f, out);
 	print_losses(&f, out);
 	print_times(&f, out);
-	err = print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES))
+	err = describe_filter(p, print_filter_line, out)
+		      ?: print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES))
 		      ?: print_field(out, "not read", profile__meta(p, META_NOT_READ));
 	if (err)
 		return err;

@@ -55,6 +55,12 @@ static void write_code(const struct report_row *row, enum report_by by, struct j
 
 static void write_task(const struct report_row *row, enum report_by by, struct json_writer *w)
 {
+	if (report_by_names(by)) {
+		json_key_string(w, report_by_name(by), row->is_none ? "" : row->name);
+		if (by == REPORT_CONTAINER)
+			json_key_string(w, "container_id", row->place ? row->place : "");
+		return;
+	}
 	json_key_uint(w, "pid", row->pid);
 	if (by == REPORT_THREAD)
 		json_key_uint(w, "tid", row->tid);
@@ -68,9 +74,11 @@ static void write_row(const struct profile *p, const struct report_row *row, enu
 {
 	json_begin_object(w);
 	write_share(w, p, "self", row->self, row->self_square);
-	if (by == REPORT_THREAD || by == REPORT_PROCESS) {
+	if (report_by_tasks(by)) {
 		json_key_uint(w, "cpu_ns", row->cpu);
-		if (by == REPORT_PROCESS)
+		if (report_by_names(by))
+			json_key_uint(w, "processes", row->processes);
+		if (by != REPORT_THREAD)
 			json_key_uint(w, "threads", row->threads);
 		write_task(row, by, w);
 	} else {

@@ -22,6 +22,5 @@ struct report_table {
 const char *report_by_name(enum report_by by);
 
 /* A report's object up to "min_share"; the caller writes the rest of its members. */
-struct json_writer;
 
 #endif

@@ -102,13 +102,51 @@ static int code_rows(const struct profile *p, enum report_by by, struct report_r
 	return err;
 }
 
-/* ---- threads and processes ------------------------------------------------------------------- */
+/* ---- threads, processes and what they belong to ---------------------------------------------- */
+
+static struct string_id name_of(const struct profile_names *names, enum report_by by)
+{
+	switch (by) {
+	case REPORT_SERVICE:
+		return names->service;
+	case REPORT_CONTAINER:
+		return names->container_id.v ? names->container_id : names->container;
+	case REPORT_UNIT:
+		return names->unit;
+	default:
+		return names->user;
+	}
+}
+
+static struct report_row name_row(const struct profile *p, enum report_by by,
+				  const struct profile_names *names)
+{
+	static const char *const none[REPORT_BY_COUNT] = {
+		[REPORT_SERVICE] = "[no service]",
+		[REPORT_CONTAINER] = "[no container]",
+		[REPORT_UNIT] = "[no unit]",
+		[REPORT_USER] = "[no user]",
+	};
+	struct string_id name = name_of(names, by);
+	struct report_row row = {.name = name.v ? profile__string(p, name) : none[by],
+				 .is_none = !name.v};
+
+	if (by != REPORT_CONTAINER)
+		return row;
+	if (names->container_id.v)
+		row.place = profile__string(p, names->container_id);
+	if (names->container.v)
+		row.name = profile__string(p, names->container);
+	return row;
+}
 
 struct report_row report_task(const struct profile *p, enum report_by by, uint32_t thread)
 {
 	const struct profile_thread *t = &p->threads[thread];
 	const struct profile_process *process = &p->processes[t->process.v];
 
+	if (report_by_names(by))
+		return name_row(p, by, &process->names);
 	if (by == REPORT_PROCESS)
 		return (struct report_row){.name = profile__string(p, process->name),
 					   .pid = process->pid};
@@ -118,6 +156,30 @@ struct report_row report_task(const struct profile *p, enum report_by by, uint32
 		.pid = process->pid,
 		.tid = t->tid,
 	};
+}
+
+int report_task_numbers(const struct profile *p, enum report_by by, uint32_t **numbers)
+{
+	_cleanup_free_ uint32_t *first = calloc(p->string_count + 1, sizeof(*first));
+	uint32_t *list = calloc(p->thread_count + 1, sizeof(*list));
+
+	if (!first || !list) {
+		free(list);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 1; i < p->thread_count; i++) {
+		uint32_t process = p->threads[i].process.v;
+
+		list[i] = by == REPORT_THREAD ? i : process;
+		if (report_by_names(by)) {
+			uint32_t *of = &first[name_of(&p->processes[process].names, by).v];
+
+			*of = *of ? *of : process;
+			list[i] = *of;
+		}
+	}
+	*numbers = list;
+	return 0;
 }
 
 double samples_square(const struct profile_samples *samples)
@@ -132,14 +194,18 @@ double samples_square(const struct profile_samples *samples)
 static int task_rows(const struct profile *p, enum report_by by, struct report_row **rows,
 		     size_t *count)
 {
-	size_t numbers = p->process_count > p->thread_count ? p->process_count : p->thread_count;
-	struct report_row *list = calloc(numbers + 1, sizeof(*list));
+	size_t most = p->process_count > p->thread_count ? p->process_count : p->thread_count;
+	struct report_row *list = calloc(most + 1, sizeof(*list));
+	_cleanup_free_ bool *seen = calloc(p->process_count + 1, sizeof(*seen));
+	_cleanup_free_ uint32_t *numbers = NULL;
 
-	if (!list)
+	if (!list || !seen || report_task_numbers(p, by, &numbers)) {
+		free(list);
 		return -ENOMEM;
+	}
 	for (uint32_t i = 1; i < p->thread_count; i++) {
 		const struct profile_thread *thread = &p->threads[i];
-		struct report_row *row = &list[by == REPORT_THREAD ? i : thread->process.v];
+		struct report_row *row = &list[numbers[i]];
 
 		if (!row->name)
 			*row = report_task(p, by, i);
@@ -147,10 +213,14 @@ static int task_rows(const struct profile *p, enum report_by by, struct report_r
 		row->self_square += samples_square(&thread->samples[SAMPLE_CPU]);
 		row->total = row->self;
 		row->cpu += profile_thread__cpu(thread);
-		row->threads += thread->samples[SAMPLE_CPU].count > 0;
+		if (!thread->samples[SAMPLE_CPU].count)
+			continue;
+		row->threads++;
+		row->processes += !seen[thread->process.v];
+		seen[thread->process.v] = true;
 	}
 	*count = 0;
-	for (size_t i = 1; i < numbers; i++)
+	for (size_t i = 1; i < most; i++)
 		if (list[i].self)
 			list[(*count)++] = list[i];
 	*rows = list;
@@ -159,8 +229,8 @@ static int task_rows(const struct profile *p, enum report_by by, struct report_r
 
 int report_rows(const struct profile *p, enum report_by by, struct report_row **rows, size_t *count)
 {
-	bool tasks = by == REPORT_THREAD || by == REPORT_PROCESS;
-	int err = tasks ? task_rows(p, by, rows, count) : code_rows(p, by, rows, count);
+	int err = report_by_tasks(by) ? task_rows(p, by, rows, count)
+				      : code_rows(p, by, rows, count);
 
 	if (!err && *count)
 		qsort(*rows, *count, sizeof(**rows), compare_rows);

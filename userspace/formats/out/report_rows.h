@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads and processes are counted directly. Functions, dsos and lines are "code" (report_code.c).
+ * Threads, processes, and processes of one service or the like are counted directly. Functions, dsos and lines are "code" (report_code.c).
  * A stack with CPU samples is walked once: its innermost line counts as self, each row on it as
  * total, once even in recursion, for which a row has a stamp (the last stack that counted it).
  */
 #ifndef FORMATS_OUT_REPORT_ROWS_H
 #define FORMATS_OUT_REPORT_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,16 +20,21 @@ struct report_row {
 	uint64_t self;	/* samples of it: its code was executing, or it is the thread or process */
 	uint64_t total; /* samples with it anywhere in the stack, each counted once */
 	double self_square, total_square; /* of single samples: for their errors */
-	uint64_t cpu;			  /* ns; threads and processes only */
+	uint64_t cpu;			  /* ns; not of code */
 	const char *name;
-	const char *place; /* dso of a function, file of a line, process of a thread */
+	/* dso of a function, file of a line, process of a thread, id of a container */
+	const char *place;
 	uint32_t pid, tid, line;
-	uint32_t threads;		/* of a process, with at least one sample */
+	uint32_t threads, processes;	/* with at least one sample */
+	bool is_none;			/* processes that are in no service, …: a made-up name */
 	enum profile_category category; /* of code: that of its first location */
 };
 
-/* The row of a thread or its process, without counts; `by` is one of these. */
+/* The row of a thread, its process or what that belongs to, without counts. */
 struct report_row report_task(const struct profile *p, enum report_by by, uint32_t thread);
+
+/* By thread: the number of its row, below max(threads, processes), from 1 on. The caller frees it. */
+int report_task_numbers(const struct profile *p, enum report_by by, uint32_t **numbers);
 
 /* Of all of them: see profile_samples__square(). */
 double samples_square(const struct profile_samples *samples);

@@ -31,11 +31,6 @@ struct layout {
 	size_t places;		    /* limit of the place; 0: none */
 };
 
-static bool is_task(enum report_by by)
-{
-	return by == REPORT_THREAD || by == REPORT_PROCESS;
-}
-
 /* Columns of what is shown as the row's place. */
 static size_t place_columns(const struct report_row *row)
 {
@@ -74,7 +69,8 @@ static void lay_out(struct layout *l, const struct profile *p, const struct repo
 		places = max_u64(places, place_columns(&table->rows[i]));
 	}
 	l->name = (int)min_u64(names, NAME_WIDTH);
-	fixed = (is_task(options->by) ? TASK_FIXED : CODE_FIXED) + (size_t)l->counts - COUNTS_WIDTH;
+	fixed = (report_by_tasks(options->by) ? TASK_FIXED : CODE_FIXED) + (size_t)l->counts -
+		COUNTS_WIDTH;
 	if (!options->width)
 		return;
 	room = options->width > fixed ? options->width - fixed : 0;
@@ -89,18 +85,20 @@ static void print_titles(const struct layout *l, FILE *out)
 {
 	static const char *const names[REPORT_BY_COUNT] = {[REPORT_FUNCTION] = "function",
 							   [REPORT_LINE] = "function",
-							   [REPORT_THREAD] = "thread"};
-	static const char *const places[REPORT_BY_COUNT] = {[REPORT_FUNCTION] = "dso",
-							    [REPORT_LINE] = "line, or dso",
-							    [REPORT_DSO] = "dso",
-							    [REPORT_THREAD] = "process",
-							    [REPORT_PROCESS] = "process"};
+							   [REPORT_THREAD] = "thread",
+							   [REPORT_CONTAINER] = "container"};
+	static const char *const places[REPORT_BY_COUNT] = {
+		[REPORT_FUNCTION] = "dso",    [REPORT_LINE] = "line, or dso",
+		[REPORT_DSO] = "dso",	      [REPORT_THREAD] = "process",
+		[REPORT_PROCESS] = "process", [REPORT_SERVICE] = "service",
+		[REPORT_CONTAINER] = "id",    [REPORT_UNIT] = "unit",
+		[REPORT_USER] = "user"};
 
 	paint_begin(out, l->options->color, PAINT_DIM);
-	fprintf(out, "%7s %12s %*s ", is_task(l->by) ? "share" : "self", "95 % range", l->counts,
-		l->event);
-	if (is_task(l->by))
-		fprintf(out, "%12s %8s %8s  ", "CPU ms", "pid",
+	fprintf(out, "%7s %12s %*s ", report_by_tasks(l->by) ? "share" : "self", "95 % range",
+		l->counts, l->event);
+	if (report_by_tasks(l->by))
+		fprintf(out, "%12s %8s %8s  ", "CPU ms", report_by_names(l->by) ? "pids" : "pid",
 			l->by == REPORT_THREAD ? "tid" : "threads");
 	else
 		fprintf(out, "%7s  ", "total");
@@ -121,8 +119,9 @@ static void print_numbers(const struct profile *p, const struct report_row *row,
 		snprintf(text, sizeof(text), "%.2f-%.2f", 100 * range.low, 100 * range.high);
 	paint_share(out, l->options->color, share_of(row->self, p->event_count));
 	fprintf(out, " %12s %*" PRIu64 " ", text, l->counts, row->self);
-	if (is_task(l->by))
-		fprintf(out, "%12.3f %8" PRIu32 " %8" PRIu32, (double)row->cpu / 1e6, row->pid,
+	if (report_by_tasks(l->by))
+		fprintf(out, "%12.3f %8" PRIu32 " %8" PRIu32, (double)row->cpu / 1e6,
+			report_by_names(l->by) ? row->processes : row->pid,
 			l->by == REPORT_THREAD ? row->tid : row->threads);
 	else
 		paint_share(out, l->options->color, share_of(row->total, p->event_count));

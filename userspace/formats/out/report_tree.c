@@ -10,8 +10,8 @@
  * root and goes inwards; for that, stacks with samples and all their parents are linked with their
  * children first (a *forest*).
  *
- * Threads and processes are one more level on top (*groups*), built one after the other, so the
- * tables by stack are needed once.
+ * Threads, processes or what these belong to are one more level on top (*groups*), built one after
+ * the other, so the tables by stack are needed once.
  */
 #include "formats/out/report_tree.h"
 
@@ -38,9 +38,9 @@ struct candidate {
 	bool last;
 };
 
-/* A thread or process, or everything. */
+/* A thread, a process, processes of one service or the like, or everything. */
 struct group {
-	uint32_t number;       /* of the thread or process; 0: everything */
+	uint32_t number;       /* as report_task_numbers() has it; 0: everything */
 	uint32_t first, count; /* in builder.threads */
 	uint64_t total;
 	double square;
@@ -60,6 +60,7 @@ struct builder {
 	uint64_t min;
 	bool callers;
 	bool merge;	       /* a node's children are not at the code that the node is at */
+	uint32_t *numbers;     /* by thread: its group; NULL: there are none */
 	VEC(uint32_t) threads; /* by group */
 	VEC(struct group) groups;
 	uint64_t *hits;		    /* by stack: samples that end there, of the group at hand */
@@ -77,9 +78,7 @@ struct builder {
 
 static uint32_t group_of(const struct builder *b, uint32_t thread)
 {
-	if (b->by == REPORT_THREAD)
-		return thread;
-	return b->by == REPORT_PROCESS ? b->p->threads[thread].process.v : 0;
+	return b->numbers ? b->numbers[thread] : 0;
 }
 
 static int compare_threads(const void *a, const void *b, void *context)
@@ -541,7 +540,7 @@ static int build(struct builder *b)
 int report_tree__init(struct report_tree *tree, const struct profile *p, enum report_by by,
 		      bool callers, uint64_t min)
 {
-	bool groups = by == REPORT_THREAD || by == REPORT_PROCESS;
+	bool groups = report_by_tasks(by);
 	struct builder b = {
 		.tree = tree,
 		.p = p,
@@ -557,6 +556,8 @@ int report_tree__init(struct report_tree *tree, const struct profile *p, enum re
 
 	*tree = (struct report_tree){};
 	err = report_code__init(&tree->code, p, groups ? REPORT_FUNCTION : by);
+	if (!err && groups)
+		err = report_task_numbers(p, by, &b.numbers);
 	if (!err && (!b.hits || !b.squares || (!callers && !b.forest)))
 		err = -ENOMEM;
 	if (!err)
@@ -568,6 +569,7 @@ int report_tree__init(struct report_tree *tree, const struct profile *p, enum re
 	vec_free(&b.queue);
 	vec_free(&b.arena);
 	vec_free(&b.waiting);
+	free(b.numbers);
 	free(b.hits);
 	free(b.squares);
 	free(b.forest);

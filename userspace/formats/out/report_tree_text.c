@@ -121,7 +121,7 @@ static char *describe_place(const struct tree_text *t, const struct report_node 
 		return NULL;
 	if (row->tid)
 		n = asprintf(&text, "%s, pid %" PRIu32 ", tid %" PRIu32, place, row->pid, row->tid);
-	else if (node->group)
+	else if (node->group && !report_by_names(t->options->by))
 		n = asprintf(&text, "pid %" PRIu32, row->pid);
 	else if (row->line)
 		n = asprintf(&text, "%s:%" PRIu32, place, row->line);

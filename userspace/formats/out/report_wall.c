@@ -14,9 +14,9 @@
 #include "formats/out/report_header.h"
 #include "formats/out/report_json.h"
 #include "formats/out/report_paint.h"
-#include "formats/out/report_private.h"
 #include "formats/out/report_rows.h"
 #include "formats/out/waits.h"
+#include "profile/profile.h"
 
 #define SHARE_DIGITS 6
 #define NAME_WIDTH   40

@@ -23,7 +23,6 @@
  * Threads are written one after the other, so there is one tree in memory. Times are whole
  * microseconds of CLOCK_MONOTONIC, as in .cpuprofile.
  */
-#include "formats/out/exporters.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,6 +34,7 @@
 #include "formats/out/call_frames.h"
 #include "formats/out/call_tree.h"
 #include "formats/out/describe.h"
+#include "formats/out/process_title.h"
 #include "formats/out/tracks.h"
 #include "formats/out/waits.h"
 #include "profile/timeline.h"
@@ -131,10 +131,10 @@ static void write_sort_index(struct trace *t, const char *event, uint64_t index)
 static void write_process(struct trace *t, const struct profile_process *process,
 			  const struct track *track, size_t index)
 {
-	char label[64];
+	char label[64], title[PROCESS_TITLE_SIZE];
 
 	t->tid = t->pid;
-	write_name(t, "process_name", profile__string(t->p, process->name));
+	write_name(t, "process_name", process_title(t->p, process, title));
 	if (track->pid_life) {
 		snprintf(label, sizeof(label), "pid %" PRIu32 ", life %" PRIu32, process->pid,
 			 track->pid_life + 1);

@@ -41,20 +41,27 @@ int write_requested_waits(const struct export_request *request,
 {
 	const struct profile *p = request->profile;
 	_cleanup_free_ struct profile_thread *threads = NULL;
+	_cleanup_free_ struct profile_clause *clauses = NULL;
 	struct export_request plain = *request;
 	struct profile profile = *p;
 
 	if (request->waits || !p->visits.hz)
 		return write(request);
 	threads = malloc(p->thread_count * sizeof(*threads));
-	if (!threads)
+	clauses = malloc((p->clause_count + 1) * sizeof(*clauses));
+	if (!threads || !clauses)
 		return -ENOMEM;
 	memcpy(threads, p->threads, p->thread_count * sizeof(*threads));
+	for (size_t i = 0; i < p->clause_count; i++) {
+		clauses[i] = p->clauses[i];
+		clauses[i].wall = 0;
+	}
 	for (size_t i = 0; i < p->thread_count; i++) {
 		threads[i].samples[SAMPLE_WALL] = (struct profile_samples){};
 		threads[i].wall = (struct profile_wall){};
 	}
 	profile.threads = threads;
+	profile.clauses = clauses;
 	profile.visits = (struct profile_visits){};
 	plain.profile = &profile;
 	return write(&plain);

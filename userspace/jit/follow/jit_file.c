@@ -13,7 +13,6 @@
 #include "jit/follow/jit_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 

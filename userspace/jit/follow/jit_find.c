@@ -13,6 +13,8 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
+#include "base/order.h"
+#include "base/proc_task.h"
 #include "tenants/tenant_open.h"
 
 #define FUSE_SUPER_MAGIC 0x65735546
@@ -104,10 +106,7 @@ static bool holds_data(uint32_t type)
 		0x47504653,		/* gpfs */
 	};
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (types[i] == type)
-			return true;
-	return false;
+	return any_of(types, sizeof(types) / sizeof(types[0]), known, *known == type);
 }
 
 /*
@@ -212,13 +211,10 @@ static int pin_as_owner(const struct jit_owner *owner, int root, const char *pat
 
 int jit_has_open(pid_t pid, const struct stat *file)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
+	_cleanup_closedir_ DIR *dir = opendir(proc_path(pid, "fd").text);
 	struct dirent *entry;
 	struct stat st;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
 	for (int n = 0; dir && (entry = readdir(dir)); n++) {
 		if (n == FDS_MAX)
 			return -EFBIG;
@@ -231,13 +227,9 @@ int jit_has_open(pid_t pid, const struct stat *file)
 static bool have_one_tmp(pid_t a, pid_t b)
 {
 	struct stat x, y;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/root/tmp", a);
-	if (stat(path, &x))
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/root/tmp", b);
-	return !stat(path, &y) && is_same_inode(&x, &y);
+	return !stat(proc_path(a, "root/tmp").text, &x) &&
+	       !stat(proc_path(b, "root/tmp").text, &y) && is_same_inode(&x, &y);
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "jit/follow/jit_file.h"
 #include "jit/follow/jit_owner.h"
@@ -269,10 +270,8 @@ static bool is_due(const struct followed *f, uint64_t now)
 
 static struct followed *find_file(const struct jit_follower *r, pid_t pid, enum jit_file_kind kind)
 {
-	for (size_t i = 0; i < r->files.count; i++)
-		if (r->files.data[i].file.owner.pid == pid && r->files.data[i].file.kind == kind)
-			return &r->files.data[i];
-	return NULL;
+	return find_first(r->files.data, r->files.count, f,
+			  f->file.owner.pid == pid && f->file.kind == kind);
 }
 
 /*
@@ -681,10 +680,7 @@ void jit_follower__read_due(struct jit_follower *r, bool settle)
 
 bool jit_follower__has_more(const struct jit_follower *r, bool settle)
 {
-	for (size_t i = 0; i < r->files.count; i++)
-		if (r->files.data[i].more && (settle || !r->files.data[i].slow_until))
-			return true;
-	return false;
+	return any_of(r->files.data, r->files.count, f, f->more && (settle || !f->slow_until));
 }
 
 /* 0: never. */

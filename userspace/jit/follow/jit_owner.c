@@ -96,12 +96,9 @@ int jit_owner__read(pid_t pid, struct jit_owner *owner)
 	_cleanup_free_ char *text = NULL;
 	struct proc_identity identity;
 	struct jit_owner found = {.pid = pid};
-	char path[64];
 	size_t size;
-	int err;
+	int err = read_file_at(AT_FDCWD, proc_path(pid, "status").text, STATUS_MAX, &text, &size);
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = read_file_at(AT_FDCWD, path, STATUS_MAX, &text, &size);
 	if (err)
 		return err;
 	if (!parse_status(text, &found) || proc_process_state(pid, &identity) != PROC_ALIVE)
@@ -116,15 +113,12 @@ int jit_owner__read(pid_t pid, struct jit_owner *owner)
 
 int jit_owner__refresh(struct jit_owner *owner)
 {
+	_cleanup_close_ int fd = open(proc_path(owner->pid, "status").text, O_RDONLY | O_CLOEXEC);
+	char text[STATUS_HEAD + 1];
+	ssize_t size = fd < 0 ? -1 : read(fd, text, STATUS_HEAD);
 	uid_t uid, euid;
-	char path[64], text[STATUS_HEAD + 1];
-	_cleanup_close_ int fd = -1;
 	const char *uids;
-	ssize_t size;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", owner->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	size = fd < 0 ? -1 : read(fd, text, STATUS_HEAD);
 	if (size < 0)
 		return -ESRCH;
 	text[size] = 0;

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -849,12 +850,7 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 		t->watchers[i] = HELPER_PROCESS_NONE;
 	t->channels = jit_channels__new();
 	err = t->channels ? keeper__start(HELPER_WATCHER_KEEPER, &plan, &t->keeper) : -ENOMEM;
-	if (err) {
-		jit_tail__free(t);
-		return err;
-	}
-	*tail = t;
-	return 0;
+	return finish_new(err, t, jit_tail__free, tail);
 }
 
 static void free_line(struct jit_line *l)

@@ -24,6 +24,8 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/order.h"
+#include "base/proc_task.h"
 #include "jit/follow/jit_owner.h"
 #include "tenants/child.h"
 #include "tenants/tenant_open.h"
@@ -39,11 +41,9 @@
 static bool is_jvm(pid_t pid)
 {
 	_cleanup_free_ char *maps = NULL;
-	char path[64];
 	size_t size;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	return !read_file_at(AT_FDCWD, path, MAPS_MAX, &maps, &size) &&
+	return !read_file_at(AT_FDCWD, proc_path(pid, "maps").text, MAPS_MAX, &maps, &size) &&
 	       strstr(maps, "/libjvm.so\n");
 }
 
@@ -264,10 +264,7 @@ void jvm_requests__send_due(struct jvm_requests *a, bool at_end,
 
 bool jvm_requests__are_pending(const struct jvm_requests *a)
 {
-	for (size_t i = 0; i < a->jvms.count; i++)
-		if (a->jvms.data[i].child)
-			return true;
-	return false;
+	return any_of(a->jvms.data, a->jvms.count, jvm, jvm->child);
 }
 
 uint64_t jvm_requests__next_due(const struct jvm_requests *a, uint64_t now)

@@ -97,6 +97,8 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->filter_threads = threads;
 	skel->rodata->filter_cgroup = o->target.cgroup != NULL;
 	skel->rodata->follow_groups = o->follow_groups;
+	skel->rodata->include_kinds = o->names ? o->names->include : 0;
+	skel->rodata->exclude_kinds = o->names ? o->names->exclude : 0;
 	/* in a pid namespace of our own, all its threads are in the profile, sampled or not */
 	skel->rodata->ends_of_sampled = o->ends_of_sampled && !s->info.pid_namespace;
 	skel->rodata->exclude_self = o->target.exclude_self;
@@ -157,6 +159,47 @@ static void choose_rings(struct bpf_session *s, const struct bpf_session_options
 	s->info.sample_ring_wanted = s->rings.sample;
 }
 
+/* Maps of what is not used. */
+static int shrink_maps(struct bpf_session *s, const struct bpf_session_options *o)
+{
+	const struct {
+		struct bpf_map *map;
+		bool is_used;
+	} maps[] = {
+		{s->skel->maps.group_slots, o->follow_groups},
+		{s->skel->maps.excluded_groups, o->follow_groups},
+		{s->skel->maps.targets,
+		 s->skel->rodata->filter_processes || s->skel->rodata->filter_threads},
+		{s->skel->maps.sampled_threads, s->skel->rodata->ends_of_sampled},
+		{s->skel->maps.name_globs, o->names},
+		{s->skel->maps.name_users, o->names},
+		{s->skel->maps.name_verdicts, o->names},
+		{s->skel->maps.name_slots, o->names},
+		{s->skel->maps.filtered_threads, o->names},
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && !err; i++)
+		if (!maps[i].is_used)
+			err = bpf_map__set_max_entries(maps[i].map, 1);
+	return err;
+}
+
+/* The rules of targets by name, into the maps. */
+static int put_rules(struct bpf_session *s, const struct name_rules *rules)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; rules && i < rules->glob_count && !err; i++)
+		err = bpf_map__update_elem(s->skel->maps.name_globs, &i, sizeof(i),
+					   &rules->globs[i], sizeof(rules->globs[i]), 0);
+	for (uint32_t i = 0; rules && i < rules->user_count && !err; i++)
+		err = bpf_map__update_elem(s->skel->maps.name_users, &rules->users[i].uid,
+					   sizeof(rules->users[i].uid), &rules->users[i].verdict,
+					   sizeof(rules->users[i].verdict), 0);
+	return err;
+}
+
 static int load_programs(struct bpf_session *s, const struct bpf_session_options *o,
 			 struct failure *failure)
 {
@@ -180,19 +223,12 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 	if (err)
 		return features_explain(failure, err, "cannot make the rings of samples");
 	set_knobs(s, o);
-	err = bpf_map__set_max_entries(s->skel->maps.books, possible);
-	if (!err && !o->follow_groups)
-		err = bpf_map__set_max_entries(s->skel->maps.group_slots, 1);
-	if (!err && !o->follow_groups)
-		err = bpf_map__set_max_entries(s->skel->maps.excluded_groups, 1);
-	if (!err && !s->skel->rodata->filter_processes && !s->skel->rodata->filter_threads)
-		err = bpf_map__set_max_entries(s->skel->maps.targets, 1);
-	if (!err && !s->skel->rodata->ends_of_sampled)
-		err = bpf_map__set_max_entries(s->skel->maps.sampled_threads, 1);
-	if (!err)
-		err = bpf_session__size_unwind_maps(s)
-				?: kernel_types__select(types, bpf_object__btf(s->skel->obj))
-				?: sampler_bpf__load(s->skel);
+	err = bpf_map__set_max_entries(s->skel->maps.books, possible)
+			?: shrink_maps(s, o)
+			?: bpf_session__size_unwind_maps(s)
+			?: kernel_types__select(types, bpf_object__btf(s->skel->obj))
+			?: sampler_bpf__load(s->skel)
+			?: put_rules(s, o->names);
 	if (err)
 		return explain_libbpf(err, "the eBPF programs", failure);
 	s->book_count = possible;
@@ -297,6 +333,9 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 	s->target = options->target;
 	s->target.cpus = NULL;
 	s->follow_groups = options->follow_groups;
+	s->reports_groups = s->follow_groups ||
+			    (options->names && (options->names->include | options->names->exclude) &
+						       (NAMED_BY_GROUP | NAMED_BY_SERVICE));
 	s->target.cgroup = NULL;
 	err = tick_source__find(options->event ? options->event : TICK_SOURCE_DEFAULT, &s->source,
 				failure);
@@ -364,6 +403,29 @@ int bpf_session__add_target(struct bpf_session *s, uint32_t id)
 		key |= TARGET_IN_NAMESPACE;
 	return bpf_map__update_elem(s->skel->maps.targets, &key, sizeof(key), &value, sizeof(value),
 				    0);
+}
+
+int bpf_session__put_verdict(struct bpf_session *s, const struct name_key *key, uint32_t verdict)
+{
+	return bpf_map__update_elem(s->skel->maps.name_verdicts, key, sizeof(*key), &verdict,
+				    sizeof(verdict), 0);
+}
+
+void bpf_session__announce_verdicts(struct bpf_session *s, bool changed)
+{
+	if (changed)
+		__atomic_add_fetch(&s->skel->bss->name_changes, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&s->skel->bss->name_serial, 1, __ATOMIC_RELEASE);
+}
+
+bool bpf_session__has_filtered(const struct bpf_session *s, uint32_t tid)
+{
+	uint32_t slot = tid & (FILTERED_THREADS - 1), noted;
+
+	return !s->info.pid_namespace &&
+	       !bpf_map__lookup_elem(s->skel->maps.filtered_threads, &slot, sizeof(slot), &noted,
+				     sizeof(noted), 0) &&
+	       (noted == tid || noted == FILTERED_MANY);
 }
 
 int bpf_session__exclude_group(struct bpf_session *s, uint64_t group, bool exclude)

@@ -56,6 +56,12 @@ struct bpf_session_options {
 	size_t ring_bytes;    /* limit of all rings together; 0: RING_BYTES_DEFAULT */
 	bool follow_groups;   /* EVENT_IN_GROUP and EVENT_GROUP_MADE; groups can be excluded */
 	bool ends_of_sampled; /* EVENT_THREAD_CPU only of threads with samples */
+	/*
+	 * Targets by name, beside those of target.mode; copied. With TARGET_ALL and rules that include,
+	 * no others are targets. EVENT_NAME_QUESTION, and EVENT_GROUP_MADE if groups or services decide.
+	 * NULL: none.
+	 */
+	const struct name_rules *names;
 };
 
 /* The result, for the recording's metadata and the summary. Valid as long as the session. */
@@ -67,11 +73,9 @@ struct bpf_session_info {
 	bool tsc;		     /* sample.tsc is set, which is more exact than header.time */
 	const char *clock_reason;    /* why this clock, a sentence without a stop */
 	const char *cpu_time_source; /* "rq-clock" or "exec-start", see bpf/cputime.bpf.h */
-	bool build_ids;		     /* side-band mappings carry build-ids */
 	uint32_t pid_namespace;	     /* inode of our own pid namespace; 0: the initial one */
 	uint32_t cpus;		     /* CPUs that are sampled; books have index 0..cpus-1 */
 	uint64_t started; /* CLOCK_MONOTONIC ns: right before the first tick event was enabled */
-	uint32_t sideband_cpus; /* CPUs whose side-band is read: all that are online */
 	size_t sample_ring_size, sideband_ring_size;	 /* bytes, of a CPU: the smallest */
 	size_t sample_ring_wanted, sideband_ring_wanted; /* less got than wanted: lost sooner */
 };
@@ -84,6 +88,18 @@ const struct bpf_session_info *bpf_session__info(const struct bpf_session *sessi
 
 /* A process or thread (by target.mode) to sample, as our pid namespace's id. -E2BIG: too many. */
 int bpf_session__add_target(struct bpf_session *session, uint32_t id);
+
+/*
+ * The verdict (NAME_…) on a group, file or program from now on; it counts after the last one's
+ * announcement. 0 or negative errno. Calls bpf().
+ */
+int bpf_session__put_verdict(struct bpf_session *session, const struct name_key *key,
+			     uint32_t verdict);
+/* `changed`: one of them replaces another. */
+void bpf_session__announce_verdicts(struct bpf_session *session, bool changed);
+
+/* Was a tick of the thread filtered since its last sample? In another pid namespace: false. */
+bool bpf_session__has_filtered(const struct bpf_session *session, uint32_t tid);
 
 /* Once, after all of add_target: so that threads are recognized after an execve. */
 int bpf_session__identify_targets(struct bpf_session *session, struct failure *failure);

@@ -28,6 +28,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/parse.h"
 #include "live/capture/bpf_session_hotplug.h"
 #include "live/capture/bpf_session_private.h"
@@ -75,18 +76,12 @@ static int add_cpus(struct bpf_session *s, struct failure *failure)
 
 bool cpu_is_listed(const uint32_t *cpus, size_t count, uint32_t cpu)
 {
-	for (size_t i = 0; i < count; i++)
-		if (cpus[i] == cpu)
-			return true;
-	return false;
+	return any_of(cpus, count, listed, *listed == cpu);
 }
 
 struct session_cpu *bpf_session__find_cpu(const struct bpf_session *s, uint32_t cpu)
 {
-	for (size_t i = 0; i < s->cpu_count; i++)
-		if (s->cpus[i].cpu == cpu)
-			return &s->cpus[i];
-	return NULL;
+	return find_first(s->cpus, s->cpu_count, c, c->cpu == cpu);
 }
 
 /* The first CPU of -C that is not online. */
@@ -117,7 +112,6 @@ int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
 	}
 	s->info.cpus = found;
 	s->every_cpu = !target->cpus;
-	s->info.sideband_cpus = s->cpu_count;
 	if (target->cpus && found != target->cpu_count) {
 		fail(failure, -ENODEV, "CPU %u of -C is not online", missing_cpu(s, target));
 		return fail_remedy(failure, -ENODEV, "choose from the CPUs in " CPUS_ONLINE);
@@ -282,8 +276,7 @@ static int open_sideband(struct bpf_session *s, struct session_cpu *c)
 	size_t want = s->rings.sideband;
 	int err;
 
-	c->fds.sideband = sideband_event_open(c->cpu, want / 2, s->follow_groups,
-					      &s->info.build_ids);
+	c->fds.sideband = sideband_event_open(c->cpu, want / 2, s->reports_groups);
 	if (c->fds.sideband < 0)
 		return c->fds.sideband;
 	err = perf_ring__map(&c->sideband, c->fds.sideband, want, min_u64(want, RING_FLOOR));

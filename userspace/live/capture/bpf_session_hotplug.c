@@ -22,6 +22,7 @@
 
 #include "base/clocks.h"
 #include "base/hashmap.h"
+#include "base/order.h"
 #include "live/capture/bpf_session_cpus.h"
 #include "live/capture/bpf_session_private.h"
 #include "live/capture/cpu_visit.h"
@@ -49,7 +50,6 @@ static int add_cpu(struct bpf_session *s, uint32_t cpu, struct session_cpu **add
 		s->sampled[s->info.cpus++] = s->cpu_count;
 	}
 	s->cpu_count++;
-	s->info.sideband_cpus = s->cpu_count;
 	return 0;
 }
 
@@ -197,10 +197,7 @@ static int follow_known(const struct follow *f, struct session_cpu *c, bool onli
 
 static bool any_fresh(const struct bpf_session *s)
 {
-	for (size_t i = 0; i < s->cpu_count; i++)
-		if (s->cpus[i].fresh)
-			return true;
-	return false;
+	return any_of(s->cpus, s->cpu_count, c, c->fresh);
 }
 
 int bpf_session__start_fresh_cpus(struct bpf_session *s, cpu_change_fn changed, void *context)

@@ -66,9 +66,9 @@ struct bpf_session {
 	uint32_t *sampled; /* places in cpus */
 	struct ring_sizes rings;
 	struct tick_rings tick_rings;
-	bool every_cpu; /* is sampled: there is no -C */
-	bool follow_groups;
-	struct cpu_books *books; /* mmapped, by CPU number */
+	bool every_cpu;			    /* is sampled: there is no -C */
+	bool follow_groups, reports_groups; /* reports: EVENT_GROUP_MADE */
+	struct cpu_books *books;	    /* mmapped, by CPU number */
 	size_t book_count, map_bytes;
 	size_t visit_bytes;	     /* of the visitor's maps; a thread of its own may load them */
 	struct unwind_memory unwind; /* all zero: no tables */

@@ -9,6 +9,8 @@
 
 #include <sysprof/bpf_shared.h>
 
+#include "base/cleanup.h"
+#include "base/order.h"
 #include "live/capture/bpf_session_private.h"
 #include "live/capture/features.h"
 #include "live/capture/kernel_types.h"
@@ -35,15 +37,13 @@ struct bpf_visits {
 
 static bool is_own_map(const struct bpf_map *map)
 {
-	static const char *const own[] = {"scratches", "note_scratches", "seen_threads",
-					  "visits",    "page_copies",	 "each_cpu"};
+	static const char *const own[] = {"scratches",	"note_scratches", "seen_threads",
+					  "visits",	"page_copies",	  "each_cpu",
+					  "name_slots", "name_pendings"};
 
 	if (bpf_map__is_internal(map)) /* globals */
 		return true;
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (!strcmp(bpf_map__name(map), own[i]))
-			return true;
-	return false;
+	return any_of(own, sizeof(own) / sizeof(own[0]), name, !strcmp(bpf_map__name(map), *name));
 }
 
 static size_t own_memory(const struct bpf_visits *v)
@@ -84,6 +84,8 @@ static void set_knobs(struct bpf_visits *v)
 	to->rodata->filter_processes = from->rodata->filter_processes;
 	to->rodata->filter_threads = from->rodata->filter_threads;
 	to->rodata->filter_cgroup = from->rodata->filter_cgroup;
+	to->rodata->include_kinds = from->rodata->include_kinds;
+	to->rodata->exclude_kinds = from->rodata->exclude_kinds;
 	to->rodata->wanted_group = v->session->group;
 	to->rodata->exclude_self = from->rodata->exclude_self;
 	to->rodata->kernel_stacks = from->rodata->kernel_stacks;
@@ -177,11 +179,7 @@ int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits 
 	v->session = session;
 	v->by_copies = how == VISITS_BY_COPIES;
 	err = load(v, types, small, failure);
-	if (err)
-		bpf_visits__free(v);
-	else
-		*visits = v;
-	return err;
+	return finish_new(err, v, bpf_visits__free, visits);
 }
 
 void bpf_visits__free(struct bpf_visits *v)
@@ -241,6 +239,7 @@ int bpf_visits__pass(int pass)
 int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context)
 {
 	v->skel->bss->visitor.used_epoch = v->session->skel->bss->unwind_epoch;
+	v->skel->bss->name_serial = v->session->skel->bss->name_serial;
 	v->sink = sink;
 	v->context = context;
 	v->err = 0;

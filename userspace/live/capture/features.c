@@ -321,7 +321,6 @@ static void probe_perf(struct features *f)
 {
 	const struct tick_rate rate = {.hz = RATE};
 	struct tick_source source;
-	bool build_ids = false;
 	int cpu = first_cpu(), fd;
 
 	tick_source__find(TICK_SOURCE_DEFAULT, &source, NULL);
@@ -329,12 +328,8 @@ static void probe_perf(struct features *f)
 		    "nothing can be recorded");
 	add_attempt(f, "sample-ring", FEATURE_REQUIRED, try_fd(output_event_open(cpu, 4096)),
 		    "nothing can be recorded");
-	fd = try_fd(sideband_event_open(cpu, 4096, false, &build_ids));
-	add_attempt(f, "sideband", FEATURE_REQUIRED, fd,
+	add_attempt(f, "sideband", FEATURE_REQUIRED, try_fd(sideband_event_open(cpu, 4096, false)),
 		    "mappings, thread names and forks cannot be followed");
-	add_feature(f, "kernel", "build-ids", FEATURE_WANTED, fd >= 0 && build_ids,
-		    "a file replaced while recording is recognized by its inode only",
-		    fd < 0 ? GRANT : "boot Linux 5.12 or later", "in mapping records, since 5.12");
 	tick_source__find("cycles", &source, NULL);
 	fd = try_fd(tick_event_open(&source, cpu, &rate));
 	add_feature(f, "kernel", "hardware-pmu", FEATURE_INFO, fd >= 0,

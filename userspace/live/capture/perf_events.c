@@ -52,7 +52,11 @@ struct sample_id {
 };
 #define SAMPLE_ID_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 
-int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids)
+/*
+ * Without build_id: the kernel hands one record to all listeners, and does not take the mark of a
+ * build-id back (up to 6.18). Others would have it in records with an inode, and perf 6.1 crashes.
+ */
+int sideband_event_open(int cpu, uint32_t mark, bool groups)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -63,8 +67,7 @@ int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
-		.ksymbol = 1, /* code that the kernel makes: BPF programs, trampolines */
-		.build_id = 1,
+		.ksymbol = 1,	  /* code that the kernel makes: BPF programs, trampolines */
 		.cgroup = groups, /* 5.7 */
 		.sample_id_all = 1,
 		.sample_type = SAMPLE_ID_TYPE,
@@ -73,15 +76,8 @@ int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids)
 		.watermark = 1,
 		.wakeup_watermark = mark,
 	};
-	int fd = perf_event_open_attr(&attr, -1, cpu);
 
-	if (fd == -EINVAL) {
-		attr.build_id = 0;
-		fd = perf_event_open_attr(&attr, -1, cpu);
-	}
-	if (fd >= 0)
-		*build_ids = attr.build_id;
-	return fd;
+	return perf_event_open_attr(&attr, -1, cpu);
 }
 
 const char *tsc_refused(void)
@@ -160,7 +156,7 @@ static bool is_in_the_future(struct sideband_decoder *d, uint64_t time)
 	return time > d->now;
 }
 
-int sideband_decode(struct sideband_decoder *d, const struct perf_event_header *record,
+int sideband_decode(struct sideband_decoder *d, struct perf_event_header *record,
 		    event_push_fn sink, void *context)
 {
 	size_t fixed = sideband_fixed_size(record->type), text_size;
@@ -175,6 +171,8 @@ int sideband_decode(struct sideband_decoder *d, const struct perf_event_header *
 	time = sample_id_of(record, fixed, text_size)->time;
 	if (is_in_the_future(d, time))
 		return -EBADMSG;
+	if (record->type == PERF_RECORD_MMAP2) /* what another listener requested */
+		record->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
 	err = record->type == PERF_RECORD_LOST
 		      ? decode_lost(d, (const void *)record, time, sink, context)
 		      : sideband_event(record, text_size, time, &d->out, sink, context);

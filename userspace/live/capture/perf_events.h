@@ -20,11 +20,8 @@
 
 /* The event of the hooks' output (PERF_COUNT_SW_BPF_OUTPUT); wakes its reader at `mark` bytes. */
 int output_event_open(int cpu, uint32_t mark);
-/*
- * mmap2, comm, fork and exit of one CPU, and with `groups` new control groups, disabled.
- * *build_ids: whether the kernel reports build-ids (5.12).
- */
-int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids);
+/* mmap2, comm, fork and exit of one CPU, and with `groups` new control groups, disabled. */
+int sideband_event_open(int cpu, uint32_t mark, bool groups);
 /* Why the TSC of this machine is no clock, a sentence without a stop; NULL: it is one. */
 const char *tsc_refused(void);
 /* A free-running TSC counter (msr PMU). -ENOENT: there is no such PMU. */
@@ -35,7 +32,8 @@ int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu);
 /*
  * A record of the side-band as an event, to `sink`. Kinds that are none, mappings that are not
  * executable and tasks that our pid namespace does not show give nothing: 0. Sizes are checked;
- * -EBADMSG: the record contradicts itself. One decoder for each ring: it remembers.
+ * -EBADMSG: the record contradicts itself. One decoder for each ring: it remembers. Mappings have
+ * their file's inode and no build-id, whatever the record's mark says, which is taken off.
  */
 struct sideband_decoder {
 	uint32_t cpu;
@@ -44,7 +42,7 @@ struct sideband_decoder {
 	uint64_t damaged;   /* records that made no sense */
 	union sideband_space out;
 };
-int sideband_decode(struct sideband_decoder *decoder, const struct perf_event_header *record,
+int sideband_decode(struct sideband_decoder *decoder, struct perf_event_header *record,
 		    event_push_fn sink, void *context);
 
 #define OUTPUT_OVERHEAD 16u /* bytes of a record of an output ring that are not the event's */

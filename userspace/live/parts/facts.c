@@ -6,18 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/proc_task.h"
-#include "base/suffix.h"
 #include "base/vec.h"
 #include "live/parts/memory.h"
-#include "live/proc/environment.h"
 #include "live/proc/fact_reader.h"
 #include "live/proc/process_facts.h"
 #include "tenants/quota.h"
@@ -33,16 +29,16 @@ struct facts_queue {
 	VEC(struct task_id) tasks; /* from `next` on */
 	size_t next;
 	const struct quota_limit *limit;
-	struct meter turns;
+	struct meter *turns;
 };
 
 struct facts {
 	struct facts_options options;
 	int proc_fd;
-	char names[FACT_NAMES_MAX];
-	size_t names_size;
 	struct facts_queue fresh;   /* processes without a report */
-	struct facts_queue waiting; /* processes that wait for a reader */
+	struct facts_queue waiting; /* processes that wait for a reader, for the first time */
+	struct facts_queue again; /* … not for the first time: they have what the others leave */
+	struct meter looks, readings;
 	bool stopped;
 	int err; /* of `push`, within an answer */
 };
@@ -51,8 +47,7 @@ struct facts {
 struct facts_request {
 	struct facts *facts;
 	struct task_id task;
-	uint64_t since;
-	char path[]; /* of its program */
+	struct fact_reading reading;
 };
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -73,18 +68,24 @@ static void enqueue(struct facts_queue *queue, struct task *task)
 	task->slots.program.facts_waits = !facts_queue__add(queue, task->id);
 }
 
+/* Is its next request due? */
+static bool is_due(const struct task_program *program, uint64_t now)
+{
+	return program->facts_looks < LOOKS &&
+	       (!program->facts_looks || now >= program->facts_first + looks[program->facts_looks]);
+}
+
 static int facts__sampled(void *facts, struct task *task, const struct sample_event *sample)
 {
 	struct facts *f = facts;
 	const struct task_program *program = &task->slots.program;
 
-	if (program->facts_waits || program->facts_looks == LOOKS)
+	if (program->facts_waits)
 		return 0;
 	if (!program->facts_reported)
 		enqueue(&f->fresh, task);
-	else if (!program->facts_looks ||
-		 sample->header.time >= program->facts_first + looks[program->facts_looks])
-		enqueue(&f->waiting, task);
+	else if (is_due(program, sample->header.time))
+		enqueue(program->facts_looks ? &f->again : &f->waiting, task);
 	return 0;
 }
 
@@ -93,26 +94,7 @@ static int facts__sampled(void *facts, struct task *task, const struct sample_ev
 static int report(struct facts *f, pid_t pid, uint64_t since, enum facts_state state,
 		  const struct fact_text *facts)
 {
-	union {
-		struct facts_event event;
-		char bytes[sizeof(struct facts_event) + PROCESS_FACTS_SIZE];
-	} e;
-	size_t size = event_aligned(sizeof(e.event) + facts->size);
-
-	memset(&e, 0, size);
-	e.event = (struct facts_event){
-		.header = {.size = (uint32_t)size,
-			   .type = EVENT_FACTS,
-			   .flags = EVENT_FROM_PROC,
-			   .time = monotonic_ns()},
-		.pid = (uint32_t)pid,
-		.state = (uint8_t)state,
-		.since = since,
-		.count = facts->count,
-		.size = (uint32_t)facts->size,
-	};
-	memcpy(e.event.text, facts->text, facts->size);
-	return f->options.push(f->options.context, &e.event.header);
+	return process_facts__push(pid, since, state, facts, f->options.push, f->options.context);
 }
 
 /* A helper_answer_fn. */
@@ -123,15 +105,12 @@ static void take_answer(void *context, const struct helper_answer *answer)
 	char text[PROCESS_FACTS_SIZE];
 	struct fact_text facts = {.text = text, .room = sizeof(text), .most = PROCESS_FACTS_MAX};
 	enum facts_state state = FACTS_STATE_REFUSED;
-	bool is_loader = is_loader_path(request->path);
 	struct task *task;
 	int err;
 
-	if (!is_loader)
-		fact_text__add(&facts, "exe", "", request->path, strlen(request->path));
 	if (answer->refusal == HELPER_ENDED)
 		return;
-	if (fact_reader__take(answer, &facts)) {
+	if (fact_reading__take(&request->reading, answer, &facts)) {
 		state = FACTS_STATE_WHOLE;
 		task = tasks__get(f->options.tasks, request->task);
 		if (task)
@@ -140,117 +119,88 @@ static void take_answer(void *context, const struct helper_answer *answer)
 				   outside_books__user_of(f->options.books, request->task.pid),
 				   OUTSIDE_FACTS, OUTSIDE_BY_ITSELF, facts.left);
 	}
-	if (is_loader) /* unless the answer has the program that it loaded */
-		fact_text__add(&facts, "exe", "", request->path, strlen(request->path));
-	err = report(f, request->task.pid, request->since, state, &facts);
+	err = report(f, request->task.pid, request->reading.since, state, &facts);
 	f->err = f->err ? f->err : err;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static int request_reader(struct facts *f, struct task *task, uint64_t since, const char *path,
-			  bool with_context)
+/* The directory of a process that lives and has a program, which is read; -ESRCH: of no such. */
+static int open_process(const struct facts *f, struct task *task, struct fact_reading *reading)
 {
-	pid_t pid = task->id.pid;
-	_cleanup_close_ int dir = proc_open_process(f->proc_fd, pid);
-	size_t size = strlen(path) + 1;
-	struct facts_request *request;
-	int err;
+	_cleanup_close_ int dir = proc_open_process(f->proc_fd, task->id.pid);
 
-	if (dir < 0)
-		return dir == -EMFILE || dir == -ENFILE || dir == -ENOMEM ? dir : 0;
-	request = malloc(sizeof(*request) + size);
-	if (!request)
-		return -ENOMEM;
-	*request = (struct facts_request){f, task->id, since};
-	memcpy(request->path, path, size);
-	err = fact_reader__request(f->options.readers, f->options.service, task__owner(task, since),
-				   dir, f->names, f->names_size, with_context, take_answer,
-				   request);
-	if (err)
-		free(request);
-	return err;
-}
-
-/* False: a kernel thread, or the process is gone. A path that is too long is reported as "". */
-static bool read_program(struct facts *f, pid_t pid, char path[PATH_MAX])
-{
-	char link[32];
-	ssize_t length;
-
-	snprintf(link, sizeof(link), "%d/exe", pid);
-	length = readlinkat(f->proc_fd, link, path, PATH_MAX - 1);
-	if (length < 0 && errno == ENAMETOOLONG)
-		length = 0;
-	else if (length <= 0)
-		return false;
-	path[length] = '\0';
-	path[mapping_path_length(path)] = '\0';
-	return true;
-}
-
-static int report_first(struct facts *f, struct task *task, uint64_t since, const char *path)
-{
-	char name[32], text[PATH_MAX + 8];
-	struct fact_text facts = {.text = text, .room = sizeof(text), .most = 1};
-	pid_t pid = task->id.pid;
-	int pushed;
-
-	snprintf(name, sizeof(name), "%d/cgroup", pid);
-	pushed = process_facts__cgroup(f->proc_fd, name, pid, since, f->options.push,
-				       f->options.context);
-	if (pushed < 0)
-		return pushed;
-	if (pushed)
-		task->slots.program.cgroup_next = since + WATCH_CGROUP_NS;
-	if (!is_loader_path(path)) /* the program it loads may be read later */
-		fact_text__add(&facts, "exe", "", path, strlen(path));
-	return report(f, pid, since, FACTS_STATE_FIRST, &facts);
+	if (dir == -EMFILE || dir == -ENFILE || dir == -ENOMEM)
+		return dir;
+	if (dir >= 0 && fact_reading__begin(reading, f->options.readers, dir, task->id.pid))
+		return steal_fd(dir);
+	task->slots.program.facts_looks = LOOKS;
+	return -ESRCH;
 }
 
 /* Reads the facts that the process cannot block, and queues it for a reader. */
 static int read_at_once(struct facts *f, struct task *task)
 {
-	uint64_t since = monotonic_ns();
-	char path[PATH_MAX];
+	struct task_program *program = &task->slots.program;
+	char text[PATH_MAX + USER_NAME_SIZE + 16];
+	struct fact_text facts = {.text = text, .room = sizeof(text), .most = 2};
+	struct fact_reading reading;
+	_cleanup_close_ int dir = open_process(f, task, &reading);
+	int pushed;
 
-	task->slots.program.facts_reported = true;
-	if (!read_program(f, task->id.pid, path)) {
-		task->slots.program.facts_looks = LOOKS;
-		return 0;
-	}
-	enqueue(&f->waiting, task);
-	return report_first(f, task, since, path);
+	program->facts_reported = true;
+	if (dir < 0)
+		return dir == -ESRCH ? 0 : dir;
+	if (program->facts_looks < LOOKS)
+		enqueue(&f->waiting, task);
+	pushed = process_facts__cgroup(dir, "cgroup", task->id.pid, reading.since, f->options.push,
+				       f->options.context);
+	if (pushed < 0)
+		return pushed;
+	if (pushed)
+		program->cgroup_next = reading.since + WATCH_CGROUP_NS;
+	fact_reading__add(&reading, &facts);
+	return report(f, task->id.pid, reading.since, FACTS_STATE_FIRST, &facts);
 }
 
+/* Published memory may not answer, so it is read only after the other facts. */
 static int request_facts(struct facts *f, struct task *task, uint64_t now)
 {
 	struct task_program *program = &task->slots.program;
-	uint64_t since = monotonic_ns();
-	char path[PATH_MAX];
+	_cleanup_free_ struct facts_request *request = malloc(sizeof(*request));
+	_cleanup_close_ int dir = -1;
+	int err;
 
-	if (!read_program(f, task->id.pid, path)) {
-		program->facts_looks = LOOKS;
+	if (program->facts_looks >= LOOKS)
 		return 0;
-	}
-	if (!program->facts_looks)
+	if (!request)
+		return -ENOMEM;
+	dir = open_process(f, task, &request->reading);
+	if (dir < 0)
+		return dir == -ESRCH ? 0 : dir;
+	if (!program->facts_looks++)
 		program->facts_first = now;
-	program->facts_looks++;
-	/* published memory may not answer, so the other facts are read first */
-	return request_reader(f, task, since, path, program->facts_answered);
+	request->facts = f;
+	request->task = task->id;
+	err = fact_readers__request(f->options.readers, task__owner(task, request->reading.since),
+				    dir, program->facts_answered ? FACT_CONTEXT : 0, take_answer,
+				    request);
+	if (!err)
+		request = NULL;
+	return err;
 }
 
 /* The next process to get a turn; NULL: none. */
 static struct task *next_of(struct facts *f, struct facts_queue *queue, uint64_t now)
 {
 	while (queue->next < queue->tasks.count &&
-	       meter__left(&queue->turns, queue->limit, now) > 0) {
+	       meter__left(queue->turns, queue->limit, now) > 0) {
 		struct task *task = tasks__get(f->options.tasks, queue->tasks.data[queue->next++]);
 
 		if (!task)
 			continue;
 		task->slots.program.facts_waits = false;
-		meter__take(&queue->turns, queue->limit, 1, now);
+		meter__take(queue->turns, queue->limit, 1, now);
 		return task;
 	}
 	return NULL;
@@ -265,7 +215,8 @@ static int facts__tick(void *facts, uint64_t now)
 	f->err = 0;
 	while (!err && !f->stopped && (task = next_of(f, &f->fresh, now)))
 		err = read_at_once(f, task);
-	while (!err && !f->stopped && (task = next_of(f, &f->waiting, now)))
+	while (!err && !f->stopped &&
+	       ((task = next_of(f, &f->waiting, now)) || (task = next_of(f, &f->again, now))))
 		err = request_facts(f, task, now);
 	return err;
 }
@@ -279,28 +230,6 @@ static void facts__stop(void *facts)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int add_name(struct facts *f, const char *name)
-{
-	size_t size = strlen(name) + 1;
-
-	if (!environment_name_is_valid(name) || size > sizeof(f->names) - f->names_size)
-		return -EINVAL;
-	memcpy(f->names + f->names_size, name, size);
-	f->names_size += size;
-	return 0;
-}
-
-static int add_names(struct facts *f, const struct facts_options *options)
-{
-	int err = 0;
-
-	for (const char *const *name = environment_names; *name && !err; name++)
-		err = add_name(f, *name);
-	for (size_t i = 0; i < options->name_count && !err; i++)
-		err = add_name(f, options->names[i]);
-	return err;
-}
-
 static void facts__free(void *facts)
 {
 	struct facts *f = facts;
@@ -309,6 +238,7 @@ static void facts__free(void *facts)
 		close(f->proc_fd);
 	vec_free(&f->fresh.tasks);
 	vec_free(&f->waiting.tasks);
+	vec_free(&f->again.tasks);
 	free(f);
 }
 
@@ -320,12 +250,13 @@ int facts_part__new(const struct facts_options *options, struct live_part *part)
 	if (!f)
 		return -ENOMEM;
 	f->options = *options;
-	f->options.names = NULL;
-	f->fresh.limit = &quota_row(QUOTA_FACT_LOOKS)->all;
-	f->waiting.limit = &quota_row(QUOTA_FACT_READINGS)->all;
+	f->fresh = (struct facts_queue){.limit = &quota_row(QUOTA_FACT_LOOKS)->all,
+					.turns = &f->looks};
+	f->waiting = f->again = (struct facts_queue){.limit = &quota_row(QUOTA_FACT_READINGS)->all,
+						     .turns = &f->readings};
 	f->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = f->proc_fd < 0 ? -errno : add_names(f, options);
-	if (err) {
+	if (f->proc_fd < 0) {
+		err = -errno;
 		facts__free(f);
 		return err;
 	}

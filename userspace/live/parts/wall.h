@@ -15,8 +15,6 @@
 #include "live/part.h"
 #include "stream/event_queue.h"
 
-#define WALL_BUDGET_DEFAULT 5000u /* millionths of a CPU */
-
 struct wall_options {
 	unsigned int hz;     /* visits a second, at most. > 0 */
 	unsigned int budget; /* millionths of a CPU; with more threads visits become fewer */

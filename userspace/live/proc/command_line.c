@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/order.h"
+
 /*
  * The options of an interpreter. Letters: their argument is code, which is no subject; is the
  * subject; is another argument, in the same word or the next; is the rest of the word, if any. Long
@@ -17,11 +19,32 @@ struct interpreter {
 	const char *commands;
 };
 
+/* Each takes the next word if it has no "=": all that `node --help` shows with a value. */
 #define NODE_VALUES                                                                                \
-	" --require --import --loader --experimental-loader --conditions --env-file --title "      \
-	"--icu-data-dir --openssl-config --redirect-warnings --report-dir --report-directory "     \
-	"--trace-event-categories --max-http-header-size --dns-result-order --watch-path "         \
-	"--inspect-port --diagnostic-dir "
+	" --require --import --loader --experimental-loader --conditions "                         \
+	"--env-file --env-file-if-exists --title --icu-data-dir "                                  \
+	"--openssl-config --redirect-warnings --report-dir --report-directory "                    \
+	"--report-filename --report-signal --trace-event-categories "                              \
+	"--trace-event-file-pattern --trace-require-module "                                       \
+	"--max-http-header-size --dns-result-order --watch-path --inspect-port "                   \
+	"--debug-port --inspect-publish-uid --diagnostic-dir --disable-proto "                     \
+	"--disable-warning --unhandled-rejections --input-type "                                   \
+	"--experimental-default-type --experimental-policy --policy-integrity "                    \
+	"--allow-fs-read --allow-fs-write --cpu-prof-dir --cpu-prof-interval "                     \
+	"--cpu-prof-name --heap-prof-dir --heap-prof-interval --heap-prof-name "                   \
+	"--heapsnapshot-near-heap-limit --heapsnapshot-signal "                                    \
+	"--network-family-autoselection-attempt-timeout --secure-heap "                            \
+	"--secure-heap-min --snapshot-blob --build-snapshot-config "                               \
+	"--tls-cipher-list --tls-keylog --use-largepages --v8-pool-size "                          \
+	"--localstorage-file "
+
+#define RUBY_VALUES                                                                                \
+	" --enable --disable --encoding --external-encoding --internal-encoding "                  \
+	"--backtrace-limit --crash-report --parser --dump "
+
+/* Behind "--" are arguments; the script is standard input. */
+#define PHP_VALUES " --define --docroot --php-ini --server --zend-extension "
+#define PHP_CODE   " --run --process-begin --process-code --process-end -- "
 
 #define SHELL(name)                                                                                \
 	{                                                                                          \
@@ -38,9 +61,9 @@ static const struct interpreter interpreters[] = {
 	 " run serve test "},
 	{"bun", "ep", "", "rc", "", " --preload --config --cwd --env-file ", " --eval --print ",
 	 " run test "},
-	{"ruby", "e", "", "IrCE", "WKxTFi", "", "", ""},
+	{"ruby", "e", "", "IrCE", "WKxTFi", RUBY_VALUES, "", ""},
 	{"perl", "eE", "", "I", "MmFxCDVi:", "", "", ""},
-	{"php", "rBRE", "f", "dcStz", "", "", "", ""},
+	{"php", "rBRE", "f", "dcStz", "", PHP_VALUES, PHP_CODE, ""},
 	{"lua", "", "", "el", "", "", "", ""},
 	{"luajit", "", "", "el", "", "", "", ""},
 	SHELL("sh"),
@@ -85,10 +108,8 @@ static bool is_version_of(const char *program, const char *name)
 
 static const struct interpreter *find_interpreter(const char *program)
 {
-	for (size_t i = 0; i < sizeof(interpreters) / sizeof(interpreters[0]); i++)
-		if (is_version_of(program, interpreters[i].name))
-			return &interpreters[i];
-	return NULL;
+	return find_first(interpreters, sizeof(interpreters) / sizeof(interpreters[0]), known,
+			  is_version_of(program, known->name));
 }
 
 bool command_is_interpreter(const char *program)
@@ -145,13 +166,19 @@ static const char *part_before(const char *path, const char *at)
 	return at;
 }
 
+/* Code, or an address that may have a password or a token. */
+static bool has_secret(const char *path)
+{
+	return !strncmp(path, "data:", 5) || (strstr(path, "://") && strpbrk(path, "?#@"));
+}
+
 static bool set_script(char *subject, const char *path)
 {
 	const char *name = strrchr(path, '/');
 	const char *parent;
 
 	/* a file that is open already, as of <(…): its name is a number */
-	if (!strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/", 6))
+	if (!strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/", 6) || has_secret(path))
 		return false;
 	name = name ? name + 1 : path;
 	if (name == path || !has_word(common_names, name, strcspn(name, ".")))
@@ -211,7 +238,8 @@ static bool script_subject(const struct interpreter *i, struct arguments *a, cha
 		enum option option;
 
 		rest = "";
-		if ((*word != '-' && *word != '+') || !strcmp(word, "--")) {
+		if ((*word != '-' && *word != '+') ||
+		    (!strcmp(word, "--") && long_option(i, word) != OPTION_CODE)) {
 			if (command && has_word(i->commands, word, strlen(word))) {
 				command = false;
 				continue;

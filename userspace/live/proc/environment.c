@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 
+#include "base/order.h"
 #include "live/proc/fact_reader.h"
 
 const char *const environment_names[] = {
@@ -23,10 +24,7 @@ bool environment_name_is_valid(const char *name)
 
 	if (!length || length == ENVIRONMENT_NAME_MAX || isdigit((unsigned char)*name))
 		return false;
-	for (size_t i = 0; i < length; i++)
-		if (!isalnum((unsigned char)name[i]) && name[i] != '_')
-			return false;
-	return true;
+	return !any_of(name, length, letter, !isalnum((unsigned char)*letter) && *letter != '_');
 }
 
 /* The name in the list that the variable has, or NULL. */

@@ -3,12 +3,14 @@
 #ifndef LIVE_PROC_FACT_READER_H
 #define LIVE_PROC_FACT_READER_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/types.h>
 
+#include "services/users.h"
 #include "tenants/pool.h"
 
 /* The text of an EVENT_FACTS being made: "key\0value\0" again and again, in `room` bytes. */
@@ -55,23 +57,50 @@ static inline bool fact_text__add(struct fact_text *t, const char *prefix, const
 }
 
 /*
- * Requests for facts. All of them are in the process's own memory, and reading that can block
- * (userfaultfd, files of FUSE), so a reader process reads it.
+ * Readings of processes. Its program and user are read at once. The rest is in the process's own
+ * memory, and reading that can block (userfaultfd, files of FUSE), so a reader process reads it.
  */
 
-#define FACT_NAMES_MAX 4096u /* bytes of all names of variables */
+struct fact_readers;
 
-/*
- * `dir`: of the process, below /proc. `names`: the wanted variables, "A\0B\0". `with_context`: also
- * the OpenTelemetry context, for which all mappings are searched. 0, -EINVAL or -ENOMEM.
- */
-int fact_reader__request(struct helper_pool *pool, unsigned int service, uint64_t owner, int dir,
-			 const char *names, size_t names_size, bool with_context,
-			 helper_answer_fn answer, void *context);
+struct fact_readers_options {
+	struct helper_pool *pool; /* ended before free */
+	unsigned int service;	  /* fact_reader__serve among theirs */
+	/* Variables to read beside environment_names; copied. */
+	const char *const *names;
+	size_t name_count;
+	bool owners; /* also the user, and names of the container and pod */
+};
+
+/* 0, -EINVAL: an invalid name, or too many; -ENOMEM. */
+int fact_readers__new(const struct fact_readers_options *options, struct fact_readers **readers);
+void fact_readers__free(struct fact_readers *f);
+
+/* What was read at once. */
+struct fact_reading {
+	uint64_t since;
+	char user[USER_NAME_SIZE]; /* "": it is not wanted, or the process is gone */
+	char path[PATH_MAX];	   /* of the program; "": it is too long */
+};
+
+/* `dir`: of the process or one of its threads, below /proc. False: it is gone, or of the kernel. */
+bool fact_reading__begin(struct fact_reading *r, const struct fact_readers *f, int dir, pid_t pid);
+bool fact_reading__program(int dir, char path[PATH_MAX]);
+/* But for the program that a loader has loaded: that is read by a reader. */
+void fact_reading__add(const struct fact_reading *r, struct fact_text *facts);
+
+#define FACT_CONTEXT 1u /* also the OpenTelemetry context, for which all mappings are searched */
+#define FACT_HELD    2u /* events wait for the answer: helper_request.holds */
+
+/* `dir`: as above. `wanted`: FACT_…. 0 or -ENOMEM. */
+int fact_readers__request(const struct fact_readers *f, uint64_t owner, int dir,
+			  unsigned int wanted, helper_answer_fn answer, void *context);
+/* Adds all facts. False: there is no answer, or it is invalid. */
+bool fact_reading__take(const struct fact_reading *r, const struct helper_answer *answer,
+			struct fact_text *facts);
+
 /* A helper_serve_fn. */
 void fact_reader__serve(struct helper_job *job);
-/* Adds the facts of an answer. False: there is none, or it is invalid. */
-bool fact_reader__take(const struct helper_answer *answer, struct fact_text *facts);
 
 /*
  * The environment of a process. Only listed variables are read: any other may be a secret. The

@@ -19,8 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -66,22 +64,15 @@ struct proc_snapshot {
 int proc_snapshot__new(struct proc_snapshot **snapshot)
 {
 	struct proc_snapshot *s = calloc(1, sizeof(*s));
-	int err = -ENOMEM;
+	int err;
 
 	if (!s)
 		return -ENOMEM;
 	s->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->proc_fd < 0) {
-		err = -errno;
-		goto err_out;
-	}
+	err = s->proc_fd < 0 ? -errno : 0;
 	s->tick_ns = NS_PER_SECOND / sysconf(_SC_CLK_TCK);
 	s->suspended = proc_suspended_ns();
-	*snapshot = s;
-	return 0;
-err_out:
-	proc_snapshot__free(s);
-	return err;
+	return finish_new(err, s, proc_snapshot__free, snapshot);
 }
 
 void proc_snapshot__free(struct proc_snapshot *s)

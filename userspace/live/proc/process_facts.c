@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "live/proc/process_facts.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/kernel_build_id.h"
-#include "base/parse.h"
 #include "base/proc_task.h"
 #include "stream/meta.h"
-
-#define CGROUP_TEXT_MAX 8192 /* more is not read: the unified hierarchy is last, but then alone */
 
 static int fatal_or_nothing(ssize_t err)
 {
@@ -53,6 +49,31 @@ int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, e
 	e.event.pid = pid;
 	memcpy(e.event.path, group, length);
 	return finish_event(&e.event.header, push, context);
+}
+
+int process_facts__push(pid_t pid, uint64_t since, enum facts_state state,
+			const struct fact_text *facts, event_push_fn push, void *context)
+{
+	union {
+		struct facts_event event;
+		char bytes[sizeof(struct facts_event) + PROCESS_FACTS_SIZE];
+	} e;
+	size_t size = event_aligned(sizeof(e.event) + facts->size);
+
+	memset(&e, 0, size);
+	e.event = (struct facts_event){
+		.header = {.size = (uint32_t)size,
+			   .type = EVENT_FACTS,
+			   .flags = EVENT_FROM_PROC,
+			   .time = monotonic_ns()},
+		.pid = (uint32_t)pid,
+		.state = (uint8_t)state,
+		.since = since,
+		.count = facts->count,
+		.size = (uint32_t)facts->size,
+	};
+	memcpy(e.event.text, facts->text, facts->size);
+	return push(context, &e.event.header);
 }
 
 /* "size resident shared …", in pages */
@@ -124,6 +145,8 @@ int machine_facts__emit(event_push_fn push, void *context, uint64_t time)
 		      ?: meta_event__emit(push, context, time, META_KERNEL_RELEASE, machine.release);
 	if (!err && !kernel_build_id__read(text, sizeof(text)))
 		err = meta_event__emit(push, context, time, META_KERNEL_BUILD_ID, text);
+	if (!err && !read_line("/proc/sys/kernel/random/boot_id", text, sizeof(text)))
+		err = meta_event__emit(push, context, time, META_BOOT_ID, text);
 	if (!err)
 		err = meta_event__emit(push, context, time, META_ARCHITECTURE, machine.machine);
 	if (!err && !read_cpu_name(text, sizeof(text)))

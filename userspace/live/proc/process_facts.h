@@ -6,7 +6,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <sysprof/event.h>
+
+#include "live/proc/fact_reader.h"
 #include "stream/event_queue.h"
+
+#define CGROUP_TEXT_MAX 8192 /* more is not read: the unified hierarchy is last, but then alone */
 
 /*
  * `dir`, `path`: the file, e.g. the directory of the process and "cgroup". If unreadable, there is
@@ -18,6 +23,9 @@ int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, e
 int process_facts__memory(int dir, const char *path, pid_t pid, uint16_t flags, uint64_t time,
 			  event_push_fn push, void *context);
 
+/* What was read of a process from `since` on, as EVENT_FACTS. What `push` returned. */
+int process_facts__push(pid_t pid, uint64_t since, enum facts_state state,
+			const struct fact_text *facts, event_push_fn push, void *context);
 /* The first group of <sysprof/meta_keys.h>, without unknown facts. 0, or what `push` returned. */
 int machine_facts__emit(event_push_fn push, void *context, uint64_t time);
 

@@ -3,6 +3,7 @@
  * Each process has its own limits of work and memory: questions, one request at a time, bytes of
  * answers a minute (QUOTA_FUNCTIONS). So one that lies about its runtime takes nothing from others.
  */
+#include "base/order.h"
 #include "runtimes/ask/code_private.h"
 
 #include <errno.h>
@@ -360,7 +361,10 @@ static void end_looks(struct code_process *process, const struct code_request *r
 
 #define LISTS_MAX 2u
 
-/* Lists pieces of code when found, and again at the first profile's end, because there are more. */
+/*
+ * Lists pieces of code when found, and again at the first profile's end, because there are more. In
+ * between with the first note: it may have been found before it had an interpreter.
+ */
 static void list_pieces(struct code_part *c, struct code_process *process)
 {
 	int err = 0;
@@ -441,6 +445,12 @@ static bool is_plain(struct code_part *c, struct code_process *process)
 	return file_set__find(&c->plain, process->plain_key);
 }
 
+static void count_look(struct code_process *process)
+{
+	process->looks += process->looks < LOOKS;
+	process->looked = process->samples;
+}
+
 /* For a child that has stayed: makes its own entry in the kernel. False: look at it instead. */
 static bool take_as_parent(struct code_part *c, struct code_process *process)
 {
@@ -453,7 +463,7 @@ static bool take_as_parent(struct code_part *c, struct code_process *process)
 	if (process->has)
 		process->settled = true;
 	else
-		process->looks++;
+		count_look(process);
 	return true;
 }
 
@@ -468,7 +478,7 @@ static int look_at(struct code_part *c, struct code_process *process)
 		process->settled = true;
 		return 0;
 	}
-	process->looks++;
+	count_look(process);
 	process->looked_at = true;
 	c->looking++;
 	err = code_request(c, process, NULL, 0, take_info);
@@ -483,18 +493,37 @@ static uint64_t next_look(const struct code_process *process)
 	return process->inherits && process->is_like_parent ? max_u64(after, STAYS) : after;
 }
 
+/*
+ * Towards the end of the series also when its CPU time has doubled since the last look: on a busy
+ * host a start takes long.
+ */
+static bool is_look_due(const struct code_process *process)
+{
+	if (process->settled || process->looked_at)
+		return false;
+	if (process->looks >= LOOKS - 1 && process->samples >= 2 * process->looked)
+		return true;
+	return process->looks < LOOKS && process->last >= process->first + next_look(process);
+}
+
+static void count_sample(struct code_process *process, uint64_t time)
+{
+	process->last = time;
+	if (!process->first) {
+		process->first = time;
+		process->samples = process->looked = 0;
+	}
+	process->samples++;
+}
+
 static int code__sampled(void *code, struct task *task, const struct sample_event *e)
 {
 	struct code_process *process = task->slots.program.code;
 
 	if (!process)
 		return code_want_notes(code, NULL, e);
-	process->last = e->header.time;
-	if (!process->first)
-		process->first = e->header.time;
-	if (!is_settled(process) && !process->looked_at &&
-	    e->header.time >= process->first + next_look(process))
-		process->wanted = true;
+	count_sample(process, e->header.time);
+	process->wanted |= is_look_due(process);
 	return code_want_notes(code, process, e);
 }
 
@@ -568,10 +597,8 @@ static bool code__waits(const void *code)
 {
 	const struct code_part *c = code;
 
-	for (size_t i = 0; i < c->processes.count; i++)
-		if (c->processes.data[i]->waiting.count || c->processes.data[i]->has_request)
-			return true;
-	return false;
+	return any_of(c->processes.data, c->processes.count, p,
+		      (*p)->waiting.count || (*p)->has_request);
 }
 
 static void code__expect(const void *code, struct live_expectation *e)

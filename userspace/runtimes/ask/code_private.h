@@ -60,6 +60,7 @@ struct code_process {
 	uint64_t first, last;	    /* its first sample in this series of looks, and its last */
 	uint64_t restarted, mapped; /* when the series restarted; when a runtime was last mapped */
 	uint32_t looks;		    /* in this series */
+	uint64_t samples, looked;   /* in this series, and those before its last look */
 	/* of each runtime_memory(), as reported */
 	uint8_t reported[RUNTIME_MEMORIES_MAX]; /* enum code_runtime_state */
 	/* Its program's file, if only that may have a runtime, and that with the owner; else 0 */
@@ -68,7 +69,8 @@ struct code_process {
 	bool wanted, looked_at; /* a look is due; a look is under way */
 	bool settled;		/* no more looks, until a runtime is mapped */
 	bool writes_map;	/* it writes a perf map or jitdump */
-	uint8_t listed;		/* how often its pieces of code were requested */
+	uint8_t listed;		/* how often its pieces of code were requested, notes apart */
+	bool is_noted;		/* a note of code with pieces was sampled */
 	uint32_t found;		/* RUNTIME_… of the last look */
 	bool is_forked; /* it runs its parent's program: task->parent and task->since hold for it */
 	bool inherits;	/* the kernel notes of it what its parent has: `info` */

@@ -273,6 +273,10 @@ static int want_note(struct code_part *c, struct code_process *process,
 	unsigned int count = none ? 0 : ops->questions ? ops->questions(e, note, questions) : 1;
 	int err = 0;
 
+	if (ops && ops->has_pieces && !process->is_noted) {
+		process->is_noted = true;
+		err = code_want_pieces(c, process, e->header.time);
+	}
 	for (unsigned int i = 0; i < count && !err; i++)
 		err = want(c, process, &questions[i], e->header.time);
 	return err;

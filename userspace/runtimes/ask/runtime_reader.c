@@ -206,7 +206,7 @@ int runtime_reader__request(struct helper_pool *pool, unsigned int service,
 
 struct code_request {
 	uint32_t pid, count;
-	uint64_t started; /* tells processes with the same pid apart */
+	uint64_t started; /* distinguishes processes with the same pid */
 	struct code_question questions[CODE_QUESTIONS_MAX];
 };
 _Static_assert(sizeof(struct code_request) <= MESSAGE_SIZE_MAX, "it is one request");

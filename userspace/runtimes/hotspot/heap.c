@@ -114,10 +114,8 @@ int hotspot_code__read(struct hotspot_code *code, const struct hotspot_layout *l
 
 const struct hotspot_heap *hotspot_code__heap(const struct hotspot_code *code, uint64_t address)
 {
-	for (unsigned int i = 0; i < code->count; i++)
-		if (address >= code->heaps[i].low && address < code->heaps[i].high)
-			return &code->heaps[i];
-	return NULL;
+	return find_first(code->heaps, code->count, heap,
+			  address >= heap->low && address < heap->high);
 }
 
 int hotspot_code__find(const struct hotspot_code *code, struct target_memory *memory,

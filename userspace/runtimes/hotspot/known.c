@@ -26,11 +26,9 @@ void hotspot_known__fini(struct hotspot_known *k)
 	all_bytes -= k->bytes;
 	for (size_t i = 0; i < k->nmethods.count; i++)
 		hotspot_debug__fini(&k->nmethods.data[i].debug);
-	for (size_t i = 0; i < k->texts.count; i++)
-		free(k->texts.data[i].event);
+	vec_free_with(&k->texts, text, free(text->event));
 	hotspot_nmethods__fini(&k->nmethods);
 	hotspot_latest_map__fini(&k->latest);
-	vec_free(&k->texts);
 	*k = (struct hotspot_known){};
 }
 

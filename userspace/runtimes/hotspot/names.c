@@ -15,7 +15,6 @@
 #include "runtimes/java_name.h"
 
 #define HAS_LINES      1u
-#define LINE_TABLE_MAX (256u << 10)
 #define LINE_PIECE     512u
 #define LINE_SKIP      0xffu
 #define LINE_ENTRY_MAX 11u /* bytes: the escape, and two numbers of 5 */

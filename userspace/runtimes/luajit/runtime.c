@@ -20,7 +20,6 @@
 #include "base/cleanup.h"
 #include "base/order.h"
 #include "base/vec.h"
-#include "runtimes/runtime.h"
 #include "runtimes/table.h"
 #include "runtimes/target_memory.h"
 
@@ -204,10 +203,7 @@ static void put_in_order(frame_vec *frames)
 
 static bool is_known(const struct made_runtime *runtime, uint64_t state)
 {
-	for (uint32_t i = 0; i < runtime->state_count; i++)
-		if (runtime->states[i] == state)
-			return true;
-	return false;
+	return any_of(runtime->states, runtime->state_count, known, *known == state);
 }
 
 /* Drops states without traces: they may be gone, and are found again if not. */

@@ -550,7 +550,8 @@ struct naming {
 	size_t count;  /* of lines; 0: there is no name */
 	bool is_stale; /* … because something else was there when it was read */
 	bool ambiguous;
-	uint32_t sure; /* of the outermost lines, which are not ambiguous */
+	bool is_inferred; /* … because the runtime does not describe the place */
+	uint32_t sure;	  /* of the outermost lines, which are not ambiguous */
 	enum code_tier tier;
 };
 
@@ -753,6 +754,7 @@ static void name_by_code(struct managed_frames *m, const struct managed_location
 	if (is_inferred && !n->ambiguous)
 		n->sure = (uint32_t)min_u64(chain->calls[chain->call_count - 1].line, count);
 	n->ambiguous |= is_inferred;
+	n->is_inferred = is_inferred;
 }
 
 /* ---- functions of a module ------------------------------------------------------------------ */
@@ -797,8 +799,9 @@ static bool name_place(struct managed_frames *m, const struct managed_location *
 	return !is_cut;
 }
 
-static void resolve_place(struct managed_frames *m, const struct managed_location *place,
-			  struct profile_runtime *runtime)
+/* How many frames are in doubt because the runtime does not describe their place. */
+static uint64_t resolve_place(struct managed_frames *m, const struct managed_location *place,
+			      struct profile_runtime *runtime)
 {
 	struct naming n = {.tier = CODE_TIER_NONE};
 
@@ -810,21 +813,24 @@ static void resolve_place(struct managed_frames *m, const struct managed_locatio
 			runtime->ambiguous += place->frames;
 	}
 	if (!n.count)
-		return;
+		return 0;
 	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, n.lines,
 				 n.count);
 	profile_builder__code(m->builder, place->location, n.tier, n.ambiguous);
 	profile_builder__sure_lines(m->builder, place->location, n.sure);
+	return n.is_inferred ? place->frames : 0;
 }
 
 void managed_frames__resolve(struct managed_frames *m)
 {
 	struct profile_runtime counts[FRAME_NOTE_COUNT] = {};
+	uint64_t inferred[FRAME_NOTE_COUNT] = {};
 
 	for (size_t i = 0; i < m->places.count; i++) {
 		const struct managed_location *place = &m->places.data[i];
+		enum frame_note_kind kind = ops_of(m, &place->words)->counted_as;
 
-		resolve_place(m, place, &counts[ops_of(m, &place->words)->counted_as]);
+		inferred[kind] += resolve_place(m, place, &counts[kind]);
 	}
 	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++) {
 		const char *remedy;
@@ -833,7 +839,7 @@ void managed_frames__resolve(struct managed_frames *m)
 			continue;
 		counts[kind].name = profile_builder__string(m->builder, runtimes[kind].name);
 		remedy = runtime_of_note(kind)->memory->doubt_remedy;
-		if (remedy && counts[kind].ambiguous > counts[kind].frames / MANY_DOUBTFUL)
+		if (remedy && inferred[kind] > counts[kind].frames / MANY_DOUBTFUL)
 			counts[kind].remedy = profile_builder__string(m->builder, remedy);
 		profile_builder__runtime(m->builder, &counts[kind]);
 	}

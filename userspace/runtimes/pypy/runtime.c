@@ -27,7 +27,6 @@
 #include "base/vec.h"
 #include "runtimes/table.h"
 #include "runtimes/target_memory.h"
-#include "runtimes/runtime.h"
 
 #define SEARCHED_MAX (4u << 20) /* bytes of all areas, each time */
 #define END_SIZE     13		/* of a trace's last instructions, at most */

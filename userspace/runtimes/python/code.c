@@ -7,6 +7,7 @@
 #include <sysprof/runtime_info.h>
 
 #include "base/cleanup.h"
+#include "base/cursor.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
 
@@ -70,37 +71,23 @@ int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
 
 enum { KIND_ONE_LINE = 10, KIND_NO_COLUMNS = 13, KIND_LONG = 14, KIND_NO_LINE = 15 };
 
-struct lines_reading {
-	const uint8_t *at, *end;
-	bool damaged;
-};
-
-static uint8_t take_byte(struct lines_reading *r)
-{
-	if (r->at == r->end) {
-		r->damaged = true;
-		return 0;
-	}
-	return *r->at++;
-}
-
 /* Six bits in a byte, the lowest first; bit 6: there are more. */
-static uint32_t take_number(struct lines_reading *r)
+static uint32_t take_number(struct cursor *r)
 {
 	uint32_t value = 0;
 	unsigned int shift = 0;
 	uint8_t byte;
 
 	do {
-		byte = take_byte(r);
+		byte = cursor__u8(r);
 		if (shift < 32)
 			value |= (uint32_t)(byte & 0x3f) << shift;
 		shift += 6;
-	} while (byte & 0x40 && !r->damaged);
+	} while (byte & 0x40 && !r->bad);
 	return value;
 }
 
-static int64_t take_difference(struct lines_reading *r)
+static int64_t take_difference(struct cursor *r)
 {
 	uint32_t value = take_number(r);
 
@@ -108,17 +95,17 @@ static int64_t take_difference(struct lines_reading *r)
 }
 
 /* The difference of the line; columns are skipped. */
-static int64_t take_line(struct lines_reading *r, unsigned int kind)
+static int64_t take_line(struct cursor *r, unsigned int kind)
 {
 	int64_t difference = 0;
 
 	if (kind >= KIND_ONE_LINE && kind < KIND_NO_COLUMNS) {
-		take_byte(r);
-		take_byte(r);
+		cursor__u8(r);
+		cursor__u8(r);
 		return kind - KIND_ONE_LINE;
 	}
 	if (kind < KIND_ONE_LINE)
-		take_byte(r);
+		cursor__u8(r);
 	if (kind == KIND_NO_COLUMNS || kind == KIND_LONG)
 		difference = take_difference(r);
 	for (int i = 0; kind == KIND_LONG && i < 3; i++)
@@ -136,17 +123,17 @@ static int add_row(struct managed_function *f, uint32_t offset, uint32_t line)
 int cpython_lines__read(const uint8_t *table, size_t size, uint32_t firstline,
 			struct managed_function *f)
 {
-	struct lines_reading r = {.at = table, .end = table + size};
+	struct cursor r = {.at = table, .end = table + size};
 	int64_t line = firstline;
 	uint32_t offset = 0;
 	int err = 0;
 
 	while (!err && r.at < r.end && f->rows.count + 1 < MANAGED_ROWS_MAX && offset < CODE_MAX) {
-		uint8_t entry = take_byte(&r);
+		uint8_t entry = cursor__u8(&r);
 		unsigned int kind = entry >> 3 & 0xf;
 
 		line += entry & 0x80 ? take_line(&r, kind) : 0;
-		if (!(entry & 0x80) || r.damaged)
+		if (!(entry & 0x80) || r.bad)
 			break;
 		err = add_row(f, offset,
 			      kind != KIND_NO_LINE && line > 0 && line <= INT32_MAX ? line : 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtimes/python/find.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "elf/elf_sections.h"
 #include "elf/elf_symbols.h"
 #include "runtimes/python/code.h"
@@ -145,10 +145,7 @@ static bool is_outermost(const char *name)
 {
 	static const char *const names[] = {"<module>", "Thread._bootstrap", "_bootstrap"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
+	return any_of(names, sizeof(names) / sizeof(*names), known, !strcmp(name, *known));
 }
 
 static bool is_stack_good(struct check *c, uint64_t state)

@@ -18,7 +18,6 @@
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/layout.h"
 #include "runtimes/v8/lines.h"
-#include "runtimes/v8/v8.h"
 
 #define ALIGNMENT     64u
 #define FIRST_BLOCK   1024u /* bytes that are read at once: most functions are small */

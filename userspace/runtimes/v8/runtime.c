@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "runtimes/runtime.h"
 #include "runtimes/table.h"
 #include "runtimes/v8/answers.h"
@@ -141,10 +142,8 @@ static bool are_near(const struct runtime_v8 *info)
 {
 	const int32_t offsets[] = {info->context, info->function, info->bytecode_offset};
 
-	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
-		if (offsets[i] >= 0 || offsets[i] < -(int32_t)RUNTIME_V8_FRAME || offsets[i] % 8)
-			return false;
-	return true;
+	return !any_of(offsets, sizeof(offsets) / sizeof(offsets[0]), offset,
+		       *offset >= 0 || *offset < -(int32_t)RUNTIME_V8_FRAME || *offset % 8);
 }
 
 static void describe(const void *state, struct runtime_findings *findings,

@@ -12,7 +12,6 @@
 #include "runtimes/answers.h"
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/layout.h"
-#include "runtimes/v8/v8.h"
 
 #define MAX_SCRIPTS 512
 #define MAX_LINES   (1u << 20)

@@ -13,7 +13,6 @@
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/layout.h"
 
-struct elf_file;
 struct v8_scripts;
 struct v8_wasm;
 

@@ -64,10 +64,7 @@ void v8_wasm__begin(struct v8_wasm *w)
 
 static struct v8_wasm_module *known_module(struct v8_wasm *w, uint64_t instance)
 {
-	for (size_t i = 0; i < MODULES; i++)
-		if (w->modules[i].instance == instance)
-			return &w->modules[i];
-	return NULL;
+	return find_first(w->modules, MODULES, m, m->instance == instance);
 }
 
 static struct v8_wasm_module *forget_oldest(struct v8_wasm *w)

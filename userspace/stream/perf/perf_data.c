@@ -9,7 +9,6 @@
 
 #include <sysprof/meta_keys.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "stream/event_decode.h"
@@ -26,6 +25,7 @@
 struct perf_reader {
 	struct perf_file file;
 	struct perf_kernel kernel;
+	const struct running_kernel *here;
 	struct perf_records records;
 	event_sink_fn sink;
 	void *context;
@@ -222,9 +222,22 @@ static const char *usual_name(const struct perf_event_attr *attr)
 	return NULL;
 }
 
+/* "cycles:uppp" as "cycles:u": how exact an address is does not separate events. */
+static void drop_precision(char *name)
+{
+	char *at = strrchr(name, ':'), *to = at;
+
+	if (!at || strspn(at + 1, "ukhGHpPSDIWeb") != strlen(at + 1))
+		return;
+	for (; *at; at++)
+		if (*at != 'p' && *at != 'P')
+			*to++ = *at;
+	to[to[-1] == ':' ? -1 : 0] = '\0';
+}
+
 /* On a machine with two kinds of CPU the event of both has the name without the PMU. */
-static const char *name_of(const struct perf_reader *r, const struct perf_kind *kind, char *text,
-			   size_t size)
+static const char *name_of(const struct perf_reader *r, const struct perf_kind *kind,
+			   char name[PERF_NAME_SIZE])
 {
 	const char *usual = usual_name(&kind->attr);
 	bool is_shared = false;
@@ -233,29 +246,39 @@ static const char *name_of(const struct perf_reader *r, const struct perf_kind *
 		is_shared |= r->file.kinds.data[i].samples &&
 			     perf_kind__is_same(kind, &r->file.kinds.data[i]);
 	if (*kind->name && !(is_shared && usual))
-		return kind->name;
-	if (usual)
-		return usual;
-	snprintf(text, size, "event %u:%llx", kind->attr.type,
-		 (unsigned long long)kind->attr.config);
-	return text;
+		snprintf(name, PERF_NAME_SIZE, "%s", kind->name);
+	else if (usual)
+		snprintf(name, PERF_NAME_SIZE, "%s", usual);
+	else
+		snprintf(name, PERF_NAME_SIZE, "event %u:%llx", kind->attr.type,
+			 (unsigned long long)kind->attr.config);
+	if (kind->attr.type != PERF_TYPE_TRACEPOINT && *kind->name)
+		drop_precision(name);
+	return name;
 }
 
 static int emit_event_facts(struct perf_reader *r)
 {
 	const struct perf_kind *kind = r->records.kind;
-	char text[64];
+	char text[PERF_NAME_SIZE];
+	const char *name;
 	uint64_t period;
 	int err;
 
 	if (!kind)
 		return 0;
-	err = emit_fact(r, META_EVENT, name_of(r, kind, text, sizeof(text)));
+	name = name_of(r, kind, text);
+	err = emit_fact(r, META_FORMAT,
+			r->records.passes_copies && kind->attr.sample_type & PERF_SAMPLE_STACK_USER
+				? META_FORMAT_PERF_COPIES
+				: META_FORMAT_PERF)
+		      ?: emit_fact(r, META_EVENT, name);
 	period = kind->attr.freq ? 0 : kind->attr.sample_period;
 	if (err)
 		return err;
 	if (!r->records.is_clock)
-		return emit_fact(r, META_EVENT_UNIT, "count")
+		return emit_fact(r, META_EVENT_UNIT,
+				 strcmp(name, META_EVENT_OFF_CPU) ? "count" : "nanoseconds")
 			       ?: emit_number(r, META_EVENT_PERIOD, period);
 	if (kind->attr.freq && kind->attr.sample_freq)
 		period = NS_PER_SECOND / kind->attr.sample_freq;
@@ -279,7 +302,7 @@ static int emit_facts(struct perf_reader *r)
 		       ?: emit_number(r, META_CPU_COUNT, facts->cpus)
 		       ?: emit_fact(r, META_COMMAND, facts->command)
 		       ?: emit_fact(r, META_TARGET,
-				    facts->target ? facts->command + facts->target : "")
+				    facts->ran_alone ? "-- " ARGUMENTS_LEFT_OUT : "")
 		       ?: emit_event_facts(r);
 }
 
@@ -303,8 +326,8 @@ static int name_specials(struct perf_reader *r)
 static int emit_kernel_names(struct perf_reader *r)
 {
 	return r->kernel.is_sampled
-		       ? perf_kernel__emit_names(&r->kernel, &r->file.facts, hand_on_now, r,
-						 &r->summary->kernel_names)
+		       ? perf_kernel__emit_names(&r->kernel, r->here, &r->file.facts, hand_on_now,
+						 r, &r->summary->kernel_names)
 		       : 0;
 }
 
@@ -347,7 +370,7 @@ static int take_record(void *reader, const struct perf_event_header *record, str
 
 static size_t add_others(const struct perf_reader *r, char *report, size_t size, size_t used)
 {
-	char text[64];
+	char text[PERF_NAME_SIZE];
 	unsigned int shown = 0;
 
 	for (size_t i = 0; i < r->file.kinds.count && used < size; i++) {
@@ -359,8 +382,7 @@ static size_t add_others(const struct perf_reader *r, char *report, size_t size,
 			return used + (size_t)snprintf(report + used, size - used,
 						       "; samples of more events");
 		used += (size_t)snprintf(report + used, size - used, "%ssamples of %s: %" PRIu64,
-					 used ? "; " : "", name_of(r, kind, text, sizeof(text)),
-					 kind->samples);
+					 used ? "; " : "", name_of(r, kind, text), kind->samples);
 	}
 	return used;
 }
@@ -388,7 +410,7 @@ static int emit_lost_count(struct perf_reader *r, enum lost_source source, uint6
 	struct lost_event event = {
 		.header = {.size = sizeof(event), .type = EVENT_LOST},
 		.source = source,
-		.cpu = ~0u,
+		.cpu = EVENT_CPU_UNKNOWN,
 		.count = count,
 	};
 
@@ -462,8 +484,8 @@ static int read_all(struct perf_reader *r, int fd, struct failure *failure)
 	return read_records(r);
 }
 
-int perf_data_read(int fd, bool copies, event_sink_fn sink, void *context,
-		   struct perf_data_summary *summary, struct failure *failure)
+int perf_data_read(int fd, const struct perf_data_options *options, event_sink_fn sink,
+		   void *context, struct perf_data_summary *summary, struct failure *failure)
 {
 	struct perf_reader *r = calloc(1, sizeof(*r));
 	int err = -ENOMEM;
@@ -475,7 +497,8 @@ int perf_data_read(int fd, bool copies, event_sink_fn sink, void *context,
 	r->context = context;
 	r->summary = summary;
 	r->records.file = &r->file;
-	r->records.passes_copies = copies;
+	r->here = options->kernel;
+	r->records.passes_copies = options->copies;
 	r->records.push_now = hand_on_now;
 	r->records.context = r;
 	r->records.queue = event_queue__new(QUEUE_MEMORY);
@@ -484,6 +507,7 @@ int perf_data_read(int fd, bool copies, event_sink_fn sink, void *context,
 	event_queue__free(r->records.queue);
 	perf_kernel__fini(&r->kernel);
 	perf_order__fini(&r->records.order);
+	perf_records__fini(&r->records);
 	perf_file__fini(&r->file);
 	free(r);
 	return err;

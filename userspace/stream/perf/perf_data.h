@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "stream/event_queue.h"
 
+struct running_kernel;
+
 /* Whether the running kernel's names are those of the recording, and why not. */
 enum perf_kernel_names {
 	PERF_KERNEL_SAME,    /* by the build-id, at a recorded address */
@@ -35,13 +37,24 @@ struct perf_data_summary {
 bool perf_data_probe(int fd);
 
 /*
- * Passes on the events, checked and in time order. With `copies` samples whose user stack was copied
- * have EVENT_STACK_COPY, and the sink walks it; else such a stack is its innermost frame. What the file has that is no part of the profile
+ * With `copies` samples whose user stack was copied have EVENT_STACK_COPY, and the sink walks it; else
+ * such a stack is its innermost frame.
+ */
+struct perf_data_options {
+	bool copies;
+	const struct running_kernel *kernel; /* NULL: it does not show its symbols */
+};
+
+/*
+ * Passes on the events, checked and in time order. What the file has that is no part of the profile
  * is in a fact (META_NOT_READ). 0; what the sink returned; -ENOTSUP: of the other byte order;
  * -EBADMSG: damaged; -ENODATA: without events; -EIO, -ENOMEM. `failure` is filled, except for the
- * sink's errors.
+ * sink's errors. It opens no file; the program has a child call it (stream/perf/perf_child.h).
  */
-int perf_data_read(int fd, bool copies, event_sink_fn sink, void *context,
-		   struct perf_data_summary *summary, struct failure *failure);
+int perf_data_read(int fd, const struct perf_data_options *options, event_sink_fn sink,
+		   void *context, struct perf_data_summary *summary, struct failure *failure);
+typedef int (*perf_read_fn)(int fd, const struct perf_data_options *options, event_sink_fn sink,
+			    void *context, struct perf_data_summary *summary,
+			    struct failure *failure);
 
 #endif

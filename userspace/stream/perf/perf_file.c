@@ -4,11 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "stream/perf/perf_unpack.h"
 
 MAP_FUNCTIONS_BY(perf_ids, struct perf_id, uint64_t, id);
@@ -33,6 +34,7 @@ enum perf_feature {
 	FEATURE_CPU = 8,
 	FEATURE_COMMAND = 11,
 	FEATURE_EVENTS = 12,
+	FEATURE_DIRECTORY = 24,
 	FEATURE_CLOCK = 29,
 };
 
@@ -86,10 +88,8 @@ static bool names_other_target(const char *argument)
 
 	if (argument[0] == '-' && argument[1] != '-')
 		return letters_name_other_target(argument + 1);
-	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-		if (!strncmp(argument, options[i], strlen(options[i])))
-			return true;
-	return false;
+	return any_of(options, sizeof(options) / sizeof(*options), option,
+		      !strncmp(argument, *option, strlen(*option)));
 }
 
 static void take_command(struct cursor *c, struct perf_facts *facts)
@@ -105,9 +105,8 @@ static void take_command(struct cursor *c, struct perf_facts *facts)
 			facts->command[used++] = ' ';
 		take_string(c, argument, room - used);
 		used += strlen(argument);
-		has_other |= !facts->target && names_other_target(argument);
-		if (!facts->target && !has_other && !strcmp(argument, "--"))
-			facts->target = (size_t)(argument - facts->command);
+		has_other |= !facts->ran_alone && names_other_target(argument);
+		facts->ran_alone |= !has_other && !strcmp(argument, "--");
 	}
 }
 
@@ -380,7 +379,7 @@ static int take_feature(struct perf_file *f, uint64_t feature, struct cursor c)
 		take_string(&c, facts->cpu, sizeof(facts->cpu));
 		break;
 	case FEATURE_COMMAND:
-		facts->target = 0;
+		facts->ran_alone = false;
 		take_command(&c, facts);
 		break;
 	case FEATURE_EVENTS:
@@ -501,6 +500,10 @@ static int read_index(struct perf_file *f, struct failure *failure)
 		return fail(failure, -ENODATA, "it has no events");
 	if (!header.data.size)
 		return 0;
+	if (header.features[FEATURE_DIRECTORY / 64] >> FEATURE_DIRECTORY % 64 & 1)
+		return fail(failure, -ENOTSUP,
+			    "samples of `perf record --threads` are in files beside it, which "
+			    "are not read; record without --threads");
 	err = read_features(f, &header);
 	return err ? fail(failure, err, "its facts cannot be read: %s", strerror(-err)) : 0;
 }
@@ -519,13 +522,13 @@ int perf_file__open(int fd, struct perf_file *file, struct failure *failure)
 		char magic[8];
 		uint64_t size;
 	} begin;
-	struct stat st;
+	off_t size = lseek(fd, 0, SEEK_END); /* file systems of one user refuse fstat() of others */
 	int err;
 
 	*file = (struct perf_file){.fd = fd};
-	if (fstat(fd, &st))
+	if (size < 0)
 		return fail(failure, -errno, "%s", strerror(errno));
-	file->size = (uint64_t)st.st_size;
+	file->size = (uint64_t)size;
 	err = pread_exactly(fd, &begin, sizeof(begin), 0);
 	if (err)
 		return fail(failure, err, "it ends within its header");

@@ -80,8 +80,8 @@ MAP_TYPE(perf_build_ids, struct perf_build_id);
 struct perf_facts {
 	char hostname[256], release[256], version[64], architecture[64], cpu[256];
 	char command[4096]; /* of perf, with its arguments */
-	size_t target; /* where "-- PROGRAM" begins in it, if perf ran that alone; 0: unknown */
-	uint32_t cpus; /* online */
+	bool ran_alone;	    /* it sampled the program that it ran */
+	uint32_t cpus;	    /* online */
 	/* CLOCK_REALTIME and the clock of the samples at one moment, ns; 0: unknown */
 	uint64_t wall_clock, sample_clock;
 };

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -30,6 +29,25 @@
 void perf_kernel__fini(struct perf_kernel *kernel)
 {
 	vec_free(&kernel->modules);
+}
+
+/* ---- the running kernel ---------------------------------------------------------------------- */
+
+void running_kernel__open(struct running_kernel *kernel)
+{
+	*kernel = (struct running_kernel){
+		.kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC),
+		.modules = open("/proc/modules", O_RDONLY | O_CLOEXEC),
+	};
+	if (kernel_build_id__read(kernel->build_id, sizeof(kernel->build_id)))
+		*kernel->build_id = '\0';
+	uname(&kernel->name);
+}
+
+void running_kernel__close(struct running_kernel *kernel)
+{
+	cleanup_close(&kernel->kallsyms);
+	cleanup_close(&kernel->modules);
 }
 
 /* ---- mappings -------------------------------------------------------------------------------- */
@@ -120,6 +138,7 @@ const char *perf_kernel__build_id(const struct perf_kernel *k, char *text, size_
 
 struct names {
 	const struct perf_kernel *kernel;
+	const struct running_kernel *here;
 	struct perf_range *modules; /* sorted */
 	struct kallsyms_pieces pieces;
 	uint64_t running; /* address of the kernel's symbol now; 0: not seen */
@@ -198,10 +217,9 @@ static int note_module(void *context, char *line, size_t size)
 /* Without them, or their addresses, none is at the same place. */
 static int read_modules(struct names *n)
 {
-	_cleanup_close_ int fd = open("/proc/modules", O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 || !n->kernel->modules.count ? 0
-						   : read_lines(fd, LINE_MAX_READ, note_module, n);
+	return n->here->modules < 0 || !n->kernel->modules.count
+		       ? 0
+		       : read_lines(n->here->modules, LINE_MAX_READ, note_module, n);
 }
 
 static int add_moved(struct names *n, const char *line, size_t size, const char *rest,
@@ -234,8 +252,9 @@ static int take_line(void *context, char *line, size_t size)
 }
 
 /* Where the image is now, and how far that is from where it was. */
-static int find_distance(struct names *n, int fd)
+static int find_distance(struct names *n)
 {
+	int fd = n->here->kallsyms;
 	int err = n->kernel->address ? read_lines(fd, LINE_MAX_READ, look_for_symbol, n) : 0;
 
 	if (err < 0)
@@ -245,35 +264,37 @@ static int find_distance(struct names *n, int fd)
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
-static int read_names(struct names *n, int fd)
+static int read_names(struct names *n)
 {
-	return read_lines(fd, LINE_MAX_READ, take_line, n) ?: kallsyms_pieces__end(&n->pieces);
+	return read_lines(n->here->kallsyms, LINE_MAX_READ, take_line, n)
+		       ?: kallsyms_pieces__end(&n->pieces);
 }
 
-static enum perf_kernel_names judge_build_id(const struct perf_kernel *k)
+static enum perf_kernel_names judge_build_id(const struct names *n)
 {
-	char recorded[2 * BUILD_ID_SIZE + 1], running[2 * BUILD_ID_SIZE + 1];
-	bool is_same = !kernel_build_id__read(running, sizeof(running)) &&
-		       !strcmp(perf_kernel__build_id(k, recorded, sizeof(recorded)), running);
+	char recorded[2 * BUILD_ID_SIZE + 1];
 
-	return is_same ? PERF_KERNEL_SAME : PERF_KERNEL_OTHER;
+	return strcmp(perf_kernel__build_id(n->kernel, recorded, sizeof(recorded)),
+		      n->here->build_id)
+		       ? PERF_KERNEL_OTHER
+		       : PERF_KERNEL_SAME;
 }
 
 /* An address that is random at each start makes it the same one, or one as good. */
 static enum perf_kernel_names judge_likeness(const struct names *n, const struct perf_facts *facts)
 {
-	struct utsname here;
+	const struct utsname *here = &n->here->name;
 
-	return !uname(&here) && n->running && !n->moved && *facts->release &&
-			       !strcmp(here.release, facts->release) &&
-			       !strcmp(here.nodename, facts->hostname)
+	return n->running && !n->moved && *facts->release &&
+			       !strcmp(here->release, facts->release) &&
+			       !strcmp(here->nodename, facts->hostname)
 		       ? PERF_KERNEL_ALIKE
 		       : PERF_KERNEL_UNKNOWN;
 }
 
 static enum perf_kernel_names judge(const struct names *n, const struct perf_facts *facts)
 {
-	enum perf_kernel_names names = n->kernel->build_id_size ? judge_build_id(n->kernel)
+	enum perf_kernel_names names = n->kernel->build_id_size ? judge_build_id(n)
 								: judge_likeness(n, facts);
 
 	if (names > PERF_KERNEL_ALIKE)
@@ -298,17 +319,17 @@ static int sort_modules(struct names *n)
 	return 0;
 }
 
-int perf_kernel__emit_names(const struct perf_kernel *k, const struct perf_facts *facts,
-			    event_push_fn push, void *context, enum perf_kernel_names *names)
+int perf_kernel__emit_names(const struct perf_kernel *k, const struct running_kernel *here,
+			    const struct perf_facts *facts, event_push_fn push, void *context,
+			    enum perf_kernel_names *names)
 {
-	_cleanup_close_ int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
-	struct names n = {.kernel = k};
+	struct names n = {.kernel = k, .here = here};
 	int err;
 
 	*names = PERF_KERNEL_HIDDEN;
-	if (fd < 0)
+	if (!here || here->kallsyms < 0)
 		return 0;
-	err = find_distance(&n, fd);
+	err = find_distance(&n);
 	if (err)
 		return err;
 	*names = judge(&n, facts);
@@ -317,7 +338,7 @@ int perf_kernel__emit_names(const struct perf_kernel *k, const struct perf_facts
 	err = kallsyms_pieces__init(&n.pieces, 0, push, context)
 		      ?: sort_modules(&n)
 		      ?: read_modules(&n)
-		      ?: read_names(&n, fd);
+		      ?: read_names(&n);
 	kallsyms_pieces__fini(&n.pieces);
 	free(n.modules);
 	return err;

@@ -5,6 +5,8 @@
 #ifndef STREAM_PERF_PERF_KERNEL_H
 #define STREAM_PERF_PERF_KERNEL_H
 
+#include <sys/utsname.h>
+
 #include "stream/event_queue.h"
 #include "stream/perf/perf_data.h"
 #include "stream/perf/perf_file.h"
@@ -28,6 +30,16 @@ struct perf_kernel {
 
 void perf_kernel__fini(struct perf_kernel *kernel);
 
+/* What shows whether the running kernel is the one that was recorded, and its names. */
+struct running_kernel {
+	int kallsyms, modules; /* descriptors of these files in /proc, read once; -1: none */
+	char build_id[2 * BUILD_ID_SIZE + 1]; /* hexadecimal digits; "": unknown */
+	struct utsname name;
+};
+
+void running_kernel__open(struct running_kernel *kernel);
+void running_kernel__close(struct running_kernel *kernel);
+
 /* A mapping of the kernel or of a module; others have no effect. 0 or -ENOMEM. */
 int perf_kernel__map(struct perf_kernel *kernel, const struct perf_event_header *record,
 		     struct cursor body);
@@ -41,11 +53,12 @@ void perf_kernel__module_name(const char *path, char *name, size_t size);
 const char *perf_kernel__build_id(const struct perf_kernel *kernel, char *text, size_t size);
 
 /*
- * /proc/kallsyms as events of time 0, if the running kernel is that of the recording. Addresses are
- * those of the recording. Modules are left out where they cannot be at the same place: the kernel was
+ * /proc/kallsyms as events of time 0, if the running kernel (`here`) is that of the recording. Addresses
+ * are those of the recording. Modules are left out where they cannot be at the same place: the kernel was
  * started again, or no module of that name begins there. 0, -ENOMEM, or what `push` returned.
  */
-int perf_kernel__emit_names(const struct perf_kernel *kernel, const struct perf_facts *facts,
-			    event_push_fn push, void *context, enum perf_kernel_names *names);
+int perf_kernel__emit_names(const struct perf_kernel *kernel, const struct running_kernel *here,
+			    const struct perf_facts *facts, event_push_fn push, void *context,
+			    enum perf_kernel_names *names);
 
 #endif

@@ -7,14 +7,15 @@
 #include <sys/mman.h>
 
 #include "base/minmax.h"
+#include "base/order.h"
 #include "stream/event_decode.h"
 #include "stream/perf/perf_sample.h"
 
 #define DEPTH_USUAL	127u		 /* kernel.perf_event_max_stack */
 #define USER_DEFERRED	((uint64_t)-640) /* PERF_CONTEXT_USER_DEFERRED: a number follows */
-#define CHAIN_DEFERRED	22u		 /* PERF_RECORD_CALLCHAIN_DEFERRED */
 #define FORK_OF_STATE	(1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: perf found the task in /proc */
 #define KERNEL_CODE_MAX 32768u	   /* each costs what those before it are */
+#define COUNTERS_MAX	(1u << 20)
 #define LOST_BY_FILTER	(1u << 15) /* PERF_RECORD_MISC_LOST_SAMPLES_BPF */
 
 bool perf_kind__is_clock(const struct perf_kind *kind)
@@ -155,10 +156,7 @@ static bool is_context(uint64_t word)
 		PERF_CONTEXT_GUEST, PERF_CONTEXT_GUEST_KERNEL, PERF_CONTEXT_GUEST_USER,
 	};
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (word == (uint64_t)known[i])
-			return true;
-	return false;
+	return any_of(known, sizeof(known) / sizeof(*known), k, word == (uint64_t)*k);
 }
 
 static void add_chain(struct stack *s, struct cursor chain, uint64_t context)
@@ -298,6 +296,46 @@ static bool is_of_user(const struct perf_event_header *record, struct cursor cha
 	return false;
 }
 
+static uint64_t hash_counter(const struct perf_counter *c)
+{
+	return hash_combine(hash_u64(c->id), c->tid);
+}
+
+static bool same_counter(const struct perf_counter *a, const struct perf_counter *b)
+{
+	return a->id == b->id && a->tid == b->tid;
+}
+
+MAP_FUNCTIONS_OF(perf_counters, struct perf_counter, hash_counter, same_counter);
+
+/*
+ * What the counter has counted since its last sample, as perf has it: the period beside it is one that
+ * the kernel chose before. 0: nothing.
+ */
+static uint64_t period_of(struct perf_records *r, const struct perf_kind *kind,
+			  const struct perf_sample *sample)
+{
+	const struct perf_counter key = {.id = sample->id,
+					 .tid = kind->attr.inherit ? sample->tid : 0};
+	struct perf_counter *counter;
+	uint64_t before;
+
+	if (!sample->has_counted || !sample->id)
+		return sample->period;
+	counter = r->counters.count < COUNTERS_MAX ? perf_counters__need(&r->counters, &key, NULL)
+						   : perf_counters__find(&r->counters, &key);
+	if (!counter)
+		return sample->period;
+	before = counter->counted;
+	counter->counted = sample->counted;
+	return sample->counted - min_u64(before, sample->counted);
+}
+
+void perf_records__fini(struct perf_records *r)
+{
+	perf_counters__fini(&r->counters);
+}
+
 static int take_sample(struct perf_records *r, const struct perf_event_header *record,
 		       struct cursor body, uint64_t time)
 {
@@ -324,12 +362,15 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 	}
 	if (!admit_task(r, sample.pid, sample.tid, false))
 		return 0;
+	sample.period = period_of(r, kind, &sample);
+	if (!sample.period && sample.has_counted)
+		return 0;
 	*e = (struct sample_event){
 		.header = {.type = EVENT_SAMPLE, .flags = EVENT_OWN_WEIGHT, .time = time},
 		.cpu_time = r->is_clock ? sample.period : 0,
 		.tgid = sample.pid,
 		.tid = sample.tid,
-		.cpu = sample.cpu < EVENT_CPU_LIMIT ? sample.cpu : 0,
+		.cpu = sample.cpu < EVENT_CPU_LIMIT ? sample.cpu : EVENT_CPU_UNKNOWN,
 		.period = r->is_clock ? 0 : max_u64(sample.period, 1),
 	};
 	behind = make_stack(r, &stack, kind, &sample, record->misc);
@@ -469,7 +510,7 @@ static int push_lost(struct perf_records *r, uint64_t count, uint64_t time)
 	struct lost_event event = {
 		.header = {.size = sizeof(event), .type = EVENT_LOST, .time = time},
 		.source = LOST_SAMPLES,
-		.cpu = ~0u,
+		.cpu = EVENT_CPU_UNKNOWN,
 		.count = count};
 
 	return count ? push(r, &event.header) : 0;

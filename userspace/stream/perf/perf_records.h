@@ -43,6 +43,14 @@ enum perf_left_out {
 		PERF_LEFT_OUT_COUNT
 };
 
+/* What a counter has counted until its last sample; of an event that threads inherit, for a thread. */
+struct perf_counter {
+	uint64_t id;
+	uint32_t tid;
+	uint64_t counted;
+};
+MAP_TYPE(perf_counters, struct perf_counter);
+
 struct perf_records {
 	struct perf_file *file;
 	struct event_queue *queue;
@@ -59,6 +67,7 @@ struct perf_records {
 	bool counts_losses; /* the file has them by event (perf 6.1) … */
 	uint64_t lost;	    /* … and so many samples of the profile, not yet in an event */
 	uint64_t left_out[PERF_LEFT_OUT_COUNT];
+	struct perf_counters counters;
 	union sideband_space space;
 	/* one record, aligned, and one sample */
 	_Alignas(8) uint8_t record[UINT16_MAX + 1];
@@ -71,6 +80,8 @@ bool perf_kind__is_clock(const struct perf_kind *kind);
 bool perf_kind__is_same(const struct perf_kind *a, const struct perf_kind *b);
 /* Which kind of CPU: the upper half of such an event's number is the PMU's. */
 uint32_t perf_kind__pmu(const struct perf_kind *kind);
+
+void perf_records__fini(struct perf_records *r);
 
 /* First reading: what the counters of events have lost. */
 void perf_records__note_losses(struct perf_records *r, const struct perf_event_header *record,

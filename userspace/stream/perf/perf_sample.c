@@ -43,20 +43,35 @@ struct perf_kind *perf_sample__kind(const struct perf_file *file, struct cursor 
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The counts that come with a sample of a group, or alone. */
-static void skip_counts(struct cursor *c, uint64_t format)
+static uint64_t times_in(uint64_t format)
 {
-	uint64_t times = !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
-			 !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
-	uint64_t each = 1 + !!(format & PERF_FORMAT_ID) + !!(format & READ_LOST), count = 1;
+	return !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
+	       !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+}
+
+static void take_count(struct cursor *c, uint64_t format, bool is_first, struct perf_sample *s)
+{
+	uint64_t value = cursor__u64(c), id;
+
+	if (!(format & PERF_FORMAT_GROUP))
+		cursor__skip(c, 8 * times_in(format));
+	id = format & PERF_FORMAT_ID ? cursor__u64(c) : 0;
+	cursor__skip(c, format & READ_LOST ? 8 : 0);
+	if (is_first || id == s->id)
+		s->counted = value;
+}
+
+/* The counters that come with a sample: of a group, its own first, or that alone. */
+static void take_counts(struct cursor *c, uint64_t format, struct perf_sample *s)
+{
+	uint64_t count = format & PERF_FORMAT_GROUP ? cursor__u64(c) : 1;
 
 	if (format & PERF_FORMAT_GROUP)
-		count = cursor__u64(c);
-	if (count > UINT16_MAX) {
-		c->bad = true;
-		return;
-	}
-	cursor__skip(c, 8 * (times + count * each));
+		cursor__skip(c, 8 * times_in(format));
+	c->bad |= count > UINT16_MAX;
+	for (uint64_t i = 0; i < count && !c->bad; i++)
+		take_count(c, format, !i, s);
+	s->has_counted = count && !c->bad;
 }
 
 static struct cursor take_words(struct cursor *c, uint64_t count)
@@ -142,7 +157,7 @@ bool perf_sample__parse(const struct perf_kind *kind, struct cursor c, struct pe
 	const struct perf_event_attr *attr = &kind->attr;
 	uint64_t type = attr->sample_type;
 
-	*s = (struct perf_sample){.period = usual_period(kind)};
+	*s = (struct perf_sample){.period = usual_period(kind), .cpu = UINT32_MAX};
 	if (type & PERF_SAMPLE_IDENTIFIER)
 		s->id = cursor__u64(&c);
 	if (type & PERF_SAMPLE_IP)
@@ -164,7 +179,7 @@ bool perf_sample__parse(const struct perf_kind *kind, struct cursor c, struct pe
 	if (type & PERF_SAMPLE_PERIOD)
 		s->period = cursor__u64(&c);
 	if (type & PERF_SAMPLE_READ)
-		skip_counts(&c, attr->read_format);
+		take_counts(&c, attr->read_format, s);
 	s->has_chain = type & PERF_SAMPLE_CALLCHAIN;
 	if (s->has_chain)
 		s->chain = take_words(&c, cursor__u64(&c));

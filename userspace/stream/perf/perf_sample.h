@@ -5,14 +5,15 @@
 
 #include "stream/perf/perf_file.h"
 
-/* Fields that the event was not recorded with are 0. */
+/* Fields that the event was not recorded with are 0, but for the CPU. */
 struct perf_sample {
 	uint32_t pid, tid;
 	uint64_t time; /* of the clock of perf, ns; 0: none */
 	uint64_t id, ip, period;
-	uint32_t cpu;
+	uint64_t counted;    /* by the event's counter until then, if it has_counted */
+	uint32_t cpu;	     /* UINT32_MAX: unknown */
 	struct cursor chain; /* eight bytes each: addresses, and PERF_CONTEXT_… before them */
-	bool has_chain, has_branches;
+	bool has_chain, has_branches, has_counted;
 	/* the user registers: addresses by their numbers in the mask of the event; abi 0: none */
 	uint64_t abi;
 	struct cursor registers;

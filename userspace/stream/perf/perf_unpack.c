@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
+
 #define LIBRARY "libzstd.so.1"
 
 struct zstd_input {
@@ -30,12 +32,22 @@ struct perf_unpacker {
 };
 
 #ifdef SYSPROF_STATIC /* a library of the host needs the host's C library */
+void perf_unpack__prepare(void)
+{
+}
+
 static int load(struct perf_unpacker *u)
 {
 	(void)u;
 	return -ENOPKG;
 }
 #else
+/* A library that is loaded is found by its name, without a look at the file system. */
+void perf_unpack__prepare(void)
+{
+	(void)dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
 static int load(struct perf_unpacker *u)
 {
 	u->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -58,12 +70,7 @@ int perf_unpacker__new(struct perf_unpacker **unpacker)
 		u->stream = u->create();
 		err = u->stream ? 0 : -ENOMEM;
 	}
-	if (err) {
-		perf_unpacker__free(u);
-		return err;
-	}
-	*unpacker = u;
-	return 0;
+	return finish_new(err, u, perf_unpacker__free, unpacker);
 }
 
 void perf_unpacker__free(struct perf_unpacker *u)

@@ -7,6 +7,9 @@
 
 struct perf_unpacker;
 
+/* Loads libzstd, if it is installed, for children that can open no files and call perf_unpacker__new(). */
+void perf_unpack__prepare(void);
+
 /*
  * libzstd is loaded here, since most files need none of it. 0; -ENOPKG: it is not installed, or this
  * is the static program, which loads no libraries; -ENOMEM.

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Small files of what other tools write that were once refused or misread, each with what is right. They name functions and
+fields that no random file of profiles.py has, or are the smallest file of a kind.
+"""
+import json
+
+from profiles import Expected, Strings, Tree, message, nodes_of, number
+
+CALLS = {("foo",): [1, 2, 4], ("bar",): [3, 5]}  # of five samples, 1 ms each
+EPOCH = 1777139239400418  # microseconds since 1970
+
+
+class First:
+    """Chooses the first of all: a generator that is none."""
+    random, choice = staticmethod(lambda: 0), staticmethod(lambda values: values[0])
+
+
+def expected(*rows, known=True, left_out=False):
+    """Rows of (thread, path, events, CPU time, samples)."""
+    e = Expected(known=known, left_out=left_out)
+    for thread, path, events, cpu, samples in rows:
+        e.add(thread, path, events, cpu, samples=samples)
+    return e
+
+
+def five(thread, count=5, left_out=False):
+    """The first samples of CALLS."""
+    return expected(*((thread, path, 1, 10**6, 1) for path, places in CALLS.items() for place in places if place <= count), left_out=left_out)
+
+
+def samples_of(tree):
+    return [tree.node(next(path for path, places in CALLS.items() if place in places)) for place in range(1, 6)]
+
+
+def cpuprofile(start):
+    tree = Tree()
+    ids = samples_of(tree)
+    return {"nodes": nodes_of(First, tree), "startTime": start, "endTime": start + 5000, "samples": ids, "timeDeltas": [0, 1000, 1000, 1000, 1000]}
+
+
+def event(name, data, time=1000, number="0x1"):
+    return {"name": name, "ph": "P", "cat": "c", "pid": 1, "tid": 1, "id": number, "ts": time, "args": {"data": data}}
+
+
+def trace(*more, start=1000, samples=None):
+    profile = cpuprofile(start)
+    chunk = {"cpuProfile": {"nodes": [{key: node[key] for key in ("id", "callFrame")} | ({"parent": 1} if node["id"] > 1 else {})
+                                      for node in profile["nodes"]], "samples": samples or profile["samples"]},
+             "timeDeltas": profile["timeDeltas"], "endTime": start + 5000}
+    return [*more, event("Profile", {"startTime": start}, start), event("ProfileChunk", chunk, start + 5000)]
+
+
+def head():
+    def node(name, number, hits, *children):
+        return {"functionName": name, "url": "a.js" if number > 1 else "", "lineNumber": 3, "callUID": number, "id": number, "hitCount": hits, "children": list(children)}
+    return {"typeId": "CPU", "head": node("(root)", 1, 0, node("foo", 2, 3), node("bar", 3, 2)), "startTime": 1, "endTime": 1.005,
+            "samples": [2, 2, 3, 2, 3], "timestamps": [10**6 + 1000 * i for i in range(5)]}
+
+
+def firefox(version, shared=(), **tables):
+    texts = {"stringArray": ["fast", "slow", "main"], "sources": {"length": 0, "filename": []}}
+    none, stack = [None] * 3, {"length": 3, "prefix": [None, 0, 0], "frame": [2, 0, 1]}
+    thread = {"name": "Main", "pid": "1", "tid": 1, "isMainThread": True, "registerTime": 0, "unregisterTime": None, "processStartupTime": 0,
+              "funcTable": {"length": 3, "name": [0, 1, 2], "isJS": [False] * 3, "resource": [-1] * 3, "fileName": none, "source": none,
+                            "lineNumber": none, "columnNumber": none},
+              "frameTable": {"length": 3, "address": [-1] * 3, "inlineDepth": [0] * 3, "category": [0] * 3, "subcategory": [0] * 3,
+                             "func": [0, 1, 2], "nativeSymbol": none, "line": none, "column": none},
+              "stackTable": stack, "resourceTable": {"length": 0, "lib": [], "name": [], "host": [], "type": []},
+              "samples": {"length": 2, "stack": [1, 2], "time": [1, 2], "weight": None, "weightType": "samples"}, "markers": {"length": 0}} | tables
+    thread |= {key: texts[key] for key in texts if key not in shared}
+    meta = {"version": 27, "preprocessedProfileVersion": version, "interval": 1, "startTime": 0, "product": "x",
+            "categories": [{"name": "Other", "color": "grey", "subcategories": ["Other"]}]}
+    return {"meta": meta, "libs": [], "threads": [thread]} | ({"shared": {key: texts[key] for key in shared}} if shared else {})
+
+
+def old_firefox():
+    """Categories are bits of a list that is not in the file."""
+    data = firefox(7)
+    del data["meta"]["categories"]
+    data["threads"][0]["frameTable"]["category"] = [16, None, 4096]
+    return data
+
+
+def pprof(types, rows, period=0, period_type=("cpu", "nanoseconds"), duration=0):
+    """Rows of (path, values)."""
+    strings, numbers, data = Strings(), {}, b""
+    for name, unit in types:
+        data += message(1, number(1, strings(name)) + number(2, strings(unit)))
+    for path, values in rows:
+        ids = [numbers.setdefault(name, len(numbers) + 1) for name in reversed(path)]
+        data += message(2, b"".join(number(1, i) for i in ids) + b"".join(number(2, value) for value in values))
+    for name, i in numbers.items():
+        data += message(4, number(1, i) + message(4, number(1, i))) + message(5, number(1, i) + number(2, strings(name)))
+    kind = message(11, number(1, strings(period_type[0])) + number(2, strings(period_type[1])))
+    return data + strings.table() + kind + number(10, duration) + number(12, period)
+
+
+def text(data):
+    return json.dumps(data).encode()
+
+
+def shares(big, small, known=True, counts=(1, 9)):
+    return expected(("file", ("main", "big"), big, big, counts[0]), ("file", ("main", "small"), small, small, counts[1]), known=known)
+
+
+COUNTS, CPU = ("samples", "count"), ("cpu", "nanoseconds")
+BIG = [(("main", "big"), (1, 900000001)), (("main", "small"), (9, 100000000))]
+FAST = expected(("Main", ("main", "fast"), 1, 10**6, 1), ("Main", ("main", "slow"), 1, 10**6, 1))
+
+
+def period(a, b):
+    """Of 7 and 3 samples of `perf record -c 10101010` as stackcollapse-perf.pl adds them up."""
+    return f"x;main;f {a * 10101010}\nx;main;g {b * 10101010}\nx 0\n".encode()
+
+
+# What they are: the file, what is right
+FILES = {
+    "Bun: times since 1970": (text(cpuprofile(EPOCH)), five("file")),
+    "a trace with times since 1970": (text(trace(start=EPOCH)), five("")),
+    "pprof: CPU time that counts do not follow": (pprof([COUNTS, CPU], BIG, 10**7), shares(900000001, 100000000)),
+    "pprof: CPU time without a period": (pprof([CPU], [(path, values[1:]) for path, values in BIG]), shares(900000001, 100000000, known=False)),
+    ".NET: a period of 1 ns": (pprof([CPU], [(("main", "big"), (10**9,)), (("main", "small"), (10**9,))], 1), shares(10**9, 10**9, known=False)),
+    "Pyroscope: a period of 10^9 ms": (pprof([COUNTS], [(("main", "big"), (234084,))], 10**9, ("", "milliseconds")),
+                                       expected(("file", ("main", "big"), 234084, 0, 234084))),
+    "Go: a duration, and little CPU time": (pprof([COUNTS, CPU], [(("main", "leaf"), (3, 3 * 10**7)), (("main",), (1, 10**7))], 10**7, duration=3 * 10**10),
+                                            expected(("file", ("main", "leaf"), 3, 3 * 10**7, 3), ("file", ("main",), 1, 10**7, 1))),
+    "Vernier: an unused table": (text(firefox(47, nativeSymbols={})), FAST),
+    "Firefox 58: shared texts alone": (text(firefox(58, ("stringArray", "sources"))), FAST),
+    "Firefox 48: categories without a list": (text(old_firefox()), FAST),
+    "names of tasks without numbers": (text(trace({"name": "thread_name", "ph": "M", "pid": 1, "tid": "-1", "args": {"name": "x"}}, None)), five("", left_out=True)),
+    "a chunk of an earlier recording": (text(trace(event("ProfileChunk", {"cpuProfile": {"nodes": [], "samples": [7, 8]}, "timeDeltas": [0, 1000]}, 500, "0x0"))),
+                                        five("", left_out=True)),
+    "a sample of a node that is missing": (text(trace(samples=[2, 2, 3, 2, 99])), five("", 4, left_out=True)),
+    "Chrome 58: one event": (text([{"ph": "I", "name": "CpuProfile", "cat": "c", "pid": 1, "tid": 1, "ts": 1000, "args": {"data": {"cpuProfile": cpuprofile(1000)}}}]),
+                             five("")),
+    "v8-profiler: a tree": (text(head()), five("file")),
+    "Julia: events": (pprof([("events", "count")], [(("main", "f"), (7,)), (("main",), (3,))]),
+                      expected(("file", ("main", "f"), 7, 0, 7), ("file", ("main",), 3, 0, 3))),
+    "Datadog: cpu-samples": (pprof([("cpu-samples", "count"), ("cpu-time", "nanoseconds")], [(("main", "f"), (2, 2 * 10**7)), (("main",), (1, 10**7))]),
+                             expected(("file", ("main", "f"), 2, 2 * 10**7, 2), ("file", ("main",), 1, 10**7, 1))),
+    "perf_data_converter: cycles": (pprof([("cycles_sample", "count"), ("cycles_event", "count")], [(("main", "f"), (2, 5000)), (("main",), (1, 70))]),
+                                    expected(("file", ("main", "f"), 5000, 0, 2), ("file", ("main",), 70, 0, 1))),
+    "async-profiler: the first function of a thread": (
+        b"start_thread;thread_native_entry;JavaThread::run;java/lang/Thread.run;App.a 30\nstart_thread;thread_native_entry;GCTask 5\njava/lang/Thread.run;App.b 10\n",
+        expected(("file", ("start_thread", "thread_native_entry", "JavaThread::run", "java/lang/Thread.run", "App.a"), 30, 0, 30),
+                 ("file", ("start_thread", "thread_native_entry", "GCTask"), 5, 0, 5), ("file", ("java/lang/Thread.run", "App.b"), 10, 0, 10))),
+    "DTrace: a library and a function": (b"libc.so.1`_lwp_start;app`work;app`inner 10\nlibc.so.1`_lwp_start;app`other 5\n",
+                                         expected(("file", ("libc.so.1`_lwp_start", "app`work", "app`inner"), 10, 0, 10),
+                                                  ("file", ("libc.so.1`_lwp_start", "app`other"), 5, 0, 5))),
+    "a comment": (b"# created by x\na;b;c 3\na;b;d 4\na 1\n", expected(("file", ("a", "b", "c"), 3, 0, 3), ("file", ("a", "b", "d"), 4, 0, 4), ("file", ("a",), 1, 0, 1))),
+    "a line without a count": (b"t;b;c 3\ngarbage\nt;b;d 4\nt;e 1\n",
+                               expected(("t", ("b", "c"), 3, 0, 3), ("t", ("b", "d"), 4, 0, 4), ("t", ("e",), 1, 0, 1), left_out=True)),
+    "seconds": (b"a;b;c 0.4\na;b;d 0.3\na 0.2\n", expected(("file", ("a", "b", "c"), 4, 0, 1), ("file", ("a", "b", "d"), 3, 0, 1), ("file", ("a",), 2, 0, 1), known=False)),
+    "sums of periods": (period(7, 3), expected(("file", ("x", "main", "f"), 70707070, 0, 7), ("file", ("x", "main", "g"), 30303030, 0, 3))),
+}

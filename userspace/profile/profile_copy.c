@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "profile/profile_copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "profile/profile_builder_private.h"
+
+MAP_FUNCTIONS_OF_BYTES(copied_lines, struct copied_line);
+MAP_FUNCTIONS_BY_BYTES(copied_places, struct placed, struct copied_place, place);
+MAP_FUNCTIONS_BY_BYTES(copied_addresses, struct placed_address, struct copied_address, address);
+
+_Static_assert(sizeof(struct copied_line) == 20, "padding would be in the key");
+_Static_assert(sizeof(struct copied_place) == 40, "padding would be in the key");
+_Static_assert(sizeof(struct copied_address) == 16, "padding would be in the key");
+
+void copied_code__fini(struct copied_code *code)
+{
+	copied_lines__fini(&code->lines);
+	copied_places__fini(&code->places);
+	copied_addresses__fini(&code->addresses);
+}
+
+static uint32_t *numbers(size_t count)
+{
+	return calloc(count + 1, sizeof(uint32_t));
+}
+
+int profile_copy__init(struct profile_copy *c, const struct profile *p, struct profile_builder *b,
+		       struct copied_code *code)
+{
+	*c = (struct profile_copy){
+		.p = p,
+		.b = b,
+		.code = code,
+		.strings = numbers(p->string_count),
+		.dsos = numbers(p->dso_count),
+		.functions = numbers(p->function_count),
+		.locations = numbers(p->location_count),
+		.stacks = numbers(p->stack_count),
+		.processes = numbers(p->process_count),
+	};
+	return c->strings && c->dsos && c->functions && c->locations && c->stacks && c->processes
+		       ? 0
+		       : -ENOMEM;
+}
+
+void profile_copy__fini(struct profile_copy *c)
+{
+	free(c->strings);
+	free(c->dsos);
+	free(c->functions);
+	free(c->locations);
+	free(c->stacks);
+	free(c->processes);
+	vec_free(&c->path);
+}
+
+struct string_id profile_copy__string(struct profile_copy *c, struct string_id id)
+{
+	uint32_t *number = &c->strings[id.v];
+
+	if (id.v && !*number)
+		*number = profile_builder__string(c->b, profile__string(c->p, id)).v;
+	return (struct string_id){*number};
+}
+
+static struct dso_id copy_dso(struct profile_copy *c, struct dso_id id)
+{
+	uint32_t *number = &c->dsos[id.v];
+	struct profile_dso dso = c->p->dsos[id.v];
+
+	if (!id.v || *number)
+		return (struct dso_id){*number};
+	dso.path = profile_copy__string(c, dso.path);
+	dso.name = profile_copy__string(c, dso.name);
+	*number = profile_builder__dso(c->b, &dso).v;
+	/* one profile with symbols is enough for "it has some" */
+	if (dso.symbol_state == SYMBOL_STATE_RESOLVED)
+		profile_builder__dso_state(c->b, (struct dso_id){*number}, dso.symbol_state);
+	return (struct dso_id){*number};
+}
+
+static struct function_id copy_function(struct profile_copy *c, struct function_id id)
+{
+	uint32_t *number = &c->functions[id.v];
+	struct profile_function function = c->p->functions[id.v];
+
+	if (*number)
+		return (struct function_id){*number};
+	function.name = profile_copy__string(c, function.name);
+	function.full_name = profile_copy__string(c, function.full_name);
+	function.definition_file = profile_copy__string(c, function.definition_file);
+	function.dso = copy_dso(c, function.dso);
+	*number = profile_builder__function(c->b, &function).v;
+	return (struct function_id){*number};
+}
+
+/* The number of a location's inline chain; 0: it has no name, or no memory. */
+static uint32_t copy_chain(struct profile_copy *c, const struct profile_location *l)
+{
+	uint32_t chain = 0;
+
+	for (uint32_t i = l->unnamed ? 0 : l->line_count; i-- > 0;) {
+		const struct profile_line *line = &c->p->lines[l->first_line + i];
+		const struct copied_line wanted = {
+			.outer = chain,
+			.function = copy_function(c, line->function).v,
+			.file = profile_copy__string(c, line->file).v,
+			.line = line->line,
+			.column = line->column,
+		};
+		const struct copied_line *known = copied_lines__need(&c->code->lines, &wanted,
+								     NULL);
+
+		if (builder_has_failed(c->b, known ? 0 : -ENOMEM))
+			return 0;
+		chain = (uint32_t)(known - c->code->lines.data) + 1;
+	}
+	return chain;
+}
+
+/* Without a chain it gets its name when the builder is finished. */
+static void set_lines(struct profile_copy *c, struct location_id id,
+		      const struct copied_place *place)
+{
+	VEC(struct profile_line) lines = {};
+	int err = 0;
+
+	for (uint32_t at = place->chain; at && !err; at = c->code->lines.data[at - 1].outer) {
+		const struct copied_line *line = &c->code->lines.data[at - 1];
+
+		err = vec_push(&lines, (struct profile_line){.function = {line->function},
+							     .file = {line->file},
+							     .line = line->line,
+							     .column = line->column});
+	}
+	if (!builder_has_failed(c->b, err))
+		profile_builder__resolve(c->b, id, place->elf_address, lines.data, lines.count);
+	vec_free(&lines);
+}
+
+/* A new location: the first one at its address, or one more version. */
+static struct location_id add_place(struct profile_copy *c, const struct copied_place *place)
+{
+	const struct placed_address wanted = {
+		.address = {place->dso, place->process, place->address}};
+	struct placed_address *at = copied_addresses__need(&c->code->addresses, &wanted, NULL);
+	struct location_id id;
+
+	if (builder_has_failed(c->b, at ? 0 : -ENOMEM))
+		return (struct location_id){0};
+	if (!at->versions)
+		id = at->first = profile_builder__location(c->b, (struct dso_id){place->dso},
+							   place->address,
+							   (struct process_id){place->process},
+							   (enum profile_category)place->category);
+	else
+		id = profile_builder__version(c->b, profile_builder__get_location(c->b, at->first),
+					      at->versions);
+	at->versions++;
+	set_lines(c, id, place);
+	profile_builder__code(c->b, id, (enum code_tier)place->tier, place->ambiguous);
+	profile_builder__sure_lines(c->b, id, place->sure_lines);
+	return id;
+}
+
+static struct location_id copy_location(struct profile_copy *c, struct location_id id)
+{
+	const struct profile_location *l = &c->p->locations[id.v];
+	uint32_t *number = &c->locations[id.v];
+	struct placed wanted = {}, *known;
+	bool is_new = false;
+
+	if (*number)
+		return (struct location_id){*number};
+	wanted.place = (struct copied_place){
+		.dso = copy_dso(c, l->dso).v,
+		.process = c->processes[l->process.v],
+		.chain = copy_chain(c, l),
+		.sure_lines = l->sure_lines,
+		.category = (uint8_t)l->category,
+		.tier = (uint8_t)l->tier,
+		.ambiguous = l->ambiguous,
+		.address = l->address,
+		.elf_address = l->elf_address,
+	};
+	known = c->b->error ? NULL : copied_places__need(&c->code->places, &wanted, &is_new);
+	if (builder_has_failed(c->b, known ? 0 : -ENOMEM))
+		return (struct location_id){0};
+	if (is_new)
+		known->id = add_place(c, &wanted.place);
+	*number = known->id.v;
+	return known->id;
+}
+
+/* Callers first. */
+struct stack_id profile_copy__stack(struct profile_copy *c, struct stack_id id)
+{
+	const struct profile_stack *stacks = c->p->stacks;
+	struct stack_id made = {};
+
+	c->path.count = 0;
+	for (uint32_t at = id.v; at && !c->stacks[at]; at = stacks[at].parent.v)
+		if (builder_has_failed(c->b, vec_push(&c->path, at)))
+			return made;
+	while (c->path.count && !c->b->error) {
+		uint32_t at = c->path.data[--c->path.count];
+		struct location_id location = copy_location(c, stacks[at].location);
+
+		made.v = c->stacks[stacks[at].parent.v];
+		c->stacks[at] = profile_builder__stack(c->b, made, location).v;
+	}
+	return (struct stack_id){c->stacks[id.v]};
+}
