@@ -115,9 +115,12 @@ def fetch_page(place, environment, command):
 
 def check_readme(place, environment):
     (recorded, _), (by_service, services), (tree, frames) = README
-    run("sh", "-c", recorded, cwd=place, env=environment, check=0)
+    summary = run("sh", "-c", recorded, cwd=place, env=environment, check=0).err
     printed = run("sh", "-c", by_service, cwd=place, env=environment, check=0).out
-    assert sorted(line.split()[-1] for line in printed.splitlines()) == sorted(line.split()[-1] for line in services.splitlines()), printed
+    # an `orders` that was about to end when the recording began is not read: it has its program's name, and is counted
+    rows = {line.split()[-1] for line in printed.splitlines()}
+    assert rows - {"orders"} == {line.split()[-1] for line in services.splitlines()}, printed
+    assert "orders" not in rows or "(services by program alone)" in summary, summary
     printed = run("sh", "-c", tree, cwd=place, env=environment, check=0).out
     ours = re.findall(r"^100\.00%.*%  ([a-z_]+)(?: |$)", frames, re.M)
     assert ours == ["handle_request", "index", "words"] and " python3" not in printed, printed
