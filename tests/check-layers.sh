@@ -18,7 +18,7 @@ layers='
 base           | read   : base |  | containers, strings, files, clocks, JSON, caches on disk, the log: no policy, and nothing of one room alone
 tenants        | read   : base tenants |  | what the users of this host may make the collector do: helper processes (classes, confinement, keepers, pools), quotas, the books of what was left out, how their files are opened
 elf            | read   : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86
-profile        | read   : base tenants profile | event.h profile.h profile_builder.h | the model; builder, checker, several profiles as one, timeline of a thread
+profile        | read   : base tenants profile | event.h profile.h profile_builder.h profile_code.h | the model; builder, checker, several profiles as one, timeline of a thread
 filter         | read   : base profile filter | profile.h | which part of a profile: clauses as a value, regular expressions, slices of time; a profile without the rest, and the books of that
 stream         | read   : base tenants stream | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
 stream/perf    | read   : base tenants stream stream/perf | event.h meta_keys.h | records of perf as events: of the side-band, and of perf.data files
@@ -27,7 +27,7 @@ runtimes/place | read   : base world runtimes runtimes/place | event.h profile.h
 files          | read   : base tenants elf stream files | event.h event_handler.h | mapped files: found, opened, kept open, looked up by their identity
 jit            | read   : base jit | profile.h | formats of perf maps and jitdumps, code over time, names of JIT compilers
 jit/names      | read   : base tenants stream jit runtimes world jit/names | event.h profile.h profile_builder.h | what a recording has of the JIT code of a process, and its names
-world          | read   : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h | processes, threads, mappings and images at time t; the recorder
+world          | read   : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h profile_code.h | processes, threads, mappings and images at time t; the recorder
 symbolize      | read   : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
 window         | read   : base elf files jit/names services stream stream/perf world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
 formats/out    | read   : base tenants profile formats/out | exporter.h profile.h | one file per format, and the report
@@ -45,7 +45,7 @@ session        | record : base tenants elf stream live/capture files live/proc u
 agent          | record : base live/proc session formats/out formats/in services serve agent | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, series of services, formats of backends, sinks with spools, budget, metrics
 cli            | -      : base tenants elf profile stream live/capture live/proc jit window session formats/out formats/in filter compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
 bpf            | -      : | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
-sysprof        | -      : | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
+sysprof        | -      : | event.h event_header.h sample.h unwind_ahead.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h profile_code.h meta_keys.h symbol_result.h | contracts between the rooms
 '
 
 # foreign header (a prefix of its name) : the only files that may include it

@@ -531,6 +531,70 @@ struct profile_meta {
 	struct string_id key, value;
 };
 
+/* The instruction set of some code. X(ENUM, name) */
+#define CODE_MACHINES(X)                                                                           \
+	X(UNKNOWN, "")                                                                             \
+	X(X86_64, "x86-64")                                                                        \
+	X(ARM64, "arm64")
+
+enum code_machine {
+#define X(id, name) CODE_MACHINE_##id,
+	CODE_MACHINES(X)
+#undef X
+		CODE_MACHINE_COUNT
+};
+
+/*
+ * The machine code of a function that had samples, as it was mapped. A location's code
+ * has the same dso, process and version, and its bytes include the location's address. Codes with
+ * equal dso, process and version do not overlap. Functions without code were left out.
+ */
+struct profile_code {
+	struct dso_id dso;
+	struct process_id process; /* as in profile_location: 0 but for JIT code */
+	uint32_t version;	   /* as in profile_location */
+	enum code_machine machine;
+	uint64_t address; /* of the first byte, as profile_location.address counts for the dso */
+	uint32_t size;	  /* of `bytes`; at least 1 */
+	const uint8_t *bytes;
+	/* Of profile->code_rows; 0: nothing is known of its lines. */
+	uint32_t first_row, row_count;
+};
+
+/*
+ * The line of some instructions of a code. A row is valid from its offset to the next row's, the last
+ * one to the end of the code. Offsets of a code's rows strictly increase.
+ */
+struct profile_code_row {
+	uint32_t offset; /* in the code, below its size */
+	uint32_t depth;	 /* inlined calls around: 0: it is the outermost function's own */
+	struct function_id function; /* the innermost one; 0: unknown */
+	struct string_id file;	     /* as in profile_line; 0: unknown */
+	uint32_t line, column;	     /* 1-based, 0 unknown */
+};
+
+/* Is a source the text that its program was made of? X(ENUM, sentence) */
+#define SOURCE_STATES(X)                                                                           \
+	X(UNCHANGED, "the same text by its MD5")                                                   \
+	X(PLAUSIBLE, "older than the program")                                                     \
+	X(CHANGED, "changed since the program was built")
+
+enum source_state {
+#define X(id, text) SOURCE_##id,
+	SOURCE_STATES(X)
+#undef X
+		SOURCE_STATE_COUNT
+};
+
+/* The text of a source file. */
+struct profile_source {
+	struct string_id
+		path; /* as profile_line.file and profile_function.definition_file have it */
+	enum source_state state;
+	uint32_t size;	  /* of `text`, at least 1 */
+	const char *text; /* without NUL bytes but for one behind its end; of any encoding */
+};
+
 /*
  * Folded stacks whose numbers are no counts of samples begin with a comment. Of weights, and of
  * events that differ from sample to sample, it has the unit of the numbers and the event: "bytes",
@@ -592,6 +656,13 @@ struct profile {
 	size_t marker_count;
 	const uint64_t *epochs; /* when clock epochs after the first began, ns, in order */
 	size_t epoch_count;
+	/* By dso, process, version and address, no placeholder. */
+	const struct profile_code *codes;
+	size_t code_count;
+	const struct profile_code_row *code_rows; /* no placeholder; each of one code */
+	size_t code_row_count;
+	const struct profile_source *sources; /* by path (its number), each once, no placeholder */
+	size_t source_count;
 
 	uint64_t start, end;	 /* CLOCK_MONOTONIC ns: sampling was on in [start, end] */
 	uint64_t start_realtime; /* ns since the epoch at `start` */
@@ -727,6 +798,17 @@ const char *profile__event_unit(const struct profile *p);
 #define EVENT_CPU      "cpu"
 #define EVENT_CPU_UNIT "nanoseconds"
 bool profile__events_are_cpu(const struct profile *p);
+
+/* The code at a location; NULL: the profile has none. */
+const struct profile_code *profile__code(const struct profile *p,
+					 const struct profile_location *location);
+/* The row that is valid at an offset of a code; NULL: none is. */
+const struct profile_code_row *profile__code_row(const struct profile *p,
+						 const struct profile_code *code, uint64_t offset);
+/* The text of a source file; NULL: the profile has none. */
+const struct profile_source *profile__source(const struct profile *p, struct string_id path);
+const char *code_machine_name(enum code_machine machine); /* "x86-64", …; "": unknown */
+const char *source_state_text(enum source_state state);
 
 const char *code_tier_text(enum code_tier tier);
 const char *symbol_state_text(enum symbol_state state);

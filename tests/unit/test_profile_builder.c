@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The write side of the profile: interning, naming, the bounds of lives, the read helpers. */
-#include <sysprof/profile_builder.h>
+#include <sysprof/profile_code.h>
 
 #include "unit.h"
 #include "profile/profile.h"
@@ -616,6 +616,68 @@ TEST(arguments_are_kept_on_request)
 	assert_string_equal(profile__meta(p, META_COMMAND), text);
 	assert_string_equal(profile__meta(p, META_TARGET), "-- ./orders --fast");
 	assert_int_equal(p->meta_count, 2);
+}
+
+static void add_code(struct dso_id dso, uint64_t address, const char *bytes,
+		     struct profile_code_row row)
+{
+	struct profile_code code = {.dso = dso,
+				    .machine = CODE_MACHINE_X86_64,
+				    .address = address,
+				    .size = strlen(bytes),
+				    .bytes = (const uint8_t *)bytes};
+
+	profile_builder__add_code(b, &code, &row, 1);
+}
+
+TEST(code_is_found_by_location)
+{
+	struct dso_id dso = file("/bin/x", 7);
+	struct location_id in = profile_builder__location(b, dso, 0x12, nobody, CATEGORY_USER);
+	struct location_id out = profile_builder__location(b, dso, 0x14, nobody, CATEGORY_USER);
+	const struct profile_code *code;
+	const struct profile *p;
+
+	add_code(dso, 0x20, "late", (struct profile_code_row){.line = 2});
+	add_code(dso, 0x10, "code", (struct profile_code_row){.offset = 1, .line = 1});
+	add_code(dso, 0x12, "overlaps", (struct profile_code_row){});
+	add_code(dso, 0x10, "again", (struct profile_code_row){});
+	add_code(dso, 0x80, "a bad row", (struct profile_code_row){.offset = 9});
+	add_code(dso, 0x80, "", (struct profile_code_row){});
+	add_code((struct dso_id){9}, 0x80, "no dso", (struct profile_code_row){});
+	p = finish();
+	assert_int_equal(p->code_count, 2);
+	code = profile__code(p, &p->locations[in.v]);
+	assert_non_null(code);
+	assert_memory_equal(code->bytes, "code", 4);
+	assert_null(profile__code(p, &p->locations[out.v]));
+	assert_null(profile__code_row(p, code, 0));
+	assert_int_equal(profile__code_row(p, code, 3)->line, 1);
+	assert_null(profile__code_row(p, code, 4));
+}
+
+static void add_source(const char *path, const char *text, size_t size)
+{
+	struct profile_source source = {str(path), SOURCE_PLAUSIBLE, size, text};
+
+	profile_builder__add_source(b, &source);
+}
+
+TEST(a_source_is_its_path_s_first_text)
+{
+	struct string_id path = str("/src/b.c"), other = str("/src/d.c");
+	const struct profile *p;
+
+	add_source("/src/a.c", "int a;", 6);
+	add_source("/src/b.c", "int b;", 6);
+	add_source("/src/b.c", "int c;", 6);
+	add_source("/src/d.c", "int\0d;", 6);
+	add_source("/src/d.c", "", 0);
+	add_source("", "text", 4);
+	p = finish();
+	assert_int_equal(p->source_count, 2);
+	assert_string_equal(profile__source(p, path)->text, "int b;");
+	assert_null(profile__source(p, other));
 }
 
 EACH_TEST_WITH(set_up, tear_down);

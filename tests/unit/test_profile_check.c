@@ -42,6 +42,9 @@ struct fixture {
 	struct string_id wait_comm[2];
 	uint8_t wait_state[2];
 	struct thread_id wait_holder[2];
+	struct profile_code codes[2];
+	struct profile_code_row code_rows[3];
+	struct profile_source sources[2];
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -147,11 +150,31 @@ static void fill_waits(struct fixture *f)
 						   .unvisited = 20};
 }
 
+static void fill_code(struct fixture *f)
+{
+	static const uint8_t bytes[] = {0x90, 0x90, 0xc3, 0};
+
+	f->codes[0] = (struct profile_code){.dso = {1},
+					    .machine = CODE_MACHINE_X86_64,
+					    .address = 16,
+					    .size = 3,
+					    .bytes = bytes,
+					    .row_count = 2};
+	f->codes[1] = f->codes[0];
+	f->codes[1].address = 19;
+	f->codes[1].first_row = 2;
+	f->codes[1].row_count = 1;
+	f->code_rows[1] = (struct profile_code_row){2, 1, {1}, {1}, 7, 2};
+	f->sources[0] = (struct profile_source){{1}, SOURCE_UNCHANGED, sizeof("text") - 1, "text"};
+	f->sources[1] = (struct profile_source){{2}, SOURCE_CHANGED, sizeof("words") - 1, "words"};
+}
+
 static void fill(struct fixture *f)
 {
 	memset(f, 0, sizeof(*f));
 	fill_tables(f);
 	fill_waits(f);
+	fill_code(f);
 	f->p = (struct profile){
 		.strings = f->strings,
 		.string_count = COUNT(f->strings),
@@ -187,6 +210,12 @@ static void fill(struct fixture *f)
 		.marker_count = COUNT(f->markers),
 		.epochs = f->epochs,
 		.epoch_count = COUNT(f->epochs),
+		.codes = f->codes,
+		.code_count = COUNT(f->codes),
+		.code_rows = f->code_rows,
+		.code_row_count = COUNT(f->code_rows),
+		.sources = f->sources,
+		.source_count = COUNT(f->sources),
 		.clock_epochs = 3,
 		.start = 100,
 		.end = 200,
@@ -353,6 +382,35 @@ static void fill(struct fixture *f)
 	X(f->threads[2].wall.running = UINT64_MAX, "thread 2: its time is out")                    \
 	X(f->p.visits.count[VISIT_LINE_WALKED] = 1, "3 looks had 2 results")                       \
 	X(f->p.visits.count[VISIT_LINE_DUE] = UINT64_MAX, "a line overflows")                      \
+	X(f->p.codes = NULL, "array is missing")                                                   \
+	X(f->p.code_rows = NULL, "array is missing")                                               \
+	X(f->p.sources = NULL, "array is missing")                                                 \
+	X(f->codes[0].dso.v = 0, "code 0: dso")                                                    \
+	X(f->codes[0].dso.v = 3, "code 0: dso")                                                    \
+	X(f->codes[0].dso.v = 2, "code 0: dso or process")                                         \
+	X(f->codes[0].process.v = 1, "code 0: dso or process")                                     \
+	X(f->codes[0].process.v = 2, "code 0: dso or process")                                     \
+	X(f->codes[0].machine = CODE_MACHINE_COUNT, "code 0: machine")                             \
+	X(f->codes[0].size = 0, "code 0: it has no bytes")                                         \
+	X(f->codes[0].bytes = NULL, "code 0: it has no bytes")                                     \
+	X(f->codes[1].address = UINT64_MAX, "code 1: it has no bytes")                             \
+	X(f->codes[1].address = 15, "code 1 is out of order")                                      \
+	X(f->codes[1].address = 18, "code 1 is out of order")                                      \
+	X(f->codes[0].version = 1, "code 1 is out of order")                                       \
+	X(f->codes[0].row_count = 4, "code 0: rows out of range")                                  \
+	X(f->codes[1].first_row = 4, "code 1: rows out of range")                                  \
+	X(f->code_rows[1].offset = 0, "code 0: row 1 is out of order")                             \
+	X(f->code_rows[1].offset = 3, "code 0: row 1 is out of order")                             \
+	X(f->code_rows[1].function.v = 2, "code 0: row 1: function")                               \
+	X(f->code_rows[1].file.v = 3, "code 0: row 1: function or file")                           \
+	X(f->sources[0].path.v = 0, "source 0: its path")                                          \
+	X(f->sources[1].path.v = 1, "source 1: its path")                                          \
+	X(f->sources[1].path.v = 3, "source 1: its path")                                          \
+	X(f->sources[0].state = SOURCE_STATE_COUNT, "source 0: state")                             \
+	X(f->sources[0].size = 0, "source 0: its text")                                            \
+	X(f->sources[0].size = 3, "source 0: its text")                                            \
+	X(f->sources[0].text = NULL, "source 0: its text")                                         \
+	X(f->sources[0].text = "te\0t", "source 0: its text")                                      \
 	X(f->books[0].count[BOOK_IDLE] = UINT64_MAX, "books of CPU 0: the sum")
 
 TEST(right_profile_passes)

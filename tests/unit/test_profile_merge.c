@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Several profiles as one: sums, whose process and thread is whose, and when it was. */
+#include <sysprof/profile_code.h>
+
 #include <sysprof/profile.h>
 
 #include "export_support.h"
@@ -328,6 +330,44 @@ TEST(a_text_that_is_the_end_of_another_one_is_kept_beside_it)
 }
 
 /* Folded counts beside a recording: shares have two units. */
+TEST(code_and_sources_of_both_are_kept)
+{
+	static const char *const texts[] = {"int a;", "int b;"};
+	_cleanup_fixture_ struct fixture x = {}, y = {};
+	_cleanup_merge_ struct profile_merge *m = profile_merge__new();
+	struct fixture *fixtures[] = {&x, &y};
+	const struct profile *p;
+
+	for (int i = 0; i < 2; i++) {
+		struct fixture *f = fixtures[i];
+		struct profile_code_row row = {};
+		struct profile_code code = {};
+		struct profile_source source = {.size = 6, .text = texts[i]};
+		struct thread_id thread;
+
+		fixture__init(f, 10);
+		f->process = add_process(f, 7, "app", 0, 0);
+		thread = add_thread(f, f->process, 7, true, "app", 0);
+		add_sample(f, thread, 1, STACK(f, add_location(f, f->program, 0x1000)), 1, "app");
+		code.dso = f->program;
+		code.address = 0x1000 + 16 * i;
+		code.size = 4;
+		code.bytes = (const uint8_t *)texts[i];
+		row.file = profile_builder__string(f->b, "/src/a.c");
+		source.path = row.file;
+		profile_builder__add_code(f->b, &code, &row, 1);
+		profile_builder__add_source(f->b, &source);
+		add(m, "a", finish(f));
+	}
+	p = finish_merge(m);
+	assert_int_equal(p->code_count, 2);
+	assert_int_equal(p->source_count, 1);
+	assert_int_equal(p->sources[0].state, SOURCE_CHANGED);
+	assert_string_equal(p->sources[0].text, "int a;");
+	assert_string_equal(profile__string(p, p->code_rows[p->codes[1].first_row].file),
+			    "/src/a.c");
+}
+
 TEST(files_without_cpu_time_or_with_other_periods_are_marked)
 {
 	_cleanup_fixture_ struct fixture x = {}, y = {}, z = {};

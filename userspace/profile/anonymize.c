@@ -705,6 +705,12 @@ static void rename_types(struct anonymous_profile *a)
 	a->p.event_unit = renamed(a, TEXT_WORDS, a->from->event_unit);
 }
 
+/* Sources are full of names, and code has strings and the build of its program. */
+static void drop_code(struct anonymous_profile *a)
+{
+	a->p.code_count = a->p.code_row_count = a->p.source_count = 0;
+}
+
 /* ---- the profile ----------------------------------------------------------------------------- */
 
 static int allocate(struct anonymous_profile *a)
@@ -745,6 +751,7 @@ int anonymous_profile__new(const struct profile *p, struct anonymous_key key,
 		rename_users(a);
 		rename_markers(a);
 		rename_meta(a);
+		drop_code(a);
 	}
 	if (a->error) {
 		int err = a->error;

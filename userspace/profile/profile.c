@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/list_column.h"
+#include "base/order.h"
 #include "profile/figures.h"
 
 const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, const char *dso_name,
@@ -60,6 +61,67 @@ const char *dso_display_name(const struct profile *p, struct dso_id id)
 bool dso_has_path(const struct profile_dso *dso)
 {
 	return dso->kind == DSO_FILE || dso->is_interpreted;
+}
+
+const char *code_machine_name(enum code_machine machine)
+{
+	static const char *const names[CODE_MACHINE_COUNT] = {
+#define X(id, name) name,
+		CODE_MACHINES(X)
+#undef X
+	};
+
+	return (unsigned int)machine < CODE_MACHINE_COUNT ? names[machine] : "";
+}
+
+const char *source_state_text(enum source_state state)
+{
+	static const char *const texts[SOURCE_STATE_COUNT] = {
+#define X(id, text) text,
+		SOURCE_STATES(X)
+#undef X
+	};
+
+	return (unsigned int)state < SOURCE_STATE_COUNT ? texts[state] : "";
+}
+
+static bool begins_before(const struct profile_code *code, const struct profile_code *other)
+{
+	return (order_of(code->dso.v, other->dso.v) ?: order_of(code->process.v, other->process.v) ?:
+		order_of(code->version, other->version) ?: order_of(code->address, other->address)) <= 0;
+}
+
+const struct profile_code *profile__code(const struct profile *p,
+					 const struct profile_location *location)
+{
+	enum dso_kind kind = p->dsos[location->dso.v].kind;
+	const struct profile_code wanted = {
+		.dso = location->dso,
+		.process = location->process,
+		/* versions of files' locations differ in names only */
+		.version = kind == DSO_FILE || kind == DSO_VDSO ? 0 : location->version,
+		.address = location->address,
+	};
+	size_t end = partition_index(p->code_count, i, begins_before(&p->codes[i], &wanted));
+	const struct profile_code *code = end ? &p->codes[end - 1] : NULL;
+
+	return code && codes_overlap(code, &wanted) ? code : NULL;
+}
+
+const struct profile_code_row *profile__code_row(const struct profile *p,
+						 const struct profile_code *code, uint64_t offset)
+{
+	const struct profile_code_row *rows = p->code_rows + code->first_row;
+	size_t end = partition_index(code->row_count, i, rows[i].offset <= offset);
+
+	return end && offset < code->size ? &rows[end - 1] : NULL;
+}
+
+const struct profile_source *profile__source(const struct profile *p, struct string_id path)
+{
+	size_t at = partition_index(p->source_count, i, p->sources[i].path.v < path.v);
+
+	return at < p->source_count && p->sources[at].path.v == path.v ? &p->sources[at] : NULL;
 }
 
 const char *profile__meta(const struct profile *p, const char *key)

@@ -30,7 +30,10 @@
 	X(outside, outside_count)                                                                  \
 	X(memories, memory_count)                                                                  \
 	X(markers, marker_count)                                                                   \
-	X(epochs, epoch_count)
+	X(epochs, epoch_count)                                                                     \
+	X(codes, code_count)                                                                       \
+	X(code_rows, code_row_count)                                                               \
+	X(sources, source_count)
 
 /*
  * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `events` if all are
@@ -56,6 +59,18 @@
 static inline bool dso_kind_is_private(enum dso_kind kind)
 {
 	return kind == DSO_JIT || kind == DSO_UNKNOWN;
+}
+
+static inline bool codes_are_of_one_space(const struct profile_code *a,
+					  const struct profile_code *b)
+{
+	return a->dso.v == b->dso.v && a->process.v == b->process.v && a->version == b->version;
+}
+
+/* Does `next`, which comes after `code` in order, overlap it? */
+static inline bool codes_overlap(const struct profile_code *code, const struct profile_code *next)
+{
+	return codes_are_of_one_space(code, next) && next->address - code->address < code->size;
 }
 
 /* Of the text of a filter: the same in every run and on every machine, as it is stored. */

@@ -17,6 +17,7 @@
 
 #include "base/minmax.h"
 #include "profile/arguments.h"
+#include "profile/profile_code_private.h"
 #include "profile/profile_events.h"
 
 #define BOOKS_CPU_MAX 65536 /* the books of CPUs from this number on are ignored */
@@ -169,6 +170,7 @@ void profile_builder__free(struct profile_builder *b)
 	if (!b)
 		return;
 	vec_free_with(&b->columns, thread, free_columns(thread));
+	builder_free_code(b);
 	books_table__fini(&b->books);
 	meta_table__fini(&b->meta);
 	builder_free_events(b);

@@ -57,6 +57,7 @@ MAP_TYPE(meta_table, struct profile_meta);
 MAP_TYPE(books_table, struct profile_cpu_books);
 MAP_TYPE(memory_table, struct memory_column);
 MAP_TYPE(outside_table, struct profile_outside);
+MAP_TYPE(source_table, struct profile_source);
 
 struct profile_builder {
 	int error;
@@ -89,6 +90,10 @@ struct profile_builder {
 	VEC(struct profile_memory) memories; /* once finished */
 	VEC(struct profile_marker) markers;  /* sorted once finished */
 	VEC(uint64_t) epochs;
+	VEC(struct profile_code) codes; /* sorted once finished */
+	VEC(struct profile_code_row) code_rows;
+	struct source_table sources; /* the same */
+	VEC(char *) texts;	     /* bytes of codes, texts of sources */
 };
 
 /* Remember the first error; true if there is one. */

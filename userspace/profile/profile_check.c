@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct checker {
 	const struct profile *p;
@@ -629,6 +630,69 @@ static int check_markers(const struct checker *c)
 	return 0;
 }
 
+static int check_code_rows(const struct checker *c, size_t i)
+{
+	const struct profile *p = c->p;
+	const struct profile_code *code = &p->codes[i];
+
+	if (code->first_row > p->code_row_count ||
+	    code->row_count > p->code_row_count - code->first_row)
+		return report_broken(c, "code %zu: rows out of range", i);
+	for (uint32_t k = 0; k < code->row_count; k++) {
+		const struct profile_code_row *row = &p->code_rows[code->first_row + k];
+
+		if (row->offset >= code->size || (k && row->offset <= row[-1].offset))
+			return report_broken(c, "code %zu: row %u is out of order", i, k);
+		if (row->function.v >= p->function_count || !is_string(c, row->file))
+			return report_broken(c, "code %zu: row %u: function or file", i, k);
+	}
+	return 0;
+}
+
+static bool codes_are_in_order(const struct profile_code *a, const struct profile_code *b)
+{
+	return (order_of(a->dso.v, b->dso.v) ?: order_of(a->process.v, b->process.v) ?:
+		order_of(a->version, b->version) ?: order_of(a->address, b->address)) < 0;
+}
+
+static int check_codes(const struct checker *c)
+{
+	const struct profile *p = c->p;
+	int err = 0;
+
+	for (size_t i = 0; i < p->code_count && !err; i++) {
+		const struct profile_code *code = &p->codes[i];
+
+		if (!code->dso.v || code->dso.v >= p->dso_count ||
+		    code->process.v >= p->process_count ||
+		    dso_kind_is_private(p->dsos[code->dso.v].kind) != (code->process.v != 0))
+			return report_broken(c, "code %zu: dso or process", i);
+		if ((unsigned int)code->machine >= CODE_MACHINE_COUNT)
+			return report_broken(c, "code %zu: machine %d", i, code->machine);
+		if (!code->size || !code->bytes || code->address > UINT64_MAX - code->size)
+			return report_broken(c, "code %zu: it has no bytes", i);
+		if (i && (!codes_are_in_order(code - 1, code) || codes_overlap(code - 1, code)))
+			return report_broken(c, "code %zu is out of order", i);
+		err = check_code_rows(c, i);
+	}
+	return err;
+}
+
+static int check_sources(const struct checker *c)
+{
+	for (size_t i = 0; i < c->p->source_count; i++) {
+		const struct profile_source *s = &c->p->sources[i];
+
+		if (!s->path.v || !is_string(c, s->path) || (i && s->path.v <= s[-1].path.v))
+			return report_broken(c, "source %zu: its path", i);
+		if ((unsigned int)s->state >= SOURCE_STATE_COUNT)
+			return report_broken(c, "source %zu: state %d", i, s->state);
+		if (!s->size || !s->text || memchr(s->text, '\0', s->size) || s->text[s->size])
+			return report_broken(c, "source %zu: its text", i);
+	}
+	return 0;
+}
+
 static int check_session(const struct checker *c)
 {
 	const struct profile *p = c->p;
@@ -670,7 +734,7 @@ int profile_check(const struct profile *p, char *why, size_t n)
 	if ((err = check_processes(&c)) || (err = check_threads(&c)) || (err = check_jits(&c)) ||
 	    (err = check_runtimes(&c)) || (err = check_gils(&c)) || (err = check_memories(&c)) ||
 	    (err = check_markers(&c)) || (err = check_epochs(&c)) || (err = check_outside(&c)) ||
-	    (err = check_visits(&c)))
+	    (err = check_visits(&c)) || (err = check_codes(&c)) || (err = check_sources(&c)))
 		return err;
 	return check_books(&c);
 }

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "profile/profile_builder_private.h"
+#include "profile/profile_code_private.h"
 
 MAP_FUNCTIONS_OF_BYTES(copied_lines, struct copied_line);
 MAP_FUNCTIONS_BY_BYTES(copied_places, struct placed, struct copied_place, place);
@@ -212,4 +214,48 @@ struct stack_id profile_copy__stack(struct profile_copy *c, struct stack_id id)
 		c->stacks[at] = profile_builder__stack(c->b, made, location).v;
 	}
 	return (struct stack_id){c->stacks[id.v]};
+}
+
+static void copy_code(struct profile_copy *c, const struct profile_code *from)
+{
+	VEC(struct profile_code_row) rows = {};
+	struct profile_code code = *from;
+	int err = 0;
+
+	code.dso = copy_dso(c, from->dso);
+	for (uint32_t i = 0; i < from->row_count && !err; i++) {
+		struct profile_code_row row = c->p->code_rows[from->first_row + i];
+
+		if (row.function.v)
+			row.function = copy_function(c, row.function);
+		row.file = profile_copy__string(c, row.file);
+		err = vec_push(&rows, row);
+	}
+	if (!builder_has_failed(c->b, err))
+		profile_builder__add_code(c->b, &code, rows.data, rows.count);
+	vec_free(&rows);
+}
+
+static void copy_source(struct profile_copy *c, const struct profile_source *from)
+{
+	struct profile_source source = *from;
+	struct profile_source *known;
+
+	source.path = profile_copy__string(c, from->path);
+	known = builder_find_source(c->b, source.path);
+	if (!known)
+		profile_builder__add_source(c->b, &source);
+	else if (known->size != from->size || memcmp(known->text, from->text, from->size) != 0)
+		known->state = SOURCE_CHANGED;
+}
+
+void profile_copy__code(struct profile_copy *c)
+{
+	const struct profile *p = c->p;
+
+	for (size_t i = 0; i < p->code_count; i++)
+		if (p->dsos[p->codes[i].dso.v].kind == DSO_FILE)
+			copy_code(c, &p->codes[i]);
+	for (size_t i = 0; i < p->source_count; i++)
+		copy_source(c, &p->sources[i]);
 }

@@ -74,5 +74,11 @@ void profile_copy__fini(struct profile_copy *c);
 struct string_id profile_copy__string(struct profile_copy *c, struct string_id id);
 /* 0: no memory, which the builder remembers. */
 struct stack_id profile_copy__stack(struct profile_copy *c, struct stack_id id);
+/*
+ * Machine code of files and the sources, after the stacks. Of JIT code and the kernel's nothing is
+ * copied, because two profiles may disagree about it. If texts of a path differ, the first one is
+ * kept, as changed.
+ */
+void profile_copy__code(struct profile_copy *c);
 
 #endif

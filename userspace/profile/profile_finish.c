@@ -14,6 +14,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "profile/profile_check.h"
+#include "profile/profile_code_private.h"
 #include "profile/profile_events.h"
 
 /* The function for all code of a dso without a symbol; JIT code has one for each address. */
@@ -310,6 +311,7 @@ int profile_builder__finish(struct profile_builder *b, const struct profile **pr
 		settle_session(b);
 		settle_lives(b);
 		builder_settle_events(b);
+		builder_settle_code(b);
 		builder_freeze_events(b);
 		freeze_tables(b);
 		if (b->error)

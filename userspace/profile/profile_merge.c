@@ -195,7 +195,7 @@ static void set_times(struct merging *a, struct sample_columns *c, uint64_t time
 }
 
 /* A column or a table that is added is copied here, or in profile_merge_facts.c. */
-_Static_assert(sizeof(struct profile_samples) == 128 && sizeof(struct profile) == 872,
+_Static_assert(sizeof(struct profile_samples) == 128 && sizeof(struct profile) == 920,
 	       "known fields");
 
 static void copy_row(struct merging *a, const struct profile_thread *t, uint32_t thread,
@@ -350,6 +350,8 @@ static int add_all(struct merging *a)
 	if (!err)
 		err = a->window ? need_window_clock(a) : need_clock(a);
 	err = err ?: check_visits(a) ?: merge_lives(a) ?: merge_samples(a) ?: merge_facts(a);
+	if (!err)
+		profile_copy__code(&a->copy);
 	profile_copy__fini(&a->copy);
 	free(a->threads);
 	return err;

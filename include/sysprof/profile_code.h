@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The write side of machine code and sources in a profile. Both are added after the symbols, because
+ * their rows have functions, and before profile_builder__finish(). An error is the builder's.
+ */
+#ifndef SYSPROF_PROFILE_CODE_H
+#define SYSPROF_PROFILE_CODE_H
+
+#include <sysprof/profile_builder.h>
+
+/*
+ * Adds the code of a function, with its rows. Bytes and rows are copied; first_row and row_count of
+ * `code` are ignored. Code that is broken (empty, rows out of order or outside of it, unknown ids), or
+ * that overlaps other code of its dso, process and version, is left out.
+ */
+void profile_builder__add_code(struct profile_builder *b, const struct profile_code *code,
+			       const struct profile_code_row *rows, size_t row_count);
+/* Adds a source, whose text is copied. Texts with NUL bytes and later texts of a path are left out. */
+void profile_builder__add_source(struct profile_builder *b, const struct profile_source *source);
+
+#endif
