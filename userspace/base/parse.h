@@ -21,11 +21,11 @@ int parse_cpu_list(const char *text, uint32_t max, uint32_t **values, size_t *co
 /* The value of a hexadecimal digit of either case; -1: it is none. */
 static inline int hex_digit(char c)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	unsigned int digit = (unsigned char)c - '0', letter = ((unsigned char)c | 0x20) - 'a';
+
+	if (digit < 10)
+		return (int)digit;
+	return letter < 6 ? (int)letter + 10 : -1;
 }
 
 /* Hexadecimal digits at *cursor (no prefix); moves it behind them. -EINVAL: none; -ERANGE: > 16. */

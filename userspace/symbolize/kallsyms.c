@@ -163,11 +163,10 @@ static bool parse_line(const char *p, const char *end, struct line *line)
 		return false;
 	p += 3;
 	line->name = p;
-	while (p < end && !is_blank(*p)) {
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return false;
+	while (p < end && (unsigned char)*p > ' ' && *p != 0x7f)
 		p++;
-	}
+	if (p < end && !is_blank(*p))
+		return false;
 	line->name_length = (size_t)(p - line->name);
 	if (!line->name_length || line->name_length > NAME_LENGTH_MAX)
 		return false;

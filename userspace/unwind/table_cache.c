@@ -2,8 +2,7 @@
 /*
  * Tables are not stored:
  *
- * - If they have less than 2,048 rows: building takes no longer than writing (0.2 ms). If they are
- *   sparse: almost all is index and not read faster (chromium's has 77 bytes a row).
+ * - If they are sparse: almost all is index and not read faster (chromium's has 77 bytes a row).
  * - If the file changed less than two seconds ago: it may change again with the same time, or be
  *   one that a build makes, runs once and deletes.
  * - If the file has no name: it will not be opened again.
@@ -33,6 +32,7 @@
 #include "base/clocks.h"
 #include "base/disk_cache.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "tenants/quota.h"
 #include "unwind/table_maker.h"
@@ -40,8 +40,8 @@
 
 #define SUFFIX		 ".table"
 #define FILE_LIMIT	 (UINT64_C(64) << 20)
-#define KEPT_ROWS	 2048
 #define KEPT_BYTES_A_ROW 32
+#define WRITTEN_LEAST	 4096 /* a block of the disk */
 #define FRESH_SECONDS	 2
 #define SECOND_NS	 1000000000u
 #define UNWRITTEN_MAX	 (UINT64_C(16) << 20)
@@ -189,7 +189,7 @@ int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind
 
 static bool is_worth_keeping(const struct unwind_table_image *image)
 {
-	return image->rows >= KEPT_ROWS && image->size / KEPT_BYTES_A_ROW <= image->rows;
+	return image->size / KEPT_BYTES_A_ROW <= image->rows;
 }
 
 /* Will the stamp identify this file later? */
@@ -209,7 +209,8 @@ static bool is_lasting(const struct table_cache *c, int fd, const struct file_st
 static bool may_write(struct table_cache *c, size_t size)
 {
 	return (!c->unwritten.count || c->unwritten_size + size <= UNWRITTEN_MAX) &&
-	       meter__spend(&c->writes, &quota_row(QUOTA_TABLE_CACHE)->all, size, monotonic_ns());
+	       meter__spend(&c->writes, &quota_row(QUOTA_TABLE_CACHE)->all,
+			    max_u64(size, WRITTEN_LEAST), monotonic_ns());
 }
 
 void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *stamp,
