@@ -66,7 +66,7 @@ STATIC_LIBS := $(BUILD)/libs
 ALL_CFLAGS := -I$(STATIC_LIBS)/include -DSYSPROF_STATIC -fPIE -fstack-protector-strong $(ALL_CFLAGS)
 LDFLAGS	  += -static-pie -Wl,-z,relro,-z,now
 LDLIBS	  := -L$(STATIC_LIBS)/lib -lbpf -ldw -lelf -lseccomp -lbz2 -llzma -lcjson -lmicrohttpd \
-	     -linih -liberty -lcurl -lssl -lcrypto -lz -ldl -lpthread -lm
+	     -linih -liberty -lcapstone -lcurl -lssl -lcrypto -lz -ldl -lpthread -lm
 endif
 
 ARCH	  := $(shell uname -m)

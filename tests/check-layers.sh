@@ -17,7 +17,7 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 layers='
 base           | read   : base |  | containers, strings, files, clocks, JSON, caches on disk, the log: no policy, and nothing of one room alone
 tenants        | read   : base tenants |  | what the users of this host may make the collector do: helper processes (classes, confinement, keepers, pools), quotas, the books of what was left out, how their files are opened
-elf            | read   : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86
+elf            | read   : base elf | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go; instructions of x86, and for views as text
 profile        | read   : base tenants profile | event.h profile.h profile_builder.h profile_code.h | the model; builder, checker, several profiles as one, timeline of a thread
 filter         | read   : base profile filter | profile.h | which part of a profile: clauses as a value, regular expressions, slices of time; a profile without the rest, and the books of that
 stream         | read   : base tenants stream | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
@@ -30,7 +30,7 @@ jit/names      | read   : base tenants stream jit runtimes world jit/names | eve
 world          | read   : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h profile_code.h | processes, threads, mappings and images at time t; the recorder
 symbolize      | read   : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
 window         | read   : base elf files jit/names services stream stream/perf world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
-formats/out    | read   : base tenants profile formats/out | exporter.h profile.h | one file per format, and the report
+formats/out    | read   : base tenants elf profile formats/out | exporter.h profile.h | one file per format, and the report
 formats/in     | read   : base formats/in | importer.h profile.h profile_builder.h | one reader per format of profiles
 services       | read   : base formats/in services | profile.h profile_builder.h | what a process belongs to: service, container, pod, unit; by control groups, files of container runtimes and facts; texts fit to be labels
 compare        | read   : base profile compare | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
@@ -64,7 +64,7 @@ microhttpd  : userspace/serve/server_private.h
 curl/       : userspace/agent/http.c
 ini.h       : userspace/agent/settings.c
 lzma        : userspace/symbolize/minidebug.c
-dlfcn       : userspace/symbolize/debuginfod.c userspace/agent/http.c userspace/stream/perf/perf_unpack.c
+dlfcn       : userspace/symbolize/debuginfod.c userspace/agent/http.c userspace/stream/perf/perf_unpack.c userspace/elf/disassembly.c
 libiberty   : userspace/symbolize/demangle.c
 seccomp.h   : userspace/tenants/filter.c
 demangle.h  : userspace/symbolize/demangle.c

@@ -45,10 +45,12 @@ needs() {
 	deb   | cmd:lintian              | lintian         | lintian         | lintian    | lintian
 	static | file:/usr/lib/x86_64-linux-gnu/libssl.a | libssl-dev | openssl-devel | openssl | libopenssl-devel
 	static | file:/usr/lib/x86_64-linux-gnu/libbz2.a | libbz2-dev | bzip2-devel | bzip2 | libbz2-devel
+	static | file:/usr/lib/x86_64-linux-gnu/libcapstone.a | libcapstone-dev | capstone-devel | capstone | libcapstone-devel
 	static | cmd:apt-get             | apt             | apt             | apt        | apt
 	static | cmd:dpkg-source         | dpkg-dev        | dpkg-dev        | dpkg       | dpkg-devel
 	static | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
 	unit  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
+	unit  | pc:capstone:4.0          | libcapstone-dev | capstone-devel  | capstone   | libcapstone-devel
 	unit  | pc:libprotobuf-c:1.3     | libprotobuf-c-dev | protobuf-c-devel | protobuf-c | protobuf-c-devel
 	unit  | cmd:protoc-c             | protobuf-c-compiler | protobuf-c-compiler | protobuf-c | protobuf-c
 	distros | cmd:debootstrap        | debootstrap     | debootstrap     | debootstrap | debootstrap
