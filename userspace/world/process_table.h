@@ -160,7 +160,7 @@ struct thread_clock {
 
 /* The wall-clock account of a visited thread: world/wall_accounts.c. */
 struct thread_wall {
-	bool known;
+	bool known, ended;
 	uint64_t seen; /* CLOCK_MONOTONIC ns: up to then its time is accounted for */
 	uint64_t cpu, delay, switches;	     /* of the account, as far as accounted for */
 	uint64_t visited_cpu, visited_delay; /* of the account at the last visit */

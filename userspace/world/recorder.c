@@ -758,7 +758,17 @@ PASS_ON(process, process_event)
 PASS_ON(thread, thread_event)
 PASS_ON(fork, task_event)
 PASS_ON(comm, comm_event)
-PASS_ON(task_exit, task_event)
+
+/* The report of the thread's CPU time comes first, unless it was lost. */
+static int on_task_exit(void *context, const struct task_event *e)
+{
+	struct recorder *r = advance(context, &e->header);
+	struct thread_life *thread = process_table__find_thread(world__processes(r->world), e->tid);
+
+	if (thread && thread->process->pid == e->pid && !(e->header.flags & EVENT_FROM_PROC))
+		wall_accounts__exit(thread, e->header.time, thread->cpu.last, r->visited);
+	return result_of(r, world__task_exit(r->world, e));
+}
 
 static int on_cgroup(void *context, const struct cgroup_event *e)
 {

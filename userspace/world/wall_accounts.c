@@ -280,8 +280,9 @@ void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu
 	struct thread_wall *w = &thread->wall;
 	uint64_t ran;
 
-	if (!w->known || time <= w->seen || time >= TIME_LIMIT)
+	if (!w->known || w->ended || time <= w->seen || time >= TIME_LIMIT)
 		return;
+	w->ended = true;
 	if (w->state != WALL_NONE && cpu_time < cpu_visited(w) + RAN_LITTLE)
 		hold(w, min_u64(visited, time));
 	ran = take(&w->cpu, cpu_time, time - w->seen);

@@ -31,7 +31,7 @@ struct thread_id wall_accounts__holder(const struct thread_accounts *a,
 				       struct process_table *processes,
 				       const struct thread_life *waiting,
 				       const struct visit_event *e);
-/* The thread ends. `visited`: when the latest visit of any thread began, as far as known. */
+/* The thread ends; the first call counts. `visited`: when the latest visit of any thread began, as far as known. */
 void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,
 			 uint64_t visited);
 /*
