@@ -44,14 +44,20 @@ struct thread_id {
 
 #define PROFILE_UNKNOWN_ADDRESS UINT64_MAX
 
+/* What has code. X(ENUM, name in files) */
+#define DSO_KINDS(X)                                                                               \
+	X(NONE, "none")                                                                            \
+	X(FILE, "file") /* an ELF file, or whatever the process mapped */                          \
+	X(VDSO, "vdso")                                                                            \
+	X(KERNEL, "kernel")   /* vmlinux, modules, BPF programs, trampolines */                    \
+	X(JIT, "jit")	      /* anonymous executable memory */                                    \
+	X(UNKNOWN, "unknown") /* an address outside every known mapping */                         \
+	X(RUNTIME, "runtime") /* functions that only a runtime identifies; addresses are numbers */
+
 enum dso_kind {
-	DSO_NONE = 0,
-	DSO_FILE, /* an ELF file, or whatever the process mapped */
-	DSO_VDSO,
-	DSO_KERNEL,  /* vmlinux, modules, BPF programs, trampolines */
-	DSO_JIT,     /* anonymous executable memory */
-	DSO_UNKNOWN, /* an address outside every known mapping */
-	DSO_RUNTIME, /* functions that only a runtime identifies; addresses are arbitrary numbers */
+#define X(id, name) DSO_##id,
+	DSO_KINDS(X)
+#undef X
 };
 
 enum profile_category {

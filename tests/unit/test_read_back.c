@@ -3,7 +3,8 @@
  * Whatever is written is read back by its own reader with the same totals: of recordings, of profiles that are made
  * here and of files of other tools, in each format, and from there in each format again.
  *
- * Totals: what samples count, and CPU time, of each call path; also whether the number of samples is known.
+ * Totals: what samples count, and CPU time, of each call path, with the file and the category of each function; also
+ * whether the number of samples is known.
  */
 #include "import_support.h"
 #include "pprof_text.h"
@@ -15,6 +16,7 @@
 #include "base/order.h"
 #include "base/vec.h"
 #include "formats/out/describe.h"
+#include "profile/profile.h"
 #include "window/replay.h"
 
 /* What a format keeps. */
@@ -24,12 +26,13 @@ static const struct format {
 	bool lengths; /* CPU time of a profile with times is the time until the next sample */
 	bool no_cpu;  /* CPU time is kept of weights alone */
 	bool deltas; /* CPU time is that since the sample before: time until the next one is another's */
+	bool no_files; /* with code */
 } formats[] = {
 	{.exporter = &pprof_exporter},
 	{.exporter = &firefox_exporter, .deltas = true},
 	{&cpuprofile_exporter, .one_thread = true},
 	{&trace_exporter, .lengths = true},
-	{&folded_exporter, .no_cpu = true},
+	{&folded_exporter, .no_cpu = true, .no_files = true},
 };
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define FORMATS	     COUNT(formats)
@@ -48,8 +51,19 @@ struct paths {
 
 DEFINE_ORDER(compare_paths, struct path, strcmp(x->text, y->text));
 
-/* Names of functions, outermost first. */
-static char *path_of(const struct profile *p, struct stack_id stack)
+/* In most formats code without file and address is all the same, so a second format has JIT code as unknown. */
+static void print_file(FILE *out, const struct profile *p, const struct profile_location *l)
+{
+	const char *name = dso_display_name(p, l->dso);
+
+	if (!strcmp(name, "[unknown]") || !strcmp(name, "[jit]"))
+		fprintf(out, " (no file)");
+	else
+		fprintf(out, " (%s, %d)", name, l->category);
+}
+
+/* Names of functions, outermost first; with `files` also where they are. */
+static char *path_of(const struct profile *p, struct stack_id stack, bool files)
 {
 	uint32_t depth = p->stacks[stack.v].depth;
 	struct location_id *frames = calloc(depth, sizeof(*frames));
@@ -66,6 +80,8 @@ static char *path_of(const struct profile *p, struct stack_id stack)
 			struct function_id f = p->lines[l->first_line + k].function;
 
 			fprintf(out, ";%s", profile__string(p, p->functions[f.v].name));
+			if (files)
+				print_file(out, p, l);
 		}
 	}
 	fclose(out);
@@ -74,22 +90,24 @@ static char *path_of(const struct profile *p, struct stack_id stack)
 }
 
 /* CPU time after the last sample is that sample's. */
-static void sum_thread(const struct profile *p, const struct profile_thread *t, struct paths *paths)
+static void sum_thread(const struct profile *p, const struct profile_thread *t, bool files,
+		       struct paths *paths)
 {
 	const struct profile_samples *s = &t->samples[SAMPLE_CPU];
 
 	for (size_t i = 0; i < s->count; i++)
-		assert_int_equal(
-			vec_push(paths,
-				 (struct path){
-					 path_of(p, s->stack[i]), profile_samples__events(s, i),
-					 s->weight[i] + (i + 1 == s->count ? t->cpu_tail : 0)}),
-			0);
+		assert_int_equal(vec_push(paths, (struct path){path_of(p, s->stack[i], files),
+							       profile_samples__events(s, i),
+							       s->weight[i] + (i + 1 == s->count
+										       ? t->cpu_tail
+										       : 0)}),
+				 0);
 }
 
 /* Which threads: this one, those of this process, or all. */
 struct part {
 	uint32_t thread, process;
+	bool files;
 };
 
 static bool is_in(const struct profile *p, const struct part *part, uint32_t thread)
@@ -109,7 +127,7 @@ static char *totals(const struct profile *p, struct part part, bool cpu, bool cp
 
 	for (uint32_t i = 1; i < p->thread_count; i++)
 		if (is_in(p, &part, i))
-			sum_thread(p, &p->threads[i], &paths);
+			sum_thread(p, &p->threads[i], part.files, &paths);
 	vec_sort(&paths, compare_paths);
 	for (size_t i = 0; i < paths.count; i++)
 		sum_cpu += paths.data[i].cpu;
@@ -187,8 +205,8 @@ static void check_format(const struct profile *p, const struct format *f, const 
 	_cleanup_free_ char *before = NULL, *after = NULL;
 
 	*read = read_back(p, f);
-	before = totals(p, (struct part){.thread = thread}, cpu, sum);
-	after = totals(read->p, (struct part){}, cpu, sum);
+	before = totals(p, (struct part){.thread = thread, .files = !f->no_files}, cpu, sum);
+	after = totals(read->p, (struct part){.files = !f->no_files}, cpu, sum);
 	expect_same(keeps_meaning(p, f) ? before : strchr(before, '\n'),
 		    keeps_meaning(p, f) ? after : strchr(after, '\n'), what, f->exporter->name);
 }
@@ -215,7 +233,7 @@ static void check_processes(const struct profile *p, const char *what)
 {
 	for (uint32_t i = 1; i < p->thread_count; i++) {
 		const struct export_request options = {.thread = {i}, .merge_threads = true};
-		const struct part part = {.process = p->threads[i].process.v};
+		const struct part part = {.process = p->threads[i].process.v, .files = true};
 		char *before, *after, *bytes;
 		struct imported read;
 		size_t size;
@@ -229,7 +247,7 @@ static void check_processes(const struct profile *p, const char *what)
 		assert_string_equal(profile__meta(read.p, META_CPU_TIME) ?: "",
 				    profile__meta(p, META_CPU_TIME) ?: "");
 		before = totals(p, part, true, true);
-		after = totals(read.p, (struct part){}, true, true);
+		after = totals(read.p, (struct part){.files = true}, true, true);
 		expect_same(before, after, what, "one .cpuprofile of all threads");
 		free(bytes);
 		free(before);

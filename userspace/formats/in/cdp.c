@@ -15,16 +15,19 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "base/suffix.h"
 #include "formats/in/import.h"
 
 void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
-	       struct cdp_call_frames *call_frames, struct process_id process)
+	       struct cdp_call_frames *call_frames, const struct cdp_scripts *scripts,
+	       struct process_id process)
 {
 	*c = (struct cdp){
 		.text = text,
 		.b = frames->b,
 		.frames = frames,
 		.call_frames = call_frames,
+		.scripts = scripts,
 		.process = process,
 	};
 }
@@ -37,6 +40,96 @@ void cdp__fini(struct cdp *c)
 	vec_free(&c->samples);
 	vec_free(&c->path);
 	vec_free(&c->branches);
+}
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+struct modules {
+	const struct json_text *text;
+	struct frames *frames;
+	struct cdp_scripts *scripts;
+};
+
+static enum dso_kind kind_of(const char *name)
+{
+#define X(kind, text)                                                                              \
+	if (!strcmp(name, text))                                                                   \
+		return DSO_##kind;
+	DSO_KINDS(X)
+#undef X
+	return DSO_UNKNOWN;
+}
+
+static enum profile_category category_of(enum dso_kind kind, const char *path)
+{
+	switch (kind) {
+	case DSO_FILE:
+		return is_library_path(path) ? CATEGORY_LIBRARY : CATEGORY_USER;
+	case DSO_VDSO:
+		return CATEGORY_LIBRARY;
+	case DSO_KERNEL:
+		return CATEGORY_KERNEL;
+	case DSO_JIT:
+	case DSO_RUNTIME:
+		return CATEGORY_JIT;
+	case DSO_NONE:
+	case DSO_UNKNOWN:
+		break;
+	}
+	return CATEGORY_OTHER;
+}
+
+/* A file that is there already is another one of that path: new ones have rising numbers. */
+static int add_module(void *context, struct json_value value)
+{
+	struct modules *m = context;
+	_cleanup_json_ struct json_tree *tree = NULL;
+	struct cdp_module module;
+	size_t count = m->scripts->modules.count;
+	const char *path;
+	int err = json_tree__parse(m->text, value, &tree);
+
+	if (err)
+		return err;
+	path = json_tree__string(tree, "path", "");
+	module.kind = kind_of(json_tree__string(tree, "kind", ""));
+	module.category = category_of(module.kind, path);
+	module.dso = frames__dso(m->frames, module.kind, path, 0);
+	if (count && module.dso.v <= m->scripts->modules.data[count - 1].dso.v)
+		module.dso = frames__dso(m->frames, module.kind, path, count);
+	return module.dso.v ? vec_push(&m->scripts->modules, module) : -ENOMEM;
+}
+
+int cdp_scripts__read(struct cdp_scripts *scripts, const struct json_text *text,
+		      struct json_value own, struct frames *frames)
+{
+	struct modules to = {text, frames, scripts};
+	struct json_value modules, numbers;
+	struct json_column column;
+	struct json_number number;
+	int more = json_members(text, own, {"modules", &modules}, {"scriptModules", &numbers});
+
+	if (more || json_type(modules) != JSON_ARRAY || json_type(numbers) != JSON_ARRAY)
+		return more;
+	more = json_each(text, modules, add_module, &to)
+		       ?: json_column__init(&column, text, numbers);
+	while (!more && (more = json_column__next(&column, &number)) > 0) {
+		int64_t module;
+
+		if (number.is_null || json_scaled(&number, 0, &module) || module < 0 ||
+		    (uint64_t)module >= scripts->modules.count)
+			return json_fail(text, number.at, -EBADMSG,
+					 "scriptModules %zu is no number of a module",
+					 column.index - 1);
+		more = vec_push(&scripts->module_of, (uint32_t)module);
+	}
+	return more;
+}
+
+void cdp_scripts__fini(struct cdp_scripts *scripts)
+{
+	vec_free(&scripts->modules);
+	vec_free(&scripts->module_of);
 }
 
 static uint32_t find_node(const struct cdp *c, uint64_t id)
@@ -76,26 +169,33 @@ static uint64_t script_number(struct json_value id)
 	return number;
 }
 
+static void set_file(struct cdp *c, struct cdp_module *module, enum dso_kind kind,
+		     enum profile_category category, const char *path, uint64_t number)
+{
+	*module = (struct cdp_module){.kind = kind,
+				      .category = category,
+				      .dso = frames__dso(c->frames, kind, path, number)};
+}
+
 /*
  * Code of an engine belongs to its process, whatever its file; without file and script it is the
- * engine itself. Our own files have code of any kind; without a file, its script is its binary.
- * Native code has a name, and no URL except file://.
+ * engine itself. Our own files have code of any kind, and say where each script is; in older ones
+ * native code has a name and no URL except file://, and without a file its script is its binary.
  */
-static void set_dso(struct cdp *c, struct cdp_code *code, struct json_value id, const char *name,
-		    const char *url)
+static void set_module(struct cdp *c, struct cdp_module *module, struct json_value id,
+		       const char *name, const char *url)
 {
-	uint64_t script = *url ? 0 : script_number(id);
+	uint64_t number = script_number(id), script = *url ? 0 : number;
 	bool is_jit = !*name || (*url && strncmp(url, "file://", strlen("file://")) != 0);
 
-	if (c->program && !is_jit && (*url || script)) {
-		code->category = CATEGORY_USER;
-		code->dso = frames__dso(c->frames, DSO_FILE, c->program, script);
+	if (number && number <= c->scripts->module_of.count) {
+		*module = c->scripts->modules.data[c->scripts->module_of.data[number - 1]];
+	} else if (c->program && !is_jit && (*url || script)) {
+		set_file(c, module, DSO_FILE, CATEGORY_USER, c->program, script);
 	} else if (*url || script) {
-		code->category = CATEGORY_JIT;
-		code->dso = frames__dso(c->frames, DSO_JIT, "", script);
+		set_file(c, module, DSO_JIT, CATEGORY_JIT, "", script);
 	} else {
-		code->category = CATEGORY_OTHER;
-		code->dso = frames__dso(c->frames, DSO_UNKNOWN, "", 0);
+		set_file(c, module, DSO_UNKNOWN, CATEGORY_OTHER, "", 0);
 	}
 }
 
@@ -125,9 +225,9 @@ static int read_code(struct cdp *c, struct cdp_code *code, struct json_value fra
 		code->kind = CDP_ROOT;
 	else if (is_meta(name, url, "(idle)"))
 		code->kind = CDP_IDLE;
-	set_dso(c, code, script, name, url);
+	set_module(c, &code->module, script, name, url);
 	code->file = frames__file(c->frames, url);
-	code->function = frames__function(c->frames, name, code->dso, code->file,
+	code->function = frames__function(c->frames, name, code->module.dso, code->file,
 					  one_based(c, line, first), one_based(c, column, first));
 	return code->function.v ? 0 : -ENOMEM;
 }
@@ -505,11 +605,12 @@ uint64_t cdp__period(const struct cdp *c)
 
 static struct location_id location_of(struct cdp *c, const struct cdp_node *node, uint32_t line)
 {
+	enum dso_kind kind = node->code.module.kind;
+	bool is_private = kind == DSO_JIT || kind == DSO_UNKNOWN || kind == DSO_NONE;
 	const struct frame frame = {
-		.dso = node->code.dso,
-		.category = (enum profile_category)node->code.category,
-		.process = node->code.category == CATEGORY_USER ? (struct process_id){0}
-								: c->process,
+		.dso = node->code.module.dso,
+		.category = node->code.module.category,
+		.process = is_private ? c->process : (struct process_id){0},
 		.elf_address = PROFILE_UNKNOWN_ADDRESS,
 	};
 	const struct profile_line at = {

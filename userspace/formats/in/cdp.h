@@ -23,13 +23,25 @@
 
 enum cdp_kind { CDP_CODE, CDP_ROOT, CDP_IDLE };
 
+/* Where code is. */
+struct cdp_module {
+	enum dso_kind kind;
+	enum profile_category category;
+	struct dso_id dso;
+};
+
+/* Of our own files: the module of each script, from number 1 on. */
+struct cdp_scripts {
+	VEC(struct cdp_module) modules;
+	VEC(uint32_t) module_of;
+};
+
 /* The code that a callFrame describes. */
 struct cdp_code {
 	enum cdp_kind kind;
-	uint32_t category;
 	struct function_id function;
 	struct string_id file;
-	struct dso_id dso;
+	struct cdp_module module;
 };
 
 struct cdp_node {
@@ -94,6 +106,7 @@ struct cdp {
 	struct process_id process;
 	const char
 		*program; /* what wrote $sysprof: its native code is no JIT code. NULL: an engine */
+	const struct cdp_scripts *scripts; /* which say where code is; without any, the above */
 	struct cdp_nodes nodes;
 	VEC(struct cdp_tick) ticks;
 	VEC(struct cdp_edge) edges;
@@ -107,8 +120,14 @@ struct cdp {
 	uint64_t hit_period; /* ns of each of these */
 };
 
+/* Those of a "$sysprof" object; none in files of older versions. */
+int cdp_scripts__read(struct cdp_scripts *scripts, const struct json_text *text,
+		      struct json_value own, struct frames *frames);
+void cdp_scripts__fini(struct cdp_scripts *scripts);
+
 void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
-	       struct cdp_call_frames *call_frames, struct process_id process);
+	       struct cdp_call_frames *call_frames, const struct cdp_scripts *scripts,
+	       struct process_id process);
 void cdp__fini(struct cdp *c);
 
 /* Add the nodes of an array; they may refer to earlier and later ones. */

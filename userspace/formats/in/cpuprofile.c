@@ -33,6 +33,7 @@ struct identity {
 	int64_t start_us, end_us; /* of the recording */
 	struct profile_names names;
 	struct cdp_columns columns;
+	struct cdp_scripts scripts;
 };
 
 static bool recognizes_cpuprofile(const uint8_t *bytes, size_t size)
@@ -60,6 +61,7 @@ static void identity__fini(struct identity *id)
 {
 	free(id->comm);
 	free(id->process);
+	cdp_scripts__fini(&id->scripts);
 }
 
 static int read_recording(const struct json_text *text, struct json_value value,
@@ -117,8 +119,9 @@ static int read_names(const struct json_text *text, struct json_value own,
 }
 
 static int read_identity(const struct json_text *text, struct json_value own, struct identity *id,
-			 struct profile_builder *b)
+			 struct frames *frames)
 {
+	struct profile_builder *b = frames->b;
 	struct json_value pid, tid, comm, process, is_main, realtime, period, recording, ahead,
 		merged;
 	uint64_t pid_number = 0, tid_number = 0;
@@ -128,6 +131,7 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 			       {"recording", &recording}, {"cpuDeltasAhead", &ahead},
 			       {"mergedThreads", &merged})
 			  ?: cdp_columns__own(text, own, &id->columns)
+			  ?: cdp_scripts__read(&id->scripts, text, own, frames)
 			  ?: read_names(text, own, b, &id->names);
 
 	id->present = true;
@@ -249,7 +253,8 @@ static int read_profile(const struct import_request *request, const struct json_
 	process.name = profile_builder__string(b, name);
 	process.start = (uint64_t)start;
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
-	cdp__init(&c, text, frames, &call_frames, profile_builder__process(b, &process));
+	cdp__init(&c, text, frames, &call_frames, &id->scripts,
+		  profile_builder__process(b, &process));
 	/* a title that looks like a path is not the file of the code */
 	c.program = id->present && (!id->ahead || id->is_merged) ? name + strspn(name, "/") : NULL;
 	err = read_samples(&c, m, start, end);
@@ -275,12 +280,9 @@ static int read_cpuprofile(const struct import_request *request, struct import_f
 	int err = read_members(&text, &m);
 
 	if (!err && m.own.at)
-		err = read_identity(&text, m.own, &id, request->builder);
-	if (err)
-		goto out;
-	err = read_profile(request, &text, &m, &id, &frames);
+		err = read_identity(&text, m.own, &id, &frames);
+	err = err ?: read_profile(request, &text, &m, &id, &frames);
 	frames__fini(&frames);
-out:
 	identity__fini(&id);
 	return err;
 }

@@ -204,6 +204,7 @@ struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path
 		.is_library = is_library_path(name),
 		.file_state = FILE_STATE_UNOPENED,
 		.symbol_state = SYMBOL_STATE_RESOLVED,
+		.is_interpreted = kind == DSO_RUNTIME,
 		.inode = number,
 	};
 

@@ -18,7 +18,8 @@
 
 struct import_failure;
 
-#define FRAME_LINES_MAX 1024 /* of an inline chain */
+#define FRAME_LINES_MAX	 1024 /* of an inline chain */
+#define KERNEL_ADDRESSES (0xffffULL << 48)
 
 struct frame {
 	struct dso_id dso;

@@ -10,7 +10,6 @@
 #define DEFERRED_FRAME	 "(cookie)"   /* in place of frames that a later record has */
 #define FILE_ADDRESS_MAX (1ULL << 36) /* above it is memory, no place in a file */
 #define UPPER_HALF	 (1ULL << 63)
-#define KERNEL_ADDRESSES (0xffffULL << 48)
 #define SYMBOL_DIGITS	 8	/* so many hexadecimal digits are an address, no name */
 #define MEMORY_ACCESS	 "|OP " /* begins the description of one */
 

@@ -173,6 +173,12 @@ static int read_build_id(const struct pprof *p, int64_t string, struct profile_d
 	return 0;
 }
 
+/* The kernel's names of a module vary ("[ext4]", "/lib/modules/…/ext4.ko"), its addresses do not. */
+static bool is_kernel_module(const struct pprof *p, const struct pprof_mapping *m)
+{
+	return m->start >= KERNEL_ADDRESSES && !pprof__string_is(p, m->filename, "[vsyscall]");
+}
+
 /* After all tables were read. */
 static int name_mapping(struct pprof *p, const struct wire *w, const void *message)
 {
@@ -186,9 +192,14 @@ static int name_mapping(struct pprof *p, const struct wire *w, const void *messa
 	(void)w;
 	if (err)
 		return err;
-	mapping->kind = dso.kind = f->kind;
+	mapping->kind = f->kind;
 	mapping->category = f->category;
-	dso.is_interpreted = f->kind == DSO_RUNTIME;
+	if (is_kernel_module(p, m)) {
+		mapping->kind = DSO_KERNEL;
+		mapping->category = CATEGORY_KERNEL;
+	}
+	dso.kind = mapping->kind;
+	dso.is_interpreted = mapping->kind == DSO_RUNTIME;
 	dso.path = f->path;
 	dso.name = f->name;
 	dso.is_library = f->is_library;
@@ -253,22 +264,41 @@ static int add_line(struct pprof *p, const struct wire *w, const struct pprof_li
  */
 static void set_unmapped(struct pprof *p, struct frame *frame, const struct pprof_location *l)
 {
-	bool has_file = false;
+	bool has_file = false, is_unknown = false;
 	struct dso_id *dso;
 
 	for (size_t i = 0; i < p->lines.count; i++) {
 		const struct pprof_function *f = find_function(p, &p->lines.data[i]);
 
 		has_file |= f && f->filename != 0;
+		is_unknown |= p->ours && f && pprof__string_is(p, f->name, "[unknown]");
 	}
-	frame->category = !has_file && !l->address	 ? CATEGORY_OTHER
-			  : p->mappings.count || p->ours ? CATEGORY_JIT
-							 : CATEGORY_USER;
+	frame->category = !has_file && (!l->address || is_unknown) ? CATEGORY_OTHER
+			  : p->mappings.count || p->ours	   ? CATEGORY_JIT
+								   : CATEGORY_USER;
 	dso = &p->unmapped[frame->category == CATEGORY_JIT];
 	if (!dso->v)
 		*dso = frames__dso(&p->frames,
 				   frame->category == CATEGORY_JIT ? DSO_JIT : DSO_UNKNOWN, "", 0);
 	frame->dso = *dso;
+}
+
+/* Is the mapping the source file of its function, which an interpreter runs? */
+static bool is_own_source(const struct pprof *p, const struct mapping *m)
+{
+	const struct pprof_function *f = p->lines.count ? find_function(p, p->lines.data) : NULL;
+
+	return f && m->filename && f->filename == m->filename;
+}
+
+static void set_interpreted(struct pprof *p, struct frame *frame)
+{
+	struct profile_dso dso = *profile_builder__get_dso(p->b, frame->dso);
+
+	dso.kind = DSO_RUNTIME;
+	dso.is_interpreted = true;
+	frame->category = CATEGORY_JIT;
+	frame->dso = profile_builder__dso(p->b, &dso);
 }
 
 static int set_frame(struct pprof *p, const struct wire *w, const struct pprof_location *l,
@@ -288,6 +318,8 @@ static int set_frame(struct pprof *p, const struct wire *w, const struct pprof_l
 				      l->mapping);
 	frame->dso = m->dso;
 	frame->category = m->category;
+	if (is_own_source(p, m))
+		set_interpreted(p, frame);
 	if (m->kind == DSO_FILE && l->address >= m->start && l->address < m->limit)
 		frame->address = l->address - m->start + m->offset;
 	if (m->kind != DSO_JIT)

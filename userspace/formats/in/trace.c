@@ -87,6 +87,7 @@ struct trace {
 	struct json_text text;
 	struct frames frames;
 	struct cdp_call_frames call_frames;
+	struct cdp_scripts scripts;
 	struct names processes, threads;
 	struct heads heads;
 	VEC(struct chunk) chunks;
@@ -317,8 +318,10 @@ static int read_metadata(struct trace *t, struct json_value metadata)
 	if (err || json_type(own) != JSON_OBJECT)
 		return err;
 	t->is_own = true;
-	err = json_members(&t->text, own, {"periodNs", &period}, {"startTimeRealtime", &realtime},
-			   {"recording", &recording});
+	err = cdp_scripts__read(&t->scripts, &t->text, own, &t->frames);
+	err = err
+		      ?: json_members(&t->text, own, {"periodNs", &period},
+				      {"startTimeRealtime", &realtime}, {"recording", &recording});
 	if (!err && json_type(recording) == JSON_OBJECT)
 		err = import_event(&t->text, recording, t->b);
 	if (!err && period.at)
@@ -505,7 +508,7 @@ static int read_profile(struct trace *t, const struct chunk *chunks, size_t coun
 
 	if (err)
 		return err;
-	cdp__init(&c, &t->text, &t->frames, &t->call_frames, process);
+	cdp__init(&c, &t->text, &t->frames, &t->call_frames, &t->scripts, process);
 	for (size_t i = 0; i < count && !err; i++)
 		err = read_chunk(t, &c, &chunks[i], head.start, &end);
 	if (!err)
@@ -565,6 +568,7 @@ static int read_trace(const struct import_request *request, struct import_failur
 	set_session(&t);
 	frames__fini(&t.frames);
 	cdp_call_frames__fini(&t.call_frames);
+	cdp_scripts__fini(&t.scripts);
 	names__fini(&t.processes);
 	names__fini(&t.threads);
 	heads__fini(&t.heads);

@@ -21,18 +21,19 @@
 	1000000000000 /* of which each gets less, or the times would not be exact as doubles */
 
 MAP_FUNCTIONS_OF_BYTES(call_frame_table, struct call_frame);
+MAP_FUNCTIONS_OF_BYTES(call_script_table, struct call_script);
 
 int call_frames__init(struct call_frames *frames, const struct profile *p)
 {
 	int err = 0;
 
 	*frames = (struct call_frames){.p = p};
-	frames->script_of_file = calloc(p->string_count + 1, sizeof(*frames->script_of_file));
-	frames->script_of_dso = calloc(p->dso_count + 1, sizeof(*frames->script_of_dso));
+	frames->module_of_dso = calloc(p->dso_count + 1, sizeof(*frames->module_of_dso));
 	frames->text_file = open_memstream(&frames->text, &frames->text_size);
-	if (!frames->script_of_file || !frames->script_of_dso || !frames->text_file)
+	if (!frames->module_of_dso || !frames->text_file)
 		return -ENOMEM;
-	err = text_limit__init(&frames->limit, p, true);
+	err = text_limit__init(&frames->limit, p, true)
+		      ?: vec_push(&frames->scripts, (struct call_script){});
 	for (unsigned int i = 0; i < CALL_FRAME_FIRST_FUNCTION && !err; i++)
 		err = vec_push(&frames->frames, (struct call_frame){0});
 	return err;
@@ -43,27 +44,40 @@ void call_frames__fini(struct call_frames *frames)
 	text_limit__fini(&frames->limit);
 	call_frame_table__fini(&frames->frames);
 	vec_free(&frames->texts);
-	free(frames->script_of_file);
-	free(frames->script_of_dso);
+	call_script_table__fini(&frames->scripts);
+	free(frames->module_of_dso);
+	vec_free(&frames->modules);
 	if (frames->text_file)
 		fclose(frames->text_file);
 	free(frames->text);
 }
 
-/* A script is a source file, or a binary if the source is unknown. Numbered in order of use. */
-static uint32_t script_of(struct call_frames *frames, const struct profile_function *function)
+static int add_module(struct call_frames *frames, struct dso_id dso)
 {
-	uint32_t *script;
+	uint32_t *module = &frames->module_of_dso[dso.v];
+	int err = *module ? 0 : vec_push(&frames->modules, dso);
 
-	if (function->definition_file.v)
-		script = &frames->script_of_file[function->definition_file.v];
-	else if (function->dso.v && frames->p->dsos[function->dso.v].kind != DSO_UNKNOWN)
-		script = &frames->script_of_dso[function->dso.v];
-	else
+	if (!err && !*module)
+		*module = (uint32_t)frames->modules.count;
+	return err;
+}
+
+/*
+ * A script is a source file of a binary, or the binary if the source is unknown. Numbered in order of
+ * use. Unknown code without a source file has none.
+ */
+static int find_script(struct call_frames *frames, const struct profile_function *function,
+		       uint32_t *number)
+{
+	const struct call_script script = {function->definition_file, function->dso};
+
+	*number = 0;
+	if (!script.file.v && frames->p->dsos[script.dso.v].kind == DSO_UNKNOWN)
 		return 0;
-	if (!*script)
-		*script = ++frames->script_count;
-	return *script;
+	return add_module(frames, script.dso)
+		       ?: map_number(&frames->scripts,
+				     call_script_table__need(&frames->scripts, &script, NULL),
+				     number);
 }
 
 int call_frames__key(void *context, const struct profile_location *location, uint32_t line,
@@ -79,11 +93,12 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 		.column = function->definition_column,
 		.is_jit = dso_kind_is_made(frames->p->dsos[function->dso.v].kind),
 	};
+	int err = find_script(frames, function, &frame.script);
 
 	(void)location;
-	frame.script = script_of(frames, function);
-	return map_number(&frames->frames, call_frame_table__need(&frames->frames, &frame, NULL),
-			  key);
+	return err
+		       ?: map_number(&frames->frames,
+				     call_frame_table__need(&frames->frames, &frame, NULL), key);
 }
 
 uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack)
@@ -178,6 +193,34 @@ int call_frames__write(struct call_frames *frames, uint32_t key, struct json_wri
 	json_key(w, "callFrame");
 	json_raw(w, frames->text + frames->texts.data[key].start, frames->texts.data[key].size);
 	return 0;
+}
+
+static void write_module(struct call_frames *frames, struct dso_id id, struct json_writer *w)
+{
+	static const char *const kinds[] = {
+#define X(kind, name) [DSO_##kind] = name,
+		DSO_KINDS(X)
+#undef X
+	};
+	const struct profile_dso *dso = &frames->p->dsos[id.v];
+	bool has_no_file = dso_kind_is_made(dso->kind) && !dso->is_interpreted;
+	const char *path = has_no_file ? "" : profile__string(frames->p, dso->path);
+	char cut[TEXT_CUT_SIZE];
+
+	json_begin_object(w);
+	json_key_string(w, "kind", kinds[has_no_file ? DSO_JIT : dso->kind]);
+	json_key_string(w, "path", text_limit__cut(&frames->limit, path, cut));
+	json_end_object(w);
+}
+
+void call_frames__write_modules(struct call_frames *frames, struct json_writer *w)
+{
+	JSON_COLUMN(w, "modules", frames->modules.count,
+		    write_module(frames, frames->modules.data[i], w));
+	json_key_array(w, "scriptModules");
+	for (size_t i = 1; i < frames->scripts.count; i++)
+		json_uint(w, frames->module_of_dso[frames->scripts.data[i].dso.v] - 1);
+	json_end_array(w);
 }
 
 /* ---- when samples were taken ----------------------------------------------------------------- */

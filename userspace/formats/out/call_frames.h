@@ -34,14 +34,23 @@ struct call_frame_text {
 	size_t start, size;
 };
 
+/* A source file of a binary, or what of the binary has no source file. */
+struct call_script {
+	struct string_id file;
+	struct dso_id dso;
+};
+
+MAP_TYPE(call_script_table, struct call_script);
+
 struct call_frames {
 	const struct profile *p;
 	struct text_limit
 		limit; /* of names; the owner may tighten it before the first is written */
 	struct call_frame_table frames; /* by key */
 	VEC(struct call_frame_text) texts;
-	uint32_t *script_of_file, *script_of_dso; /* 0: no number yet */
-	uint32_t script_count;
+	struct call_script_table scripts; /* by number; 0: none */
+	uint32_t *module_of_dso;	  /* 0: no number yet */
+	VEC(struct dso_id) modules;
 	FILE *text_file; /* writes `text` */
 	char *text;
 	size_t text_size;
@@ -59,6 +68,12 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 
 /* The member "callFrame". */
 int call_frames__write(struct call_frames *frames, uint32_t key, struct json_writer *w);
+
+/*
+ * The members "modules" and "scriptModules", after all call frames: which binary each script is of, so
+ * that our own reader gets what the format has not.
+ */
+void call_frames__write_modules(struct call_frames *frames, struct json_writer *w);
 
 /* The executing line of a stack's leaf; 0: it is not in the file of its url, which viewers show. */
 uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack);

@@ -494,6 +494,7 @@ static int write_file(struct cpuprofile *c, FILE *out)
 	write_columns(c);
 	json_key_object(&c->w, "$sysprof");
 	write_identity(c);
+	call_frames__write_modules(&c->frames, &c->w);
 	write_recording(c->p, &c->w);
 	json_end_object(&c->w);
 	json_end_object(&c->w);
