@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof report: the top of a recording or a profile as text, without root. */
+#include <errno.h>
 #include <getopt.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -70,7 +71,7 @@ static void terminal__init(struct terminal *terminal)
 
 struct arguments {
 	struct report_options report;
-	bool tree, callers, min_given;
+	bool tree, callers, min_given, intel, att;
 	const char *by; /* NULL: not given */
 	unsigned int top;
 	struct input_options in;
@@ -98,6 +99,12 @@ static const struct cli_option rows[] = {
 	INPUT_ROOT_ROW(offsetof(struct arguments, in.root)),
 	INPUT_SPAN_ROW(offsetof(struct arguments, in)),
 	INPUT_FILTER_ROWS(offsetof(struct arguments, in)),
+	{"annotate", .has_value = true, .take = option_text,
+	 .field = offsetof(struct arguments, report.annotate)},
+	{"asm", .take = option_set, .field = offsetof(struct arguments, report.assembly)},
+	{"intel", .take = option_set, .field = offsetof(struct arguments, intel)},
+	{"att", .take = option_set, .field = offsetof(struct arguments, att)},
+	{"source", .take = option_set, .field = offsetof(struct arguments, report.whole_source)},
 	{"json", .take = option_set, .field = offsetof(struct arguments, report.json)},
 	{},
 };
@@ -111,6 +118,33 @@ static int check_by(struct arguments *arguments)
 		return 0;
 	return report->wall ? report_wall_by_parse(arguments->by, &report->wall_by)
 			    : report_by_parse(arguments->by, &report->by);
+}
+
+/* 0, or the status of a wrong use. */
+static int check_annotation(struct arguments *arguments)
+{
+	struct report_options *report = &arguments->report;
+
+	if (!report->annotate) {
+		if (report->assembly || report->whole_source)
+			return usage_error(&cmd_report, "%s needs --annotate",
+					   report->assembly ? "--asm" : "--source");
+		if (arguments->intel || arguments->att)
+			return usage_error(&cmd_report, "--intel and --att need --asm");
+		return 0;
+	}
+	if (arguments->by || arguments->tree || report->wall)
+		return usage_error(&cmd_report, "--annotate has no %s",
+				   arguments->by     ? "--by"
+				   : arguments->tree ? "--tree"
+						     : "--wall");
+	if ((arguments->intel || arguments->att) && !report->assembly)
+		return usage_error(&cmd_report, "--intel and --att need --asm");
+	if (arguments->intel && arguments->att)
+		return usage_error(&cmd_report, "--intel or --att, not both");
+	report->shape = REPORT_ANNOTATION;
+	report->syntax = arguments->att ? SYNTAX_ATT : SYNTAX_INTEL;
+	return 0;
 }
 
 static int parse_options(struct arguments *arguments, int argc, char **argv)
@@ -135,6 +169,9 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 		return usage_error(&cmd_report, "--parked needs --wall");
 	if (arguments->callers && !arguments->tree)
 		return usage_error(&cmd_report, "--callers needs --tree");
+	status = check_annotation(arguments);
+	if (status)
+		return status;
 	if (arguments->tree)
 		arguments->report.shape = arguments->callers ? REPORT_CALLERS : REPORT_TREE;
 	if (arguments->tree && !arguments->min_given)
@@ -174,7 +211,14 @@ static int report_input(char *const *paths, size_t count, struct arguments *argu
 	request.profile = input.profile;
 	if (!arguments->report.wall)
 		print_hint_at_waits(name ?: "", &input);
-	err = print_ended(report_write(&request, &arguments->report));
+	err = report_write(&request, &arguments->report);
+	if (err == -ENOENT && arguments->report.annotate)
+		log_print(
+			LOG_ERROR,
+			"%s: no function and no line %s: `report --by function` and `--by line` list them",
+			name ?: "", arguments->report.annotate);
+	else
+		err = print_ended(err);
 	if (!err)
 		print_left_out(name ?: "", &left_out);
 	input__close(&input);
@@ -198,6 +242,7 @@ const struct command cmd_report = {
 	.arguments =
 		"IN[@SLICE]… [FILTER…] [--by function|thread|process|dso|line|service|container|unit|user]\n"
 		"                      [--tree [--callers]]\n"
+		"                      [--annotate FUNCTION|FILE:LINE [--asm [--intel|--att]] [--source]]\n"
 		"                      [--wall [--by state|function|thread|holder] [--parked]]\n"
 		"                      [--min SHARE] [--top N] [--java-signatures] [--root WHAT]\n"
 		"                      [--json] [--service NAME --span SPAN]",
@@ -209,6 +254,7 @@ const struct command cmd_report = {
 		"  sysprof report x.sysprof --tree --callers\n"
 		"  sysprof report CPU.1234.cpuprofile\n"
 		"  sysprof report x.sysprof --wall --by function\n"
+		"  sysprof report x.sysprof --annotate sum_order --asm\n"
 		"  sysprof report x.sysprof@10s-20s --process java --focus parse --tree\n"
 		"\n"
 		"IN is a recording, or a profile in any format that `convert` reads; - is standard input. Several\n"
@@ -221,6 +267,10 @@ const struct command cmd_report = {
 		"      --parked     with --wall: event loops and idle threads of pools as any other\n"
 		"      --tree       a call tree, from the roots down; by thread, process, service, …: one each\n"
 		"      --callers    with --tree: the functions with most samples, and their callers\n"
+		"      --annotate WHAT  the lines of a function, or of that with FILE:LINE, and their samples;\n"
+		"                   its source is as the recording has it\n"
+		"      --asm        with --annotate: instructions, too, in Intel's syntax (--intel) or AT&T's (--att)\n"
+		"      --source     with --annotate: all lines of its files\n"
 		"      --min SHARE  leave out smaller shares, as in 0.5% or 0.005; default of a tree: 0.5%\n"
 		"      --top N      number of rows, default of a table: 40\n"
 		"      --java-signatures  Java methods with the types of their parameters and result\n"

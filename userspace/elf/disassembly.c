@@ -149,14 +149,15 @@ static void disassembler__fini(struct disassembler *d)
 
 /* ---- one instruction ------------------------------------------------------------------------- */
 
-/* The bytes of an instruction if that is known without capstone; 0. */
-static size_t known_size(const struct disassembler *d, const uint8_t *code, size_t left)
+size_t instruction_size(uint16_t machine, const uint8_t *code, size_t left)
 {
 	struct x86_instruction instruction;
 
-	if (d->request->machine == EM_AARCH64)
+	if (machine == EM_AARCH64)
 		return left < ARM64_SIZE ? 0 : ARM64_SIZE;
-	return x86_decode(code, left, &instruction) ? instruction.size : 0;
+	if (machine != EM_X86_64 || !x86_decode(code, left, &instruction))
+		return 0;
+	return instruction.size;
 }
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -265,7 +266,7 @@ static int add_instruction(struct disassembler *d, uint32_t *offset)
 {
 	const uint8_t *code = d->request->code + *offset;
 	const size_t left = d->request->size - *offset;
-	size_t size = known_size(d, code, left);
+	size_t size = instruction_size(d->request->machine, code, left);
 	struct instruction added = {.offset = *offset, .text = d->texts.count};
 	char text[TEXT_SIZE];
 

@@ -52,6 +52,9 @@ static inline const char *disassembly__text(const struct disassembly *d, size_t 
 	return d->texts + d->data[i].text;
 }
 
+/* The size of an instruction, 0 if it is not known. */
+size_t instruction_size(uint16_t machine, const uint8_t *code, size_t left);
+
 /* A sentence for an error of disassemble(). */
 const char *disassembly_strerror(int error);
 

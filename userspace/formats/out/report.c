@@ -8,6 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "formats/out/annotation.h"
+#include "formats/out/annotation_json.h"
+#include "formats/out/annotation_text.h"
 #include "formats/out/describe.h"
 #include "formats/out/exporters.h"
 #include "formats/out/report_json.h"
@@ -137,12 +140,27 @@ static int write_tree(const struct export_request *request, const struct report_
 	return err;
 }
 
+static int write_annotation(const struct export_request *request,
+			    const struct report_options *options)
+{
+	struct annotation a;
+	int err = annotation__init(&a, request->profile, options->annotate);
+
+	if (!err)
+		err = options->json ? annotation_json(&a, options, request->out)
+				    : annotation_text(&a, options, request->out);
+	annotation__fini(&a);
+	return err;
+}
+
 int report_write(const struct export_request *request, const struct report_options *options)
 {
 	if (options->json)
 		report_jits_left_out(request);
 	if (options->wall)
 		return report_wall(request, options);
+	if (options->shape == REPORT_ANNOTATION)
+		return write_annotation(request, options);
 	return options->shape == REPORT_TABLE ? write_table(request, options)
 					      : write_tree(request, options);
 }

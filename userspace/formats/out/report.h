@@ -7,6 +7,8 @@
 
 #include <sysprof/exporter.h>
 
+#include "elf/disassembly.h"
+
 enum report_by {
 	REPORT_FUNCTION,
 	REPORT_THREAD,
@@ -34,8 +36,9 @@ static inline bool report_by_tasks(enum report_by by)
 
 enum report_shape {
 	REPORT_TABLE,
-	REPORT_TREE,	/* from the roots of the stacks down */
-	REPORT_CALLERS, /* from the functions with most samples up to their callers */
+	REPORT_TREE,	   /* from the roots of the stacks down */
+	REPORT_CALLERS,	   /* from the functions with most samples up to their callers */
+	REPORT_ANNOTATION, /* lines and instructions of `annotate` */
 };
 
 #define REPORT_TOP_DEFAULT 40 /* rows of a table; a tree has no limit but its least share */
@@ -58,6 +61,10 @@ struct report_options {
 	bool parked;	  /* the waits of parked threads as any other (formats/out/waits.h) */
 	double min_share; /* 0..1: rows with less self, nodes with less total are left out */
 	bool json;
+	const char *annotate; /* a function or FILE:LINE (formats/out/annotation.h) */
+	bool assembly;	      /* … with instructions */
+	bool whole_source;    /* … all lines of its files */
+	enum disassembly_syntax syntax;
 	/* Of a terminal; text only. */
 	bool color, utf8;
 	unsigned int width; /* columns; 0: lines are as long as they are */
@@ -66,7 +73,10 @@ struct report_options {
 /* "function", "thread", "process", "dso", "line", "service", …; -EINVAL. */
 int report_by_parse(const char *text, enum report_by *by);
 
-/* Uses profile, out, top and left_out of the request. 0 or -errno, or only ferror() is set. */
+/*
+ * Uses profile, out, top and left_out of the request. 0 or -errno, or only ferror() is set. -ENOENT:
+ * what is to be annotated is not in the profile.
+ */
 int report_write(const struct export_request *request, const struct report_options *options);
 
 #endif

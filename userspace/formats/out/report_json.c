@@ -18,8 +18,7 @@ static const char *const shape_names[] = {
 	[REPORT_CALLERS] = "callers",
 };
 
-/* "self": 12, "self_share": 0.12, "self_interval": [0.06, 0.21] */
-static void write_share(struct json_writer *w, const struct profile *p, const char *key,
+void report_json__share(struct json_writer *w, const struct profile *p, const char *key,
 			uint64_t samples, double square)
 {
 	struct interval range;
@@ -73,7 +72,7 @@ static void write_row(const struct profile *p, const struct report_row *row, enu
 		      struct json_writer *w)
 {
 	json_begin_object(w);
-	write_share(w, p, "self", row->self, row->self_square);
+	report_json__share(w, p, "self", row->self, row->self_square);
 	if (report_by_tasks(by)) {
 		json_key_uint(w, "cpu_ns", row->cpu);
 		if (report_by_names(by))
@@ -82,7 +81,7 @@ static void write_row(const struct profile *p, const struct report_row *row, enu
 			json_key_uint(w, "threads", row->threads);
 		write_task(row, by, w);
 	} else {
-		write_share(w, p, "total", row->total, row->total_square);
+		report_json__share(w, p, "total", row->total, row->total_square);
 		write_code(row, by, w);
 	}
 	json_end_object(w);
@@ -98,9 +97,9 @@ static void write_node(const struct profile *p, const struct report_node *node,
 		json_null(w);
 	else
 		json_uint(w, node->parent);
-	write_share(w, p, "total", node->total, node->total_square);
+	report_json__share(w, p, "total", node->total, node->total_square);
 	if (options->shape == REPORT_TREE)
-		write_share(w, p, "self", node->self, node->self_square);
+		report_json__share(w, p, "self", node->self, node->self_square);
 	if (node->group)
 		write_task(node->row, options->by, w);
 	else

@@ -8,6 +8,7 @@
 #define FORMATS_OUT_REPORT_JSON_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct json_writer;
@@ -18,6 +19,10 @@ struct report_tree;
 
 void report_json__begin(struct json_writer *w, const struct profile *p, const char *by,
 			const char *shape, double min_share, FILE *out);
+
+/* "self": 12, "self_share": 0.12, "self_interval": [0.06, 0.21] */
+void report_json__share(struct json_writer *w, const struct profile *p, const char *key,
+			uint64_t samples, double square);
 
 int report_json__end(struct json_writer *w, FILE *out);
 

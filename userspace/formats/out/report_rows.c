@@ -59,8 +59,7 @@ static int count_stack(struct counting *c, uint32_t stack, uint64_t samples, dou
 	return 0;
 }
 
-/* By stack. */
-static void add_squares(const struct profile *p, double *squares)
+void add_squares(const struct profile *p, double *squares)
 {
 	for (size_t i = 1; i < p->thread_count; i++) {
 		const struct profile_samples *samples = &p->threads[i].samples[SAMPLE_CPU];

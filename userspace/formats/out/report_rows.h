@@ -36,6 +36,9 @@ struct report_row report_task(const struct profile *p, enum report_by by, uint32
 /* By thread: the number of its row, below max(threads, processes), from 1 on. The caller frees it. */
 int report_task_numbers(const struct profile *p, enum report_by by, uint32_t **numbers);
 
+/* To those of stacks, of all CPU samples. */
+void add_squares(const struct profile *p, double *squares);
+
 /* Of all of them: see profile_samples__square(). */
 double samples_square(const struct profile_samples *samples);
 

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""sysprof report --annotate: its figures are those of the report, for every function of a real program."""
+import json
+import os
+
+from libe2e import TOP, main, need_root, quick, record, run, scratch, sysprof
+from libreport import invalid
+
+SOURCE = os.path.join(TOP, "docs/examples/orders.c")
+FUNCTIONS = "sum_order", "find_discount", "print_order", "read_order"
+
+
+def recording():
+    need_root()
+    path, program = scratch("orders.sysprof"), scratch("orders")
+    run("cc", "-O1", "-g", "-o", program, SOURCE, check=0)
+    record("-o", path, "--", program)
+    return path
+
+
+def report(path, *options):
+    return json.loads(sysprof("report", path, "--json", "--top", "100000", *options, check=0).out)
+
+
+def lines_of(rows, names):
+    return {(row.get("file"), row.get("line")): (row["self"], row["total"]) for row in rows if row.get("function", names[0]) in names and row["total"]}
+
+
+def assert_same(path, function, *filters):
+    row = next(row for row in report(path, *filters)["rows"] if row["function"] == function)
+    got = report(path, "--annotate", function, "--asm", *filters)
+    annotation = got["annotation"]
+    assert (annotation["self"], annotation["total"]) == (row["self"], row["total"])
+    assert lines_of(got["rows"], [function]) == lines_of(report(path, "--by", "line", *filters)["rows"], [function])
+    assert sum(copy["self"] for copy in annotation["copies"]) == row["self"]
+    for copy in annotation["copies"]:
+        if "instructions" in copy:
+            assert sum(i["self"] for i in copy["instructions"]) == copy["self"], copy
+        else:
+            assert copy["no_instructions"]
+    return got
+
+
+@quick
+def test_figures():
+    path = recording()
+    documents = [assert_same(path, function) for function in FUNCTIONS]
+    documents.append(assert_same(path, "sum_order", "--focus", "main"))
+    assert not invalid(*documents), invalid(*documents)
+    every = report(path)["rows"]
+    for name in {row["function"] for row in every[:30] if row["self"]}:
+        got = report(path, "--annotate", name)
+        assert sum(row["self"] for row in got["rows"]) == got["annotation"]["self"], name
+
+
+def test_text():
+    path = recording()
+    text = sysprof("report", path, "--annotate", "orders.c:29", "--asm", check=0).out
+    assert "# certainty  " in text and "sum_order  orders" in text and "\x1b" not in text, text
+    assert any(line.split("%")[0].strip() and line.split()[3:4] == ["29"] for line in text.splitlines() if "%" in line), text
+    other = sysprof("report", path, "--annotate", "no_such_function")
+    assert other.status == 1 and "no_such_function" in other.err, other
+
+
+def test_usage():
+    for options in (["--asm"], ["--source"], ["--att", "--annotate", "f"], ["--annotate", "f", "--tree"], ["--annotate", "f", "--wall"],
+                    ["--annotate", "f", "--asm", "--att", "--intel"]):
+        assert sysprof("report", "x.sysprof", *options).status == 2, options
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines and instructions with samples: testdata/annotation.txt; sums of random profiles, beside the report. */
+#include "export_support.h"
+#include "text_cases.h"
+
+#include <sysprof/profile_code.h>
+
+#include "formats/out/annotation.h"
+#include "formats/out/annotation_code.h"
+#include "formats/out/report.h"
+#include "formats/out/report_rows.h"
+
+#define FIB_C "/src/fib.c"
+#define MIN_H "/src/min.h"
+
+static const char fib_c[] = "#include \"min.h\"\n"
+			    "\n"
+			    "int fib(int n)\n"
+			    "{\n"
+			    "\tint a = n;\n"
+			    "\tif (min(a, 1))\n"
+			    "\t\treturn fib(a);\n"
+			    "\treturn 1;\n"
+			    "}\n"
+			    "\n"
+			    "/*\n"
+			    " * a\n"
+			    " * long\n"
+			    " * comment\n"
+			    " * before\n"
+			    " * another\n"
+			    " * function\n"
+			    " */\n"
+			    "int main(void) { return fib(3); }\n";
+
+static const uint8_t fib_code[] = {
+	0x55,			      /* 0: push rbp */
+	0x48, 0x89, 0xe5,	      /* 1: mov rbp, rsp */
+	0x8b, 0x45, 0xfc,	      /* 4: mov eax, [rbp - 4] */
+	0x39, 0xd0,		      /* 7: cmp eax, edx */
+	0x0f, 0x4f, 0xc2,	      /* 9: cmovg eax, edx */
+	0xe8, 0xef, 0xff, 0xff, 0xff, /* c: call fib */
+	0x5d, 0xc3,		      /* 11: pop rbp; ret */
+};
+
+static const uint8_t main_code[] = {0x90, 0x31, 0xc0, 0x8b, 0x45, 0xfc, 0x90, 0xc3};
+
+static struct function_id function(struct fixture *f, const char *name, uint64_t address,
+				   uint32_t definition_line)
+{
+	struct profile_function function = {
+		.name = text(f, name),
+		.dso = f->program,
+		.address = address ? address : PROFILE_UNKNOWN_ADDRESS,
+		.definition_file = definition_line ? text(f, FIB_C) : (struct string_id){0},
+		.definition_line = definition_line,
+	};
+
+	return profile_builder__function(f->b, &function);
+}
+
+static void add_code(struct fixture *f, uint64_t address, const uint8_t *bytes, uint32_t size,
+		     const struct profile_code_row *rows, size_t count)
+{
+	const struct profile_code code = {.dso = f->program,
+					  .machine = CODE_MACHINE_X86_64,
+					  .address = address,
+					  .size = size,
+					  .bytes = bytes};
+
+	profile_builder__add_code(f->b, &code, rows, count);
+}
+
+/* fib is code of its own, with min inlined; it is inlined into main; a part of it, without code, is cold. */
+static void build_fib(struct fixture *f)
+{
+	static const uint64_t offsets[] = {0x4, 0x4, 0x7, 0xf, 0x11};
+	struct location_id main_, call, cold, inlined, at[5];
+	struct function_id fib, min, in_main;
+	struct thread_id thread;
+	unsigned int ms = 1;
+
+	fixture__init(f, 50);
+	f->process = add_process(f, 42, "fixture", 0, 0);
+	thread = add_thread(f, f->process, 42, true, "fixture", 0);
+	main_ = add_location(f, f->program, 0x1101);
+	inlined = add_location(f, f->program, 0x1103);
+	call = add_location(f, f->program, 0x1210);
+	cold = add_location(f, f->program, 0x1304);
+	for (int i = 0; i < 5; i++) {
+		at[i] = add_location(f, f->program, 0x1200 + offsets[i]);
+		add_sample(f, thread, ms++, STACK(f, main_, at[i]), 1, "fixture");
+		add_sample(f, thread, ms++, STACK(f, main_, call, call, at[i]), 1, "fixture");
+	}
+	add_sample(f, thread, ms++, STACK(f, main_, cold), 1, "fixture");
+	add_sample(f, thread, ms++, STACK(f, inlined), 1, "fixture");
+	add_sample(f, thread, ms++, STACK(f, main_), 1, "fixture");
+	NAME(f, main_, {"main", FIB_C, 19, 19, 0, 0x401100, 0, NULL});
+	NAME(f, inlined, {"fib", FIB_C, 5, 3, 0, 0x401200, 0, NULL},
+	     {"main", FIB_C, 19, 19, 0, 0x401100, 0, NULL});
+	NAME(f, call, {"fib", FIB_C, 7, 3, 0, 0x401200, 0, NULL});
+	NAME(f, cold, {"fib.cold", FIB_C, 8, 3, 0, 0x401300, 0, NULL});
+	NAME(f, at[0], {"fib", FIB_C, 5, 3, 0, 0x401200, 0, NULL});
+	NAME(f, at[2], {"min", MIN_H, 2, 0, 0, 0, 0, NULL},
+	     {"fib", FIB_C, 6, 3, 0, 0x401200, 0, NULL});
+	NAME(f, at[3], {"fib", FIB_C, 7, 3, 0, 0x401200, 0, NULL});
+	NAME(f, at[4], {"fib", FIB_C, 9, 3, 0, 0x401200, 0, NULL});
+	fib = function(f, "fib", 0x401200, 3);
+	min = function(f, "min", 0, 0);
+	in_main = function(f, "main", 0x401100, 19);
+	add_code(f, 0x1200, fib_code, sizeof(fib_code),
+		 (struct profile_code_row[]){
+			 {.offset = 0, .function = fib, .file = text(f, FIB_C), .line = 4},
+			 {.offset = 4, .function = fib, .file = text(f, FIB_C), .line = 5},
+			 {.offset = 7, 1, min, text(f, MIN_H), 2, 0},
+			 {.offset = 12, .function = fib, .file = text(f, FIB_C), .line = 7},
+			 {.offset = 17, .function = fib, .file = text(f, FIB_C), .line = 9}},
+		 5);
+	add_code(f, 0x1100, main_code, sizeof(main_code),
+		 (struct profile_code_row[]){
+			 {.offset = 0, .function = in_main, .file = text(f, FIB_C), .line = 19},
+			 {.offset = 3, 1, fib, text(f, FIB_C), 5, 0},
+			 {.offset = 6, .function = in_main, .file = text(f, FIB_C), .line = 19}},
+		 3);
+	profile_builder__add_source(f->b, &(struct profile_source){text(f, FIB_C), SOURCE_CHANGED,
+								   sizeof(fib_c) - 1, fib_c});
+	add_books(f, 0, 13, 37, 0);
+}
+
+/* What is to be annotated, and words of options. Without the head of all reports. */
+static void annotate(FILE *out, char *input)
+{
+	const char *what = text_word(&input), *head;
+	const struct report_options options = {
+		.shape = REPORT_ANNOTATION,
+		.annotate = what,
+		.assembly = text_has(input, "asm"),
+		.syntax = text_has(input, "att") ? SYNTAX_ATT : SYNTAX_INTEL,
+		.whole_source = text_has(input, "source"),
+		.json = text_has(input, "json"),
+		.color = text_has(input, "color"),
+	};
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_free_ char *data = NULL;
+	struct export_request request = {};
+	size_t size;
+	int err;
+
+	build_fib(&f);
+	request.profile = finish(&f);
+	request.out = open_memstream(&data, &size);
+	err = report_write(&request, &options);
+	fclose(request.out);
+	head = strstr(data, options.json ? "\"annotation\"" : "# function");
+	if (err)
+		text_put_error(out, err);
+	else
+		fputs(head, out);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+static uint64_t sum_of_instructions(const struct annotation *a)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < a->copies.count; i++) {
+		_cleanup_(annotation_code__fini) struct annotation_code code;
+
+		assert_int_equal(annotation_code__init(&code, a, &a->copies.data[i], SYNTAX_INTEL),
+				 0);
+		for (size_t k = 0; k < code.text.count; k++)
+			sum += code.counts[k].self;
+		if (code.problem)
+			sum += a->copies.data[i].counts.self;
+	}
+	return sum;
+}
+
+static void assert_sums(const struct profile *p, const struct report_row *row)
+{
+	struct annotation a;
+	uint64_t lines = 0, copies = 0;
+
+	assert_int_equal(annotation__init(&a, p, row->name), 0);
+	for (size_t i = 0; i < a.lines.count; i++)
+		lines += a.lines.data[i].counts.self;
+	for (size_t i = 0; i < a.copies.count; i++)
+		copies += a.copies.data[i].counts.self;
+	assert_int_equal(lines, a.counts.self);
+	assert_int_equal(copies, a.counts.self);
+	assert_int_equal(sum_of_instructions(&a), a.counts.self);
+	assert_true(a.counts.self >= row->self && a.counts.total >= row->total);
+	annotation__fini(&a);
+}
+
+TEST(lines_copies_and_instructions_add_up)
+{
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_free_ struct report_row *rows = NULL;
+	const struct profile *p;
+	size_t count;
+
+	build_fib(&f);
+	p = finish(&f);
+	assert_int_equal(report_rows(p, REPORT_FUNCTION, &rows, &count), 0);
+	assert_int_equal(count, 4);
+	for (size_t i = 0; i < count; i++)
+		assert_sums(p, &rows[i]);
+}
+
+/* A line is that of the report, where its name and file are unique. */
+TEST(lines_are_those_of_the_report)
+{
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_free_ struct report_row *rows = NULL;
+	struct annotation a;
+	const struct profile *p;
+	size_t count, found = 0;
+
+	build_fib(&f);
+	p = finish(&f);
+	assert_int_equal(annotation__init(&a, p, "fib"), 0);
+	assert_int_equal(report_rows(p, REPORT_LINE, &rows, &count), 0);
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < a.lines.count && !strncmp(rows[i].name, "fib", 3); k++) {
+			const struct annotation_line *line = &a.lines.data[k];
+
+			if (line->line != rows[i].line)
+				continue;
+			assert_string_equal(profile__string(p, line->file), rows[i].place);
+			assert_int_equal(line->counts.self, rows[i].self);
+			assert_int_equal(line->counts.total, rows[i].total);
+			found++;
+		}
+	assert_int_equal(found, 5);
+	annotation__fini(&a);
+}
+
+static const struct text_verb verbs[] = {{"annotate", annotate}, {}};
+
+TEXT_TABLE("annotation", verbs, NULL, NULL);
