@@ -545,6 +545,63 @@ struct symbol_event_frame {
 	/* the three strings follow, then padding to 8 */
 };
 
+#define CODE_TEXT_MAX	 (1u << 20)  /* bytes of a function's code */
+#define CODE_LINES_MAX	 1024u	     /* rows of an event */
+#define SOURCE_TEXT_MAX	 (16u << 20) /* bytes of a source */
+#define CODE_PIECE_BYTES (32u * 1024)
+
+/*
+ * A piece of a function's machine code. Pieces of a function come one after the other, the first one
+ * with offset 0; then its EVENT_CODE_LINES.
+ */
+struct code_text_event {
+	struct event_header header;
+	__u32 dso;     /* as in symbol_dso_event */
+	__u32 process; /* of JIT code: index in the profile; else 0 */
+	__u64 address; /* of the code's first byte; as in symbol_event */
+	__u32 version; /* of JIT code */
+	__u32 size;    /* of the whole code, at most CODE_TEXT_MAX */
+	__u32 offset;  /* of this piece in it */
+	__u32 count;   /* bytes of the piece */
+	__u8 machine;  /* enum code_machine of profile.h */
+	__u8 reserved[7];
+	__u8 bytes[];
+};
+
+/* From this offset of the code up to the next row. */
+struct code_line_row {
+	__u32 offset;
+	__u32 line;   /* 0: unknown */
+	__u16 column; /* 0: unknown */
+	__u16 place;  /* number of a frame of the event's symbol: innermost function, and file */
+	__u16 depth;  /* inlined calls around */
+	__u16 reserved;
+};
+
+/*
+ * Lines of the code before it. Rows ascend by offset, over all events of a code. Behind them follows
+ * a whole EVENT_SYMBOL, whose frames are no chain: rows refer to them by number.
+ */
+struct code_lines_event {
+	struct event_header header;
+	__u64 address;
+	__u32 dso;
+	__u32 count; /* of rows */
+	struct code_line_row rows[];
+};
+
+/* A piece of a source file, as with EVENT_CODE_TEXT. The path with its NUL, then the bytes follow. */
+struct source_event {
+	struct event_header header;
+	__u32 size;   /* of the whole text, at most SOURCE_TEXT_MAX */
+	__u32 offset; /* of this piece in it */
+	__u32 count;  /* bytes of the piece */
+	__u16 path_size;
+	__u8 state; /* enum source_state of profile.h */
+	__u8 reserved;
+	char data[];
+};
+
 #ifndef __bpf__
 #define EVENT_ASSERT(type) _Static_assert(sizeof(struct type) % EVENT_ALIGN == 0, #type)
 EVENT_ASSERT(event_header);
@@ -583,6 +640,10 @@ EVENT_ASSERT(code_call);
 EVENT_ASSERT(symbol_event);
 EVENT_ASSERT(symbol_dso_event);
 EVENT_ASSERT(symbol_event_frame);
+EVENT_ASSERT(code_text_event);
+EVENT_ASSERT(code_line_row);
+EVENT_ASSERT(code_lines_event);
+EVENT_ASSERT(source_event);
 #undef EVENT_ASSERT
 #endif
 

@@ -43,6 +43,9 @@ struct event_handler {
 	int (*code_runtime)(void *context, const struct code_runtime_event *event);
 	int (*symbol_dso)(void *context, const struct symbol_dso_event *event);
 	int (*symbol)(void *context, const struct symbol_event *event);
+	int (*code_text)(void *context, const struct code_text_event *event);
+	int (*code_lines)(void *context, const struct code_lines_event *event);
+	int (*source)(void *context, const struct source_event *event);
 	int (*symbols_end)(void *context, const struct event_header *event);
 };
 

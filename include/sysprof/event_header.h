@@ -48,6 +48,10 @@ enum event_type {
 	EVENT_SYMBOL = 32,
 	EVENT_SYMBOL_DSO = 33,
 	EVENT_SYMBOLS_END = 34, /* all locations of the profile have been reported */
+	/* before SYMBOLS_END: machine code of hot functions, its lines, and source files */
+	EVENT_CODE_TEXT = 36,
+	EVENT_CODE_LINES = 37,
+	EVENT_SOURCE = 38,
 	/* files in which processes report their JIT code: perf maps, jitdumps */
 	EVENT_JIT_FILE = 40,
 	EVENT_JIT_BYTES = 41,

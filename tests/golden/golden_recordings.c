@@ -21,9 +21,21 @@
 
 /* One that is missing would not be missed by who looks at what is there. */
 static const char *const cases[] = {
-	"containers",  "cut-short",	      "epoch-change", "fork-exec",    "jit-reuse",
-	"kernel-code", "hardware-events",     "left-out",     "lost-records", "overlapping-mmaps",
-	"pid-reuse",   "processes-over-time", "services",     "waits",
+	"code",
+	"containers",
+	"cut-short",
+	"epoch-change",
+	"fork-exec",
+	"jit-reuse",
+	"kernel-code",
+	"hardware-events",
+	"left-out",
+	"lost-records",
+	"overlapping-mmaps",
+	"pid-reuse",
+	"processes-over-time",
+	"services",
+	"waits",
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 

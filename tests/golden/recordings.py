@@ -31,6 +31,7 @@ SAMPLE, THREAD_CPU, VISIT, MMAP, COMM, FORK, EXIT, LOST = 1, 2, 6, 8, 9, 10, 11,
 PROCESS, THREAD, MAPS_READ, MEMORY, CGROUP, PROCESS_FACTS = 16, 17, 18, 19, 20, 21
 ANCHOR, BOOKS, META, KALLSYMS, END, OUTSIDE, VISIT_BOOKS = 24, 25, 26, 27, 28, 30, 31
 SYMBOL, SYMBOL_DSO, SYMBOLS_END, JIT_FILE, JIT_BYTES = 32, 33, 34, 40, 41
+CODE_TEXT, CODE_LINES, SOURCE = 36, 37, 38
 ADDED, REMOVED = 0x200, 0x1000  # of kallsyms
 FROM_PROC, EXEC, HAS_BUILD_ID, EXITED, FINAL, NEW_EPOCH, RECORDER, LEFT = 1, 2, 4, 8, 0x10, 0x20, 0x80, 0x100
 FRAME_IP, FRAME_POINTER, FRAME_TABLE = 1, 2, 3
@@ -223,8 +224,11 @@ class Story:
         self.put(BOOKS, struct.pack("<IIQQQQ8Q", cpu, 8, PERIOD, due * PERIOD, due * PERIOD, delivered, delivered,
                                     due - delivered - ring_full - not_run, 0, ring_full, 0, 0, not_run, 0), flags)
 
-    def end(self, losses=None, symbols=()):
-        """Books, the end, and symbols: (dso, [(address of the location, function, its address, size, file, line)])."""
+    def end(self, losses=None, symbols=(), code=()):
+        """
+        Books, the end, and symbols: (dso, [(address of the location, function, its address, size, file, line)]). `code`: the
+        types and contents of events of machine code and sources.
+        """
         for cpu, count in sorted(self.counts.items()):
             self.books(cpu, count, **(losses or {}))
         self.anchor()
@@ -235,6 +239,8 @@ class Story:
                 self.put(SYMBOL, struct.pack("<QQII", address, address, len(chain), 0) +
                          b"".join(map(self.symbol_frame, chain)))
             self.put(SYMBOL_DSO, struct.pack("<II", dso, RESOLVED))
+        for kind, body in code:
+            self.put(kind, body)
         self.put(SYMBOLS_END, b"")
 
     @staticmethod
@@ -598,6 +604,44 @@ def story_hardware_events():
                         (0x10ff, ("main", 0x1080, 0x100, "/src/program.c", 20))]),
                    (2, [(0xffffffff81001010, ("do_work", 0xffffffff81001000, 0x1000)),
                         (0xffffffff8100201f, ("entry_SYSCALL_64", 0xffffffff81002000, 0x1000))])])
+    return s.data()
+
+
+def code_text(dso, address, size, offset, data, machine=1):
+    return CODE_TEXT, struct.pack("<IIQIIIIB7x", dso, 0, address, 0, size, offset, len(data), machine) + data
+
+
+def code_lines(dso, address, rows, places):
+    """Rows are (offset, line, column, number of the place, depth), places are frames of a symbol."""
+    symbol = struct.pack("<QQII", address, UNKNOWN, len(places), 0) + b"".join(map(Story.symbol_frame, places))
+    return CODE_LINES, struct.pack("<QII", address, dso, len(rows)) + \
+        b"".join(struct.pack("<IIHHHH", *row, 0) for row in rows) + event(SYMBOL, START, symbol)
+
+
+def source(path, data, size=None, offset=0, state=0):
+    name = text(path)
+    return SOURCE, struct.pack("<IIIHBB", len(data) if size is None else size, offset, len(data), len(name), state, 0) + name + data
+
+
+def story_code():
+    """
+    Machine code of two functions with their lines, and sources. One function comes in two pieces; of another
+    a piece is missing, one is of no file, one overlaps, and a source is not complete: these are left out.
+    """
+    s = begun("program")
+    for _ in range(4):
+        s.sample(100, 0x10010, MAIN)
+    hot, start = ("hot", 0x1000, 0x18, "/src/hot.h", 4), ("start", 0x1080, 0x100, "/src/program.c", 9)
+    line = b"int hot(int x) { return x; }\n"
+    s.end(symbols=[(1, [(0x1010, hot), (0x10ff, start)])],
+          code=[code_text(1, 0x1000, 24, 0, bytes(range(16))), code_text(1, 0x1000, 24, 16, bytes(range(16, 24))),
+                code_lines(1, 0x1000, [(0, 4, 0, 0, 0), (8, 5, 3, 1, 1)], [hot, ("inlined", 0x1000, 4, "/src/inlined.h", 0)]),
+                code_lines(1, 0x1000, [(16, 6, 0, 0, 0)], [hot]),
+                code_text(1, 0x1080, 8, 0, b"\x90" * 8), code_lines(1, 0x1080, [(0, 9, 0, 0, 0)], [start]),
+                code_text(1, 0x1100, 32, 0, b"\xc3" * 8), code_text(77, 0x1000, 4, 0, bytes(4)),
+                code_text(1, 0x1008, 4, 0, bytes(4)),
+                source("/src/hot.h", line), source("/src/program.c", line[:9], len(line), 0, 2),
+                source("/src/program.c", line[9:], len(line), 9, 2), source("/src/inlined.h", line, 99)])
     return s.data()
 
 

@@ -324,6 +324,36 @@ static void dump_lives(const struct profile *p, FILE *out)
 	}
 }
 
+/* Machine code, its rows and sources. */
+static void dump_bundle(const struct profile *p, FILE *out)
+{
+	for (size_t i = 0; i < p->code_count; i++) {
+		const struct profile_code *code = &p->codes[i];
+
+		fprintf(out, "code %zu dso=%" PRIu32 " address=0x%" PRIx64 " machine=\"%s\" ", i,
+			code->dso.v, code->address, code_machine_name(code->machine));
+		for (uint32_t k = 0; k < code->size; k++)
+			fprintf(out, "%02x", code->bytes[k]);
+		fputc('\n', out);
+		for (uint32_t k = 0; k < code->row_count; k++) {
+			const struct profile_code_row *row = &p->code_rows[code->first_row + k];
+
+			fprintf(out,
+				"  row +%" PRIu32 " function=%" PRIu32 " depth=%" PRIu32
+				" line=%" PRIu32 ":%" PRIu32,
+				row->offset, row->function.v, row->depth, row->line, row->column);
+			put_string(p, "file", row->file, out);
+			fputc('\n', out);
+		}
+	}
+	for (size_t i = 0; i < p->source_count; i++) {
+		fprintf(out, "source %zu state=\"%s\" size=%" PRIu32, i,
+			source_state_text(p->sources[i].state), p->sources[i].size);
+		put_string(p, "path", p->sources[i].path, out);
+		fputc('\n', out);
+	}
+}
+
 void profile_dump(const struct profile *p, FILE *out)
 {
 	dump_session(p, out);
@@ -335,4 +365,5 @@ void profile_dump(const struct profile *p, FILE *out)
 	dump_runtimes(p, out);
 	dump_gils(p, out);
 	dump_memories(p, out);
+	dump_bundle(p, out);
 }

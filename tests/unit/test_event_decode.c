@@ -24,6 +24,9 @@ union event {
 	struct jit_file_event jit_file;
 	struct jit_bytes_event jit_bytes;
 	struct symbol_event symbol;
+	struct code_text_event text;
+	struct code_lines_event lines;
+	struct source_event source;
 	char bytes[EVENT_SIZE_MAX];
 };
 
@@ -220,6 +223,42 @@ static void make_symbol(union event *e)
 		&(struct symbol_result){.elf_address = 0x2000, .frames = frames, .frame_count = 2});
 }
 
+static void make_code_text(union event *e)
+{
+	struct code_text_event *text = (struct code_text_event *)e;
+
+	make(e, EVENT_CODE_TEXT, sizeof(*text) + 16);
+	text->size = 20;
+	text->offset = 4;
+	text->count = 16;
+}
+
+static void make_code_lines(union event *e)
+{
+	const struct symbol_frame frames[] = {{.function = "f", .file = "a.c"}, {.function = "g"}};
+	struct code_lines_event *lines = (struct code_lines_event *)e;
+	struct symbol_event *places = (void *)&lines->rows[2];
+
+	make(e, EVENT_CODE_LINES, sizeof(*lines));
+	lines->count = 2;
+	lines->rows[0] = (struct code_line_row){.offset = 0, .line = 1};
+	lines->rows[1] = (struct code_line_row){.offset = 4, .line = 2, .place = 1};
+	symbol_event__encode(places, 42, 0x1000,
+			     &(struct symbol_result){.frames = frames, .frame_count = 2});
+	e->header.size = (char *)places + places->header.size - (char *)e;
+}
+
+static void make_source(union event *e)
+{
+	struct source_event *source = (struct source_event *)e;
+
+	make(e, EVENT_SOURCE, sizeof(*source) + 16);
+	source->size = 8;
+	source->count = 8;
+	source->path_size = 4;
+	memcpy(source->data, "a.c\0int a;\n", 12);
+}
+
 /* Those with a callback. X(TYPE, callback, struct, what makes a sound one; NULL: it is as large as its struct) */
 #define EVENTS(X)                                                                                  \
 	X(SAMPLE, sample, sample_event, make_sample)                                               \
@@ -250,6 +289,9 @@ static void make_symbol(union event *e)
 	X(CODE_RUNTIME, code_runtime, code_runtime_event, make_code_runtime)                       \
 	X(SYMBOL_DSO, symbol_dso, symbol_dso_event, NULL)                                          \
 	X(SYMBOL, symbol, symbol_event, make_symbol)                                               \
+	X(CODE_TEXT, code_text, code_text_event, make_code_text)                                   \
+	X(CODE_LINES, code_lines, code_lines_event, make_code_lines)                               \
+	X(SOURCE, source, source_event, make_source)                                               \
 	X(SYMBOLS_END, symbols_end, event_header, NULL)
 
 #define SOUND(type, name, kind, make) {EVENT_##type, sizeof(struct kind), make},
@@ -522,6 +564,29 @@ TEST(each_rule_refuses_the_event_that_breaks_it)
 	REFUSED(make_symbol(e), ((struct symbol_event_frame *)e->symbol.payload)->name_size = 7);
 	REFUSED(make_symbol(e),
 		((struct symbol_event_frame *)e->symbol.payload)->name_size = 65535);
+	REFUSED(make_code_text(e), e->text.size = 0);
+	REFUSED(make_code_text(e), e->text.size = CODE_TEXT_MAX + 1);
+	REFUSED(make_code_text(e), e->text.offset = 5);
+	REFUSED(make_code_text(e), e->text.offset = 20);
+	REFUSED(make_code_text(e), e->text.count = 17);
+	REFUSED(make_code_text(e), e->header.size -= 8);
+	REFUSED(make_code_lines(e), e->lines.count = 3);
+	REFUSED(make_code_lines(e), e->lines.count = UINT32_MAX);
+	REFUSED(make_code_lines(e), e->lines.rows[1].place = 2);
+	REFUSED(make_code_lines(e), e->lines.rows[1].offset = 0);
+	REFUSED(make_code_lines(e), e->header.size += 8);
+	REFUSED(make_code_lines(e), e->header.size -= 8);
+	REFUSED(make_code_lines(e), ((struct event_header *)&e->lines.rows[2])->type = EVENT_END);
+	REFUSED(make_code_lines(e), ((struct symbol_event *)&e->lines.rows[2])->frames = 3);
+	REFUSED(make_source(e), e->source.size = 0);
+	REFUSED(make_source(e), e->source.size = SOURCE_TEXT_MAX + 1);
+	REFUSED(make_source(e), e->source.offset = 8);
+	REFUSED(make_source(e), e->source.count = 9);
+	REFUSED(make_source(e), e->source.path_size = 0);
+	REFUSED(make_source(e), e->source.path_size = 1);
+	REFUSED(make_source(e), e->source.path_size = 5);
+	REFUSED(make_source(e), e->source.path_size = 65535);
+	REFUSED(make_source(e), e->source.data[1] = '\0');
 	make_sound(e, EVENT_LOST);
 	e->lost.cpu = ~0u;
 	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);

@@ -8,6 +8,8 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "models/profile_dump.h"
+#include "stream/code_events.h"
+#include "stream/event_decode.h"
 #include "text_cases.h"
 #include "unit/event_story.h"
 #include "world/mapping_table.h"
@@ -500,6 +502,97 @@ STORY(symbols_from_the_stream)
 	assert_string_equal(str(f->name), "main");
 	assert_int_equal(f->address, 0x1400);
 	assert_int_equal(f->definition_line, 3);
+}
+
+/* An event_push_fn. */
+static int push_symbol(void *context, struct event_header *event)
+{
+	(void)context;
+	return event_decode(event, &ev.symbol_handler);
+}
+
+static void report_code(uint64_t address, uint32_t size)
+{
+	static uint8_t bytes[CODE_TEXT_MAX];
+	static const struct symbol_frame inner = {.function = "inner", .file = "b.h", .line = 7},
+					 outer = {.function = "outer", .file = "b.c", .line = 9};
+	const struct code_text text = {.dso = 1,
+				       .machine = CODE_MACHINE_X86_64,
+				       .address = address,
+				       .bytes = bytes,
+				       .size = size};
+	_cleanup_free_ struct code_lines *lines = calloc(1, sizeof(*lines));
+
+	for (uint32_t i = 0; i < size; i++)
+		bytes[i] = i * 7;
+	lines->text = &text;
+	lines->push = push_symbol;
+	assert_int_equal(code_text__emit(&text, 1, push_symbol, NULL), 0);
+	for (uint32_t i = 0; i < size; i++)
+		assert_int_equal(code_lines__add(lines, i, i % 2, i % 2 ? &inner : &outer), 0);
+	assert_int_equal(code_lines__end(lines), 0);
+}
+
+/* Both are larger than an event. */
+STORY(code_and_sources_from_the_stream)
+{
+	static char source[100000];
+	const struct source_text text = {
+		.path = "b.c", .text = source, .size = sizeof(source), .state = SOURCE_CHANGED};
+	const struct profile_code *code;
+	const struct profile_code_row *row;
+
+	memset(source, 'x', sizeof(source));
+	prog();
+	ev.now += MS;
+	sample(10, 10, 5 * S, HERE);
+	report_code(0x410, 70000);
+	report_code(0x400, 16);
+	assert_int_equal(source_text__emit(&text, 1, push_symbol, NULL), 0);
+	ev.symbol_handler.symbols_end(&ev.symbols, &(struct event_header){});
+	finish();
+	assert_int_equal(ev.p->code_count, 2);
+	code = &ev.p->codes[1];
+	assert_int_equal(code->size, 70000);
+	assert_int_equal(code->bytes[69999], (uint8_t)(69999 * 7));
+	assert_int_equal(code->row_count, 70000);
+	row = profile__code_row(ev.p, code, 69999);
+	assert_string_equal(str(ev.p->functions[row->function.v].name), "inner");
+	assert_string_equal(str(row->file), "b.h");
+	assert_int_equal(row->line, 7);
+	assert_int_equal(row->depth, 1);
+	assert_int_equal(ev.p->source_count, 1);
+	assert_int_equal(ev.p->sources[0].size, sizeof(source));
+	assert_int_equal(ev.p->sources[0].state, SOURCE_CHANGED);
+}
+
+/* Pieces that are missing, or that come twice, cost their code. */
+STORY(incomplete_code_is_left_out)
+{
+	union {
+		struct code_text_event event;
+		char space[sizeof(struct code_text_event) + 8];
+	} e = {.event = {.header = {.size = sizeof(e), .type = EVENT_CODE_TEXT},
+			 .dso = 1,
+			 .address = 0x410,
+			 .size = 16,
+			 .count = 8}};
+
+	prog();
+	ev.now += MS;
+	sample(10, 10, 5 * S, HERE);
+	push_symbol(NULL, &e.event.header);
+	push_symbol(NULL, &e.event.header); /* begins anew */
+	e.event.offset = 4;
+	push_symbol(NULL, &e.event.header);
+	e.event.dso = 77;
+	e.event.offset = 0;
+	push_symbol(NULL, &e.event.header);
+	e.event.offset = 8;
+	push_symbol(NULL, &e.event.header);
+	ev.symbol_handler.symbols_end(&ev.symbols, &(struct event_header){});
+	finish();
+	assert_int_equal(ev.p->code_count, 0);
 }
 
 STORY(damaged_symbol_events)

@@ -242,6 +242,39 @@ static bool check_symbol(const struct symbol_event *e)
 	return !symbol_event__decode(e, &answer);
 }
 
+static bool check_code_text(const struct code_text_event *e)
+{
+	return e->size && e->size <= CODE_TEXT_MAX && e->offset < e->size &&
+	       e->count <= e->size - e->offset && e->count <= e->header.size - sizeof(*e);
+}
+
+static bool check_code_lines(const struct code_lines_event *e)
+{
+	size_t room = e->header.size - sizeof(*e), size = e->count * sizeof(e->rows[0]);
+	const struct symbol_event *places = (const void *)&e->rows[e->count];
+
+	if (e->count > CODE_LINES_MAX || room < size + sizeof(*places) ||
+	    places->header.type != EVENT_SYMBOL || places->header.size != room - size ||
+	    !check_symbol(places))
+		return false;
+	for (size_t i = 0; i < e->count; i++)
+		if (e->rows[i].place >= places->frames ||
+		    (i && e->rows[i].offset <= e->rows[i - 1].offset))
+			return false;
+	return true;
+}
+
+static bool check_source(const struct source_event *e)
+{
+	size_t room = e->header.size - sizeof(*e);
+
+	return e->size && e->size <= SOURCE_TEXT_MAX && e->offset < e->size &&
+	       e->count <= e->size - e->offset && e->path_size > 1 &&
+	       e->path_size <= EVENT_PATH_MAX && e->path_size <= room &&
+	       e->count <= room - e->path_size &&
+	       strnlen(e->data, e->path_size) == e->path_size - 1u;
+}
+
 static bool check_comm(const struct comm_event *e)
 {
 	return string_ends(e->comm, EVENT_COMM_SIZE, EVENT_COMM_SIZE);
@@ -298,6 +331,9 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	  check_code_runtime(e))                                                                   \
 	X(SYMBOL_DSO, CALL(symbol_dso), sizeof(struct symbol_dso_event), true)                     \
 	X(SYMBOL, CALL(symbol), sizeof(struct symbol_event), check_symbol(e))                      \
+	X(CODE_TEXT, CALL(code_text), sizeof(struct code_text_event), check_code_text(e))          \
+	X(CODE_LINES, CALL(code_lines), sizeof(struct code_lines_event), check_code_lines(e))      \
+	X(SOURCE, CALL(source), sizeof(struct source_event), check_source(e))                      \
 	X(SYMBOLS_END, CALL(symbols_end), sizeof(struct event_header), true)
 
 static bool check_contents(const struct event_header *event)

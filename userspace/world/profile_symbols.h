@@ -20,12 +20,21 @@ struct profile_symbols {
 	struct location_id location;	 /* likewise; 0: by the address in the event */
 	VEC(struct profile_line) lines;
 	bool complete; /* EVENT_SYMBOLS_END has come */
+	/* the code and the source whose pieces come; size 0: none */
+	struct profile_code code;
+	VEC(uint8_t) code_bytes;
+	VEC(struct profile_code_row) code_rows;
+	struct profile_source source;
+	VEC(char) source_text;
 };
 
 void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder);
 void profile_symbols__fini(struct profile_symbols *s);
 
-/* Takes EVENT_SYMBOL, _SYMBOL_DSO, _SYMBOLS_END, _META and _OUTSIDE. Valid as long as `s`. */
+/*
+ * Takes EVENT_SYMBOL, _SYMBOL_DSO, _SYMBOLS_END, _CODE_TEXT, _CODE_LINES, _SOURCE, _META and _OUTSIDE.
+ * Valid as long as `s`.
+ */
 struct event_handler profile_symbols__handler(struct profile_symbols *s);
 
 /* A row of the books of the outside, from the stream into the profile. */
