@@ -77,12 +77,21 @@ struct symbolizer_job {
 	/* Distinct, ascending: file offsets (DSO_FILE, DSO_VDSO), addresses (DSO_KERNEL). */
 	const uint64_t *addresses;
 	const uint32_t *samples; /* number of samples that each is in; NULL: all of them */
+	const uint32_t
+		*self; /* the number of samples that each is the innermost of; as `samples` */
 	size_t count;
 	struct kernel_times times; /* DSO_KERNEL */
 	symbol_sink_fn sink;
 	/* Called after the last address, with the fields below set. Nonzero stops. */
 	int (*done)(void *context, const struct symbolizer_job *job);
-	void *context; /* of both */
+	/*
+	 * With options.code_share, before `done`: machine code of hot functions and its lines, as
+	 * events of stream/code_events.h, checked. dso is 0; in header.time are the samples of the
+	 * function, in the upper half those that it was the innermost function of. NULL: not wanted.
+	 * Nonzero stops.
+	 */
+	int (*code)(void *context, const void *events, size_t size);
+	void *context; /* of all */
 
 	enum symbol_state state;
 	const char *
@@ -109,6 +118,9 @@ struct symbolizer_options {
 	 */
 	bool put_off_rare, put_off_new;
 	uint64_t samples; /* of all jobs */
+	/* Machine code of functions with at least this share of `samples`; 0: of none. */
+	double code_share;
+	uint64_t code_size; /* bytes of events that it and its lines may take */
 	/* Number of children that read large files; they wait for others and builders. Or NULL */
 	_Atomic int64_t *large_children;
 	/* Called now and then. Nonzero cancels: the rest becomes CANCELLED. May be NULL */

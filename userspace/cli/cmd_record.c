@@ -33,6 +33,8 @@
 #include "stream/recording_file.h"
 
 #define PROGRESS_NS	100000000ull
+#define CODE_PART	0.15
+#define CODE_SIZE_LEAST (256u << 10)
 #define SILENCE_PERIODS 20 /* a target that used so much CPU must have samples */
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -410,6 +412,14 @@ static int on_symbols(void *context, const struct symbolizer_progress *symbols)
 	return give_up__signalled(&from_terminal);
 }
 
+/* Machine code may take a part of a recording file; a small file has room for some even so. */
+static uint64_t limit_code(const struct recording *r, uint64_t limit)
+{
+	uint64_t part = (uint64_t)((double)recording_writer__bytes(r->writer) * CODE_PART);
+
+	return min_u64(limit, max_u64(part, CODE_SIZE_LEAST));
+}
+
 /* A signal here skips the remaining symbols; another one, while files are written, aborts. */
 static int symbolize(struct recording *r, struct symbolizer_counts *counts, struct failure *failure)
 {
@@ -418,6 +428,10 @@ static int symbolize(struct recording *r, struct symbolizer_counts *counts, stru
 
 	options.progress = on_symbols;
 	options.context = r;
+	if (r->writer)
+		options.code_size = limit_code(r, options.code_size);
+	else
+		options.code_share = 0; /* no other format has it */
 	give_up__expect_one_more();
 	err = session__symbolize(r->session, &options, counts, failure);
 	progress__clear(&r->progress);
@@ -655,6 +669,10 @@ const struct command cmd_record = {
 		"Symbols:\n"
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
 		"      --no-symbol-cache     do not use the on-disk cache of symbols and unwind tables\n"
+		"      --code SHARE          machine code of functions with this share of the samples, and\n"
+		"                            its lines, in the recording; default 0.05%\n"
+		"      --no-code             without machine code\n"
+		"      --code-size SIZE      limit of machine code, default 16M\n"
 		"      --jvm-perfmap         request perf maps of Java processes, as jcmd does\n"
 		"      --java-signatures     Java methods with the types of their parameters and result\n"
 		"\n"

@@ -29,6 +29,8 @@
 #define WALL_HZ_MAX	  1000
 #define WALL_BUDGET	  5000	 /* millionths of a CPU */
 #define WALL_BUDGET_LEAST 0.0001 /* a share */
+#define CODE_SHARE	  0.0005
+#define CODE_SIZE	  (16u << 20)
 #define OUTPUT_DEFAULT	  "sysprof.json.gz"
 
 static int take_ids(const struct given_option *o)
@@ -163,6 +165,22 @@ static int take_wall_budget(const struct given_option *o)
 	return 0;
 }
 
+static int take_code(const struct given_option *o)
+{
+	return parse_share(o->value, option_field(o, double));
+}
+
+static int take_no_code(const struct given_option *o)
+{
+	*option_field(o, double) = 0;
+	return 0;
+}
+
+static int take_code_size(const struct given_option *o)
+{
+	return parse_size(o->value, option_field(o, uint64_t));
+}
+
 #define FIELD(name)    .field = offsetof(struct record_options, name)
 #define SAMPLING(name) FIELD(session.live.session.name)
 
@@ -218,6 +236,11 @@ const struct cli_option record_option_rows[] = {
 	{"java-signatures", 0, false, option_set, FIELD(session.full_names)},
 	{"debuginfod", 0, false, option_set, FIELD(symbols.debuginfod)},
 	{"no-symbol-cache", 0, false, option_clear, FIELD(symbols.cache)},
+	{"code", 0, true, take_code, FIELD(symbols.code_share),
+	 .expected = "a share of the samples, as in 0.05% or 0.0005"},
+	{"no-code", 0, false, take_no_code, FIELD(symbols.code_share)},
+	{"code-size", 0, true, take_code_size, FIELD(symbols.code_size),
+	 .expected = "a size, as in 16M"},
 	{"jvm-perfmap", 0, false, option_set, FIELD(session.live.jvm_perfmap)},
 	{"open", 0, false, option_set, FIELD(open)},
 	{"quiet", 'q', false, option_choose, FIELD(verbosity), QUIET},
@@ -390,6 +413,8 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 		.ring_memory = RING_MEMORY_DEFAULT,
 		.wall = true,
 		.symbols.cache = true,
+		.symbols.code_share = CODE_SHARE,
+		.symbols.code_size = CODE_SIZE,
 		.verbosity = NORMAL,
 	};
 	status = options__parse(&cmd_record, options, argc, argv);

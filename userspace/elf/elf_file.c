@@ -486,6 +486,11 @@ bool elf_file__is_x86_64(const struct elf_file *file)
 	return file->is_64 && file->encoding == ELFDATA2LSB && file->header.e_machine == EM_X86_64;
 }
 
+bool elf_file__is_arm64(const struct elf_file *file)
+{
+	return file->is_64 && file->encoding == ELFDATA2LSB && file->header.e_machine == EM_AARCH64;
+}
+
 bool elf_file__is_relocatable(const struct elf_file *file)
 {
 	return file->header.e_type == ET_REL;

@@ -66,6 +66,7 @@ bool elf_file__is_relocatable(const struct elf_file *file);
 bool elf_file__is_program(const struct elf_file *file);
 
 bool elf_file__is_x86_64(const struct elf_file *file);
+bool elf_file__is_arm64(const struct elf_file *file);
 /* The entry point, a virtual address; 0: none. */
 uint64_t elf_file__entry(const struct elf_file *file);
 

@@ -28,6 +28,7 @@
 #include "symbolize/dwarf.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/kallsyms.h"
+#include "symbolize/module_code.h"
 #include "symbolize/sealed.h"
 #include "symbolize/symbol_cache.h"
 #include "symbolize/symbol_index.h"
@@ -52,9 +53,11 @@ struct part {
 	/* Addresses without an answer in the cache, and their indices in the job. */
 	VEC(uint64_t) addresses;
 	VEC(size_t) indices;
-	bool is_put_off;	   /* there were such, but they wait */
-	bool wants_index;	   /* because many have waited */
-	struct sealed_job *sealed; /* NULL: no child is needed */
+	bool is_put_off;	       /* there were such, but they wait */
+	bool wants_index;	       /* because many have waited */
+	struct sealed_job *sealed;     /* NULL: no child is needed */
+	VEC(struct code_address) code; /* whose machine code is wanted */
+	bool only_code;		       /* all answers are in the cache */
 	/* The kernel with a vmlinux: its distance from there, number of answers passed on. */
 	bool has_vmlinux;
 	uint64_t shift;
@@ -85,10 +88,14 @@ static const char lines_not_read[] = "debug information was not read, to save ti
 static const char names_put_off[] = "some names and lines were put off, to save time";
 
 /* Parts of all samples: less is rare, and too little for a file that was not read before. */
-#define RARE_PART    1000
-#define NEW_PART     100
-#define FEW_SAMPLES  2	 /* of a new file; at a low rate one may be a large part */
-#define PUT_OFF_MOST 256 /* addresses of a module that wait, over all calls */
+#define RARE_PART	   1000
+#define NEW_PART	   100
+#define FEW_SAMPLES	   2   /* of a new file; at a low rate one may be a large part */
+#define PUT_OFF_MOST	   256 /* addresses of a module that wait, over all calls */
+
+#define CODE_SAMPLES_LEAST 1u
+/* Bytes of files that are read for the lines of code alone, because the cache has all names. */
+#define CODE_FILES_MAX (UINT64_C(64) << 20)
 
 /* Are its addresses file offsets? */
 static bool is_file(enum dso_kind kind)
@@ -339,6 +346,44 @@ static int divide_addresses(struct batch *b, struct part *part)
 	return err;
 }
 
+/* ---- machine code ---------------------------------------------------------------------------- */
+
+/* Samples that a function must be in. */
+static uint32_t code_least(const struct batch *b)
+{
+	double least = b->options->code_share * (double)b->options->samples;
+
+	return least > CODE_SAMPLES_LEAST ? (uint32_t)min_u64((uint64_t)least, UINT32_MAX)
+					  : CODE_SAMPLES_LEAST;
+}
+
+/* All addresses of the module, if it has enough samples for any function. 0 or -ENOMEM. */
+static int want_code(struct batch *b, struct part *part)
+{
+	const struct symbolizer_job *job = part->job;
+	uint64_t samples = 0;
+	int err = 0;
+
+	if (!(b->options->code_share > 0) || !job->code || !job->samples || !job->self ||
+	    !is_file(job->dso.kind))
+		return 0;
+	for (size_t i = 0; i < job->count; i++)
+		samples += job->samples[i];
+	for (size_t i = 0; i < job->count && samples >= code_least(b) && !err; i++)
+		err = vec_push(&part->code, (struct code_address){job->addresses[i], job->self[i],
+								  job->samples[i]});
+	return err;
+}
+
+static int report_code(const struct part *part)
+{
+	const struct sealed_job *sealed = part->sealed;
+
+	return sealed && sealed->code
+		       ? part->job->code(part->job->context, sealed->code, sealed->code_size)
+		       : 0;
+}
+
 static int report_fresh(void *context, size_t number, const struct symbol_result *result);
 
 static void hand_to_child(struct batch *b, struct part *part)
@@ -356,7 +401,9 @@ static void hand_to_child(struct batch *b, struct part *part)
 				.alt_fd = part->files.alt_fd,
 				.package_size = dwarf_reads_packages() ? part->files.package_size
 								       : 0,
-				.symbols_only = b->options->symbols_only,
+				.symbols_only = b->options->symbols_only ||
+						(part->only_code &&
+						 part->files.total_size > CODE_FILES_MAX),
 			},
 		.size = part->files.total_size,
 		.finder = b->finder,
@@ -364,8 +411,13 @@ static void hand_to_child(struct batch *b, struct part *part)
 		.path = dso->path,
 		.user = user_of_file(dso),
 		.books = b->options->outside,
-		.wants_index = part->wants_index ||
-			       (part->in_cache && symbol_cache__wants_index(b->cache, &part->key)),
+		.wants_index =
+			!part->only_code &&
+			(part->wants_index ||
+			 (part->in_cache && symbol_cache__wants_index(b->cache, &part->key))),
+		.code_addresses = part->code.data,
+		.code_count = part->code.count,
+		.code_least = code_least(b),
 		.addresses = part->addresses.data,
 		.count = part->addresses.count,
 		.sink = report_fresh,
@@ -432,11 +484,12 @@ static int prepare_part(struct batch *b, struct part *part)
 	if (err || !part->was_looked_up)
 		return err;
 	b->counts->modules++;
-	if (part->addresses.count)
+	part->only_code = !part->addresses.count;
+	b->counts->modules_cached += part->only_code;
+	err = want_code(b, part);
+	if (!err && (!part->only_code || part->code.count))
 		hand_to_child(b, part);
-	else
-		b->counts->modules_cached++;
-	return 0;
+	return err;
 }
 
 static int batch__init(struct batch *b, struct symbolizer_job *jobs)
@@ -473,14 +526,17 @@ static void part__fini(struct part *part)
 	symbol_blob__fini(&part->cached);
 	vec_free(&part->addresses);
 	vec_free(&part->indices);
+	vec_free(&part->code);
 }
 
 static void batch__fini(struct batch *b)
 {
 	for (size_t i = 0; b->parts && i < b->count; i++)
 		part__fini(&b->parts[i]);
-	for (size_t i = 0; i < b->sealed_count; i++)
+	for (size_t i = 0; i < b->sealed_count; i++) {
 		symbol_index__free(b->sealed[i].index);
+		free(b->sealed[i].code);
+	}
 	if (b->finder)
 		file_finder__end(b->finder);
 	if (!b->options->remember) {
@@ -496,7 +552,9 @@ static void batch__fini(struct batch *b)
 static void fill_in(struct part *part)
 {
 	struct symbolizer_job *job = part->job;
-	const struct module_report *report = part->sealed ? &part->sealed->report : NULL;
+	const struct module_report *report = part->sealed && !part->only_code
+						     ? &part->sealed->report
+						     : NULL;
 
 	job->lines_lost = !report && part->known_without_lines ? lines_not_read : NULL;
 	job->state = report ? report->state : part->known_state;
@@ -652,9 +710,10 @@ static bool has_tried_index(const struct part *part)
 static int finish_part(struct batch *b, struct part *part)
 {
 	struct symbolizer_job *job = part->job;
-	int err = report_rest(b, part);
+	bool in_cache = part->in_cache && part->sealed && !part->only_code;
+	int err = report_rest(b, part) ?: report_code(part);
 
-	if (part->sealed && part->in_cache)
+	if (in_cache)
 		symbol_cache__note_reading(b->cache, &part->key, part->sealed->cpu_time,
 					   part->sealed->report.index_cost);
 	if (has_tried_index(part)) {
@@ -663,7 +722,7 @@ static int finish_part(struct batch *b, struct part *part)
 					part->addresses.count);
 		part->sealed->index = NULL;
 	}
-	if (part->sealed && part->in_cache)
+	if (in_cache)
 		symbol_cache__commit(b->cache);
 	return err || !job->done ? err : job->done(job->context, job);
 }

@@ -586,8 +586,7 @@ int module__open(const struct module_files *files, struct module **module)
 	return finish_new(err, m, module__free, module);
 }
 
-/* The state of the file's DWARF stays. */
-static int take_question(struct module *m, const uint64_t *addresses, size_t count)
+int module_take_question(struct module *m, const uint64_t *addresses, size_t count)
 {
 	int err;
 
@@ -605,7 +604,7 @@ static int take_question(struct module *m, const uint64_t *addresses, size_t cou
 int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,
 		    void *context, struct module_report *report)
 {
-	int err = take_question(m, addresses, count)
+	int err = module_take_question(m, addresses, count)
 			  ?: deliver_results(m, addresses, count, sink, context);
 
 	if (err)

@@ -67,6 +67,8 @@ struct module {
 
 #define NOT_COVERED SIZE_MAX
 
+/* Finds addresses, for sorted offsets, and their symbols. The state of the file's DWARF stays. */
+int module_take_question(struct module *m, const uint64_t *addresses, size_t count);
 void module_forget_addresses(struct module *m);
 /* Drops all readable names. 0, -ENOMEM. */
 int module_renew_names(struct module *m);

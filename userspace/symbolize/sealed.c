@@ -263,6 +263,9 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 		.limits = {.cpu_seconds = seconds},
 		.resolve = r->work->resolve ? r->work->resolve : module_resolve,
 		.wants_index = wants_index(task),
+		.code_addresses = task->job->code_addresses,
+		.code_count = task->symbols_only ? 0 : task->job->code_count,
+		.code_least = task->job->code_least,
 	};
 	struct child *child = &r->children[r->child_count];
 	int err;
@@ -283,6 +286,7 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 	sealed_answers__fini(&task->answers);
 	sealed_answers__init(&task->answers, task->job->count);
 	task->answers.takes_index = request.wants_index;
+	task->answers.takes_code = request.code_count > 0;
 	task->state = TASK_RUNNING;
 	count_large(r, child);
 	r->child_count++;
@@ -423,18 +427,35 @@ static void take_index(struct task *task)
 		  err ? strerror(-err) : "complete", size);
 }
 
-/* The child's report has ended. `error`: of its stream. If its index is cut, only that is lost. */
+/* Of a child that was ended before all of it came, or that sent anything else, nothing is used. */
+static void take_code(struct task *task)
+{
+	struct sealed_answers *answers = &task->answers;
+
+	if (sealed_answers__has_code(answers)) {
+		task->job->code = answers->code.data;
+		task->job->code_size = answers->code.count;
+		answers->code.data = NULL;
+		answers->code.count = 0;
+	}
+	vec_free(&answers->code);
+	log_debug(LOG_SYMBOLS, "%s: code: %zu bytes", name_of(task), task->job->code_size);
+}
+
+/* The child's report has ended. `error`: of its stream. If code or index are cut, only they are lost. */
 static void finish_child(struct run *r, struct child *child, int error, enum child_end end)
 {
 	struct task *task = child->task;
-	bool indexes = task->answers.takes_index;
-	bool good = (!error || indexes) && task->answers.finished && !task->answers.error;
+	bool indexes = task->answers.takes_index, codes = task->answers.takes_code;
+	bool good = (!error || indexes || codes) && task->answers.finished && !task->answers.error;
 	int status = end_child(r, child);
 
 	if (good) {
 		task->state = TASK_DONE;
 		task->job->report = task->answers.report;
 		note_parts(task);
+		if (codes)
+			take_code(task);
 		if (indexes)
 			take_index(task);
 		log_debug(LOG_SYMBOLS, "%s: %zu addresses resolved: %.3f s CPU, %.1f MB",
@@ -621,6 +642,8 @@ static void prepare_tasks(struct run *r, struct sealed_job *jobs)
 		job->cpu_time = job->peak_memory = 0;
 		job->abandoned = 0;
 		job->index = NULL;
+		job->code = NULL;
+		job->code_size = 0;
 		r->tasks[i].job = job;
 		r->tasks[i].size = job->size ? job->size
 					     : file_size(job->files.elf_fd) +

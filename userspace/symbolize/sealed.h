@@ -39,6 +39,10 @@ struct sealed_job {
 	bool wants_index;	     /* of the module; its answers do not depend on that */
 	const uint64_t *addresses;
 	size_t count;
+	/* of functions in at least code_least samples the machine code is wanted, too; 0: of none */
+	const struct code_address *code_addresses;
+	size_t code_count;
+	uint32_t code_least;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */
 	void *context;
 	/* filled before the sink is called */
@@ -48,6 +52,8 @@ struct sealed_job {
 	unsigned int abandoned; /* of its children: did not end when they were killed */
 	/* after the run; the caller's. NULL: there is none */
 	struct symbol_index *index;
+	char *code; /* events of module__code(), checked */
+	size_t code_size;
 };
 
 /* Polled while children work; nonzero ends them all: what is not resolved then is CANCELLED. */
@@ -81,7 +87,8 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
  * A child's answers to its parent, in messages of tenants/message.h: pieces of a blob of
  * stream/symbol_blob.h with an answer for each address in turn, then a report (MESSAGE_DONE). The
  * parent checks answers as they come and keeps their bytes; one that our code cannot have sent ends
- * the child. A requested index follows in pieces, the last with MESSAGE_DONE; no bytes: no index.
+ * the child. Requested machine code follows, as events in pieces, the last with MESSAGE_DONE; then a
+ * requested index, in the same way; no bytes: no index.
  */
 
 /* ---- the parent's side ----------------------------------------------------------------------- */
@@ -94,6 +101,9 @@ struct sealed_answers {
 	bool finished;	 /* the report has come */
 	int error;	 /* in it */
 	struct module_report report;
+	bool takes_code; /* the next messages are its pieces */
+	VEC(char) code;	 /* not checked */
+	bool code_finished;
 	bool takes_index; /* further messages are its pieces */
 	VEC(char) index;  /* not checked */
 	bool index_finished;
@@ -108,6 +118,10 @@ struct sealed_child_request {
 	size_t count;
 	struct confine_options limits;
 	sealed_resolve_fn resolve;
+	const struct code_address *code_addresses; /* as `addresses` */
+	int code_fd;
+	size_t code_count;
+	uint32_t code_least;
 	bool wants_index; /* behind the answers */
 };
 

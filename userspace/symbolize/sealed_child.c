@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sealed child keeps four descriptors, gives up all else and resolves one module. It is forked by
+ * A sealed child keeps its descriptors, gives up all else and resolves one module. It is forked by
  * its parent or a keeper, so no program has to be found on disk. Without a keeper it has a copy of
  * the parent's memory, which it can send to the parent only.
  */
@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
+#include "symbolize/module_code.h"
 #include "symbolize/module_index.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_protocol.h"
@@ -26,6 +27,10 @@
 #include "tenants/message.h"
 
 #define MEMORY_BASE (256ull << 20)
+
+struct event_bytes {
+	VEC(char) data;
+};
 
 /* The only message that carries a descriptor, and the last that may. */
 static int greet_parent(int listener)
@@ -98,6 +103,28 @@ static int answer(const struct sealed_child_request *request, struct module *mod
 	return sealed_writer__end(&writer, err, &report);
 }
 
+/* An event_push_fn. */
+static int keep_event(void *context, struct event_header *event)
+{
+	struct event_bytes *bytes = context;
+
+	return vec_append(&bytes->data, (const char *)event, event->size);
+}
+
+static int send_code(const struct sealed_child_request *request, struct module *module)
+{
+	struct sealed_writer writer = {};
+	struct event_bytes bytes = {};
+	int err;
+
+	if (module__code(module, request->code_addresses, request->code_count, request->code_least,
+			 keep_event, &bytes))
+		bytes.data.count = 0;
+	err = sealed_writer__bytes(&writer, bytes.data.data, bytes.data.count);
+	vec_free(&bytes.data);
+	return err;
+}
+
 static int send_index(const struct sealed_child_request *request, struct module *module)
 {
 	struct sealed_writer writer = {};
@@ -106,15 +133,20 @@ static int send_index(const struct sealed_child_request *request, struct module 
 
 	if (module__index(module, request->addresses, request->count, &data, &size))
 		size = 0;
-	return sealed_writer__index(&writer, data, size);
+	return sealed_writer__bytes(&writer, data, size);
 }
 
-static int answer_and_index(const struct sealed_child_request *request)
+static int answer_and_more(const struct sealed_child_request *request)
 {
 	struct module *module;
 	int err = module__open(&request->files, &module);
 
-	return err ?: answer(request, module, true) ?: send_index(request, module);
+	err = err ?: answer(request, module, true);
+	if (!err && request->code_count)
+		err = send_code(request, module);
+	if (!err && request->wants_index)
+		err = send_index(request, module);
+	return err;
 }
 
 static int work_on_module(struct sealed_child_request *request, bool sealed)
@@ -124,21 +156,21 @@ static int work_on_module(struct sealed_child_request *request, bool sealed)
 	/* without a sandbox no foreign library reads another user's file */
 	request->files.symbols_only |= !sealed;
 	tighten_memory(&request->files, request->limits.memory);
-	err = request->wants_index && sealed ? answer_and_index(request)
-					     : answer(request, NULL, sealed);
+	err = (request->wants_index || request->code_count) && sealed
+		      ? answer_and_more(request)
+		      : answer(request, NULL, sealed);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* Before it is sealed. */
-static const uint64_t *read_addresses(const struct sealed_child_request *request)
+static const void *read_array(int fd, size_t count, size_t size)
 {
-	uint64_t *addresses = calloc(request->count + 1, sizeof(*addresses));
-	size_t size = request->count * sizeof(*addresses);
+	void *array = calloc(count + 1, size);
 
-	if (!addresses || pread_full(request->addresses_fd, addresses, size, 0) != (ssize_t)size)
+	if (!array || pread_full(fd, array, count * size, 0) != (ssize_t)(count * size))
 		_exit(EXIT_FAILURE);
-	close(request->addresses_fd);
-	return addresses;
+	close(fd);
+	return array;
 }
 
 static int run_sealed(const struct child_self *self)
@@ -146,7 +178,11 @@ static int run_sealed(const struct child_self *self)
 	struct sealed_child_request request = *(const struct sealed_child_request *)self->data;
 	bool sealed;
 
-	request.addresses = read_addresses(&request);
+	request.addresses = read_array(request.addresses_fd, request.count,
+				       sizeof(*request.addresses));
+	if (request.code_count)
+		request.code_addresses = read_array(request.code_fd, request.code_count,
+						    sizeof(*request.code_addresses));
 	sealed = !seal(self, &request.files);
 	return work_on_module(&request, sealed);
 }
@@ -170,17 +206,25 @@ static int start_child(const struct sealed_child_request *wanted,
 {
 	_cleanup_close_ int addresses = memory_with("addresses", wanted->addresses,
 						    wanted->count * sizeof(*wanted->addresses));
+	_cleanup_close_ int code = -1;
 	struct sealed_child_request request = *wanted;
 	struct child_plan plan = PLAN;
-	int fds[4];
+	int fds[5];
 
 	if (addresses < 0)
 		return addresses;
+	if (wanted->code_count)
+		code = memory_with("code", wanted->code_addresses,
+				   wanted->code_count * sizeof(*wanted->code_addresses));
+	if (code < 0)
+		request.code_count = 0;
 	request.addresses_fd = addresses;
+	request.code_fd = code;
 	pass(&request.files.elf_fd, fds, &plan.fd_count);
 	pass(&request.files.debug_fd, fds, &plan.fd_count);
 	pass(&request.files.alt_fd, fds, &plan.fd_count);
 	pass(&request.addresses_fd, fds, &plan.fd_count);
+	pass(&request.code_fd, fds, &plan.fd_count);
 	plan.fds = fds;
 	plan.data = &request;
 	plan.size = sizeof(request);

@@ -6,6 +6,8 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "stream/event_decode.h"
+#include "symbolize/module_code.h"
 #include "symbolize/sealed.h"
 #include "symbolize/symbol_index.h"
 #include "tenants/child.h"
@@ -22,6 +24,9 @@ struct sealed_report {
 #define ANSWERS_BASE	    (64ull << 20)
 #define ANSWERS_PER_ADDRESS (16ull << 10)
 #define ANSWERS_MAX	    (2ull << 30)
+
+/* Code, and its lines in addition. */
+#define CODE_MAX (8ull * MODULE_CODE_MAX)
 
 /* ---- the child's side ------------------------------------------------------------------------ */
 
@@ -71,7 +76,7 @@ int sealed_writer__end(struct sealed_writer *w, int error, const struct module_r
 	return err ? err : send_bytes(w, MESSAGE_DONE, &last, sizeof(last));
 }
 
-int sealed_writer__index(struct sealed_writer *w, const void *data, size_t size)
+int sealed_writer__bytes(struct sealed_writer *w, const void *data, size_t size)
 {
 	size_t part;
 	int err;
@@ -96,6 +101,7 @@ void sealed_answers__fini(struct sealed_answers *a)
 {
 	vec_free(&a->bytes);
 	vec_free(&a->index);
+	vec_free(&a->code);
 }
 
 static uint64_t size_limit(const struct sealed_answers *a)
@@ -137,18 +143,44 @@ static int check_answers(struct sealed_answers *a)
 	return more;
 }
 
-static int take_index(struct sealed_answers *a, const struct message_buffer *message)
+/* Code, then the index. */
+static int take_more(struct sealed_answers *a, const struct message_buffer *message)
 {
 	bool last = message->frame.flags == MESSAGE_DONE;
+	bool is_code = a->takes_code && !a->code_finished;
 	size_t size = message->frame.size;
 
-	if (!a->takes_index || a->index_finished || (message->frame.flags && !last) ||
-	    (!size && !last))
+	if ((!is_code && (!a->takes_index || a->index_finished)) ||
+	    (message->frame.flags && !last) || (!size && !last))
 		return -EBADMSG;
+	if (is_code) {
+		if (a->code.count + size > CODE_MAX)
+			return -EFBIG;
+		a->code_finished = last;
+		return vec_append(&a->code, message->bytes, size);
+	}
 	if (a->index.count + size > SYMBOL_INDEX_MAX)
 		return -EFBIG;
 	a->index_finished = last;
 	return vec_append(&a->index, message->bytes, size);
+}
+
+bool sealed_answers__has_code(const struct sealed_answers *a)
+{
+	const char *bytes = a->code.data;
+	size_t at = 0;
+
+	if (!a->code_finished || !a->code.count)
+		return false;
+	while (at < a->code.count) {
+		const struct event_header *event = (const void *)(bytes + at);
+
+		if (event_check(event, a->code.count - at) ||
+		    (event->type != EVENT_CODE_TEXT && event->type != EVENT_CODE_LINES))
+			return false;
+		at += event->size;
+	}
+	return true;
 }
 
 int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *message)
@@ -156,7 +188,7 @@ int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *
 	size_t size = message->frame.size;
 
 	if (a->finished)
-		return take_index(a, message);
+		return take_more(a, message);
 	if (message->frame.flags == MESSAGE_DONE)
 		return take_report(a, message);
 	if (message->frame.flags || !size)

@@ -25,8 +25,8 @@ struct sealed_writer {
 int sealed_writer__result(void *writer, size_t index, const struct symbol_result *result);
 /* Sends the rest, then the report; frees memory. `error`: the result of resolving. */
 int sealed_writer__end(struct sealed_writer *w, int error, const struct module_report *report);
-/* Behind the report. 0, or the error of writing. */
-int sealed_writer__index(struct sealed_writer *w, const void *data, size_t size);
+/* Behind the report, the code first. 0, or the error of writing. */
+int sealed_writer__bytes(struct sealed_writer *w, const void *data, size_t size);
 
 void sealed_answers__init(struct sealed_answers *a, size_t expected);
 void sealed_answers__fini(struct sealed_answers *a);
@@ -36,6 +36,9 @@ void sealed_answers__fini(struct sealed_answers *a);
  * have; -ENOMEM. After an error it can only be freed.
  */
 int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *message);
+
+/* Is code complete, and events of code and nothing else? */
+bool sealed_answers__has_code(const struct sealed_answers *a);
 
 /* Pass all results to the sink; addresses without one get none. What the sink returned. */
 int sealed_answers__deliver(const struct sealed_answers *a, symbol_sink_fn sink, void *context);

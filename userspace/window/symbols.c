@@ -16,6 +16,7 @@
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 #include "stream/symbol_blob.h"
+#include "window/hot_code.h"
 #include "window/window.h"
 #include "world/profile_symbols.h"
 
@@ -25,6 +26,7 @@ struct sampled_address {
 	uint64_t address;
 	uint64_t requested; /* as in symbolizer_job */
 	uint32_t samples;   /* how many have it */
+	uint32_t self;	    /* … as the innermost one */
 };
 
 /* The addresses of one dso. */
@@ -35,7 +37,7 @@ struct symbol_task {
 	VEC(struct sampled_address) sampled;
 	/* in the form of symbolizer_job, for the same indices */
 	VEC(uint64_t) addresses;
-	VEC(uint32_t) samples;
+	VEC(uint32_t) samples, self;
 };
 
 struct symbolizing {
@@ -49,6 +51,7 @@ struct symbolizing {
 	size_t job_count;
 	char losses[LOSSES_SIZE]; /* files with missing lines, and the reasons */
 	size_t losses_used, losses_left_out;
+	struct hot_code code;
 	union {
 		struct symbol_event event;
 		char space[EVENT_SIZE_MAX];
@@ -122,6 +125,13 @@ static void note_loss(struct symbolizing *s, struct dso_id id, const char *why)
 	}
 }
 
+static int keep_code(void *context, const void *events, size_t size)
+{
+	struct symbol_task *task = context;
+
+	return hot_code__add(&task->all->code, task->dso, events, size);
+}
+
 static int finish_dso(void *context, const struct symbolizer_job *job)
 {
 	struct symbol_task *task = context;
@@ -146,6 +156,20 @@ static int emit_losses(struct symbolizing *s)
 	return meta_event__emit(pass_event, s, s->window->last_time, META_LINES_MISSING, text);
 }
 
+/* Hot functions, and how many had no room. */
+static int emit_code(struct symbolizing *s, uint64_t limit)
+{
+	struct hot_code_counts counts = {};
+	char text[96];
+	int err = hot_code__emit(&s->code, limit, s->window->last_time, pass_event, s, &counts);
+
+	if (err || !counts.left_functions)
+		return err;
+	snprintf(text, sizeof(text), "%zu of %zu functions (%.1f MB)", counts.left_functions,
+		 counts.left_functions + counts.functions, counts.left_bytes / 1e6);
+	return meta_event__emit(pass_event, s, s->window->last_time, META_CODE_LEFT_OUT, text);
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static bool can_be_symbolized(enum dso_kind kind)
@@ -153,8 +177,14 @@ static bool can_be_symbolized(enum dso_kind kind)
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
-/* Samples of each location; a frame that is twice in a stack counts twice. 0 or -ENOMEM. */
-static int count_samples(struct profile_builder *builder, uint32_t *by_location, uint64_t *sum)
+/* The samples of a location; a frame that is twice in a stack counts twice. */
+struct location_samples {
+	uint32_t all, self;
+};
+
+/* 0 or -ENOMEM. */
+static int count_samples(struct profile_builder *builder, struct location_samples *by_location,
+			 uint64_t *sum)
 {
 	size_t count = profile_builder__stack_count(builder);
 	_cleanup_free_ uint32_t *by_stack = calloc(count + 1, sizeof(*by_stack));
@@ -167,22 +197,27 @@ static int count_samples(struct profile_builder *builder, uint32_t *by_location,
 			profile_builder__samples(builder, (struct thread_id){t}, SAMPLE_CPU);
 
 		*sum += samples.count;
-		for (size_t i = 0; i < samples.count; i++)
+		for (size_t i = 0; i < samples.count; i++) {
+			const struct profile_stack *stack =
+				profile_builder__get_stack(builder, samples.stack[i]);
+
 			by_stack[samples.stack[i].v]++;
+			by_location[stack->location.v].self++;
+		}
 	}
 	/* a stack comes after its parent */
 	for (uint32_t i = (uint32_t)count; i-- > 1;) {
 		const struct profile_stack *stack =
 			profile_builder__get_stack(builder, (struct stack_id){i});
 
-		by_location[stack->location.v] += by_stack[i];
+		by_location[stack->location.v].all += by_stack[i];
 		by_stack[stack->parent.v] += by_stack[i];
 	}
 	return 0;
 }
 
 /* Addresses of each dso that can be symbolized. */
-static int collect_addresses(struct symbolizing *s, const uint32_t *samples)
+static int collect_addresses(struct symbolizing *s, const struct location_samples *samples)
 {
 	const struct profile_builder *builder = s->window->builder;
 	size_t count = profile_builder__location_count(builder);
@@ -200,9 +235,9 @@ static int collect_addresses(struct symbolizing *s, const uint32_t *samples)
 			continue;
 		task = &s->tasks[location->dso.v];
 		task->is_relative = location->elf_address != PROFILE_UNKNOWN_ADDRESS;
-		err = vec_push(
-			&task->sampled,
-			(struct sampled_address){location->address, location->address, samples[i]});
+		err = vec_push(&task->sampled,
+			       (struct sampled_address){location->address, location->address,
+							samples[i].all, samples[i].self});
 		if (err)
 			return err;
 	}
@@ -254,7 +289,8 @@ static int sort_addresses(struct symbol_task *task)
 			continue; /* segments of a forged file overlap */
 		task->sampled.data[count++] = a;
 		err = vec_push(&task->addresses, a.requested)
-			      ?: vec_push(&task->samples, a.samples);
+			      ?: vec_push(&task->samples, a.samples)
+			      ?: vec_push(&task->self, a.self);
 	}
 	task->sampled.count = count;
 	return err;
@@ -300,9 +336,11 @@ static int add_job(struct symbolizing *s, struct dso_id id)
 			},
 		.addresses = task->addresses.data,
 		.samples = task->samples.data,
+		.self = task->self.data,
 		.count = task->addresses.count,
 		.sink = emit_symbol,
 		.done = finish_dso,
+		.code = task->is_relative ? NULL : keep_code,
 		.context = task,
 	};
 	if (dso->kind == DSO_KERNEL) {
@@ -321,14 +359,14 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 		.size = sizeof(end), .type = EVENT_SYMBOLS_END, .time = s->window->last_time};
 	struct profile_builder *builder = s->window->builder;
 	size_t dsos = profile_builder__dso_count(builder);
-	_cleanup_free_ uint32_t *samples = calloc(profile_builder__location_count(builder) + 1,
-						  sizeof(*samples));
+	_cleanup_free_ struct location_samples *samples =
+		calloc(profile_builder__location_count(builder) + 1, sizeof(*samples));
 	struct outside_books *books = outside_books__new();
 	struct symbolizer_options own = *options;
 	int err = books && samples ? 0 : -ENOMEM;
 
 	own.outside = books;
-	if (!err && (own.put_off_new || own.put_off_rare))
+	if (!err && (own.put_off_new || own.put_off_rare || own.code_share > 0))
 		err = count_samples(builder, samples, &own.samples);
 	if (!err)
 		err = collect_addresses(s, samples);
@@ -340,7 +378,7 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 			      ?: outside_books__report(books, pass_event, s, s->window->last_time);
 	outside_books__free(books);
 	if (!err)
-		err = emit_losses(s);
+		err = emit_losses(s) ?: emit_code(s, own.code_size);
 	return err ? err : pass_event(s, &end);
 }
 
@@ -413,7 +451,9 @@ int symbolize_window(struct window *w, struct symbolizer *symbolizer,
 		vec_free(&tasks[i].sampled);
 		vec_free(&tasks[i].addresses);
 		vec_free(&tasks[i].samples);
+		vec_free(&tasks[i].self);
 	}
+	hot_code__fini(&s->code);
 	profile_symbols__fini(&s->symbols);
 	return err;
 }

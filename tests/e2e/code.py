@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+# runs: beside
+"""Machine code of hot functions in a recording: the bytes of the file, the lines of the debug information, within limits."""
+import os
+import shutil
+import struct
+import subprocess
+
+from libe2e import fixture, main, read, record, recording_events, scratch, sysprof, write
+
+import recordings as r
+
+HEAD = "<IIQIIIIB7x"  # of EVENT_CODE_TEXT
+FRAME = "<QQIIIIHHHH"  # struct symbol_event_frame
+
+
+def places_of(symbol):
+    """The names and files of the frames of an EVENT_SYMBOL."""
+    count, at, places = struct.unpack_from("<I", symbol, 32)[0], 40, []
+    for _ in range(count):
+        sizes = struct.unpack_from(FRAME, symbol, at)[6:9]
+        at += struct.calcsize(FRAME)
+        strings = []
+        for size in sizes:
+            strings.append(symbol[at:at + size - 1].decode() if size else "")
+            at += size
+        at = (at + 7) // 8 * 8
+        places.append((strings[0], strings[1]))
+    return places
+
+
+def bundled_code(path):
+    """[(dso, address, bytes, [(offset, line, depth, function, file)])] of a recording."""
+    codes = []
+    for kind, _, _, body in recording_events(path):
+        if kind == r.CODE_TEXT:
+            dso, _, address, _, size, offset, count, machine = struct.unpack_from(HEAD, body)
+            if not offset:
+                codes.append([dso, address, b"", [], size, machine])
+            codes[-1][2] += body[struct.calcsize(HEAD):][:count]
+        elif kind == r.CODE_LINES:
+            address, dso, count = struct.unpack_from("<QII", body)
+            assert [dso, address] == codes[-1][:2], "lines of other code"
+            places = places_of(body[16 + 16 * count:])
+            for i in range(count):
+                offset, line, _, place, depth, _ = struct.unpack_from("<IIHHHH", body, 16 + 16 * i)
+                codes[-1][3].append((offset, line, depth, *places[place]))
+    assert all(len(c[2]) == c[4] for c in codes), "code is not complete"
+    return [tuple(c[:4]) for c in codes]
+
+
+def symbols_of(program):
+    """{name: (address, size)} by nm."""
+    out = subprocess.run(["nm", "-S", "--defined-only", program], capture_output=True, text=True, check=True).stdout
+    return {f[3]: (int(f[0], 16), int(f[1], 16)) for f in map(str.split, out.splitlines()) if len(f) == 4}
+
+
+def code_of(path, program, name):
+    """The code that is the function's of the file, which must be there once."""
+    size = symbols_of(program)[name][1]
+    data = read(program, "rb")
+    found = [c for c in bundled_code(path) if len(c[2]) == size and data[c[1]:c[1] + size] == c[2]]
+    assert len(found) == 1, f"{name} is there {len(found)} times"
+    return found[0]
+
+
+def check_own_spin(path, program):
+    _, _, _, rows = code_of(path, program, "own_spin")
+    offsets = [row[0] for row in rows]
+    assert offsets == sorted(set(offsets)) and offsets[0] == 0, offsets
+    inner = {row[3]: row for row in rows}
+    assert os.path.basename(inner["step_hot"][4]) == "inlined.h" and inner["step_hot"][2] == 3, inner
+    assert inner["own_spin"][2] == 0 and all(row[1] for row in rows if row[3] == "step_hot"), rows
+
+
+def test_code_and_its_lines():
+    path, program = scratch("own.sysprof"), fixture("inlined")
+    record("--no-symbol-cache", "-o", path, "--", program, "0.5")
+    check_own_spin(path, program)
+    sysprof("report", path, check=0)
+
+
+def test_names_from_the_cache():
+    """The second time no name has to be read, but code and lines are there again."""
+    program = fixture("inlined")
+    for turn in range(2):
+        path = scratch(f"cached-{turn}.sysprof")
+        record("-o", path, "--", program, "0.5")
+        check_own_spin(path, program)
+
+
+def test_without_code():
+    path = scratch("none.sysprof")
+    record("--no-code", "-o", path, "--", fixture("inlined"), "0.3")
+    assert not bundled_code(path)
+
+
+def test_what_has_no_room_is_counted():
+    path = scratch("small.sysprof")
+    result = record("--code-size", "1K", "-o", path, "--", fixture("inlined"), "0.3")
+    assert "machine code is left out" in result.err, result.err
+    assert sum(len(c[2]) for c in bundled_code(path)) <= 1024
+
+
+def test_a_rare_function_is_not_in_it():
+    path, program = scratch("share.sysprof"), fixture("inlined")
+    record("--code", "40%", "-o", path, "--", program, "0.5")
+    code_of(path, program, "own_spin")
+    names = symbols_of(program)
+    data = read(program, "rb")
+    start = names["_start"]
+    assert not any(c[2] == data[c[1]:c[1] + len(c[2])] and len(c[2]) == start[1] and c[1] == start[0] & 0xfff
+                   for c in bundled_code(path))
+
+
+def test_a_stripped_program():
+    """Bytes without lines."""
+    program, path = scratch("stripped"), scratch("stripped.sysprof")
+    shutil.copy(fixture("inlined"), program)
+    size = symbols_of(program)["own_spin"][1]
+    subprocess.run(["strip", "-g", program], check=True)
+    record("--no-symbol-cache", "-o", path, "--", program, "0.5")
+    data = read(program, "rb")
+    found = [c for c in bundled_code(path) if len(c[2]) == size and data[c[1]:c[1] + size] == c[2]]
+    assert len(found) == 1 and not any(row[1] for row in found[0][3]), found
+
+
+def test_damaged_debug_information():
+    """Its reader may fail, the recording does not."""
+    program, path = scratch("damaged"), scratch("damaged.sysprof")
+    shutil.copy(fixture("inlined"), program)
+    sections = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout
+    fields = next(line for line in sections.splitlines() if " .debug_line " in line).split(".debug_line", 1)[1].split()
+    offset, size = int(fields[2], 16), int(fields[3], 16)
+    data = bytearray(read(program, "rb"))
+    for i in range(offset + 4, offset + size):
+        data[i] ^= 0x55 if i % 3 else 0xff
+    write(program, bytes(data))
+    os.chmod(program, 0o755)
+    record("--no-symbol-cache", "-o", path, "--", program, "0.3")
+    sysprof("report", path, check=0)
+
+
+def forged(name, code):
+    """A recording of one program, whose events of code are these."""
+    s = r.begun("program")
+    s.sample(100, 0x10010)
+    s.end(symbols=[(1, [(0x1010, ("hot", 0x1000, 0x18))])], code=code)
+    path = scratch(name)
+    write(path, s.data())
+    return path
+
+
+def test_forged_events():
+    """Broken ones refuse the recording at their chunk, at most; wrong ones are left out."""
+    row, place = (0, 1, 0, 0, 0), ("f", 0, 4, "a.c", 0)
+    for number, code in enumerate((
+            [r.code_lines(1, 0x1000, [row], [place])],                                 # lines of no code
+            [r.code_text(1, 0x1000, 8, 4, bytes(4))],                                   # no beginning
+            [r.code_text(1, 2 ** 64 - 4, 8, 0, bytes(8))],                              # behind the end of memory
+            [r.code_text(0, 0x1000, 8, 0, bytes(8)), r.code_lines(0, 0x1000, [row], [place])],
+            [r.code_text(2 ** 32 - 1, 0x1000, 8, 0, bytes(8)), r.code_lines(2 ** 32 - 1, 0x1000, [row], [place])],
+            [r.code_text(1, 0x1000, 8, 0, bytes(8), machine=200)],
+            [r.code_text(1, 0x1000, 8, 0, bytes(8)), r.code_lines(1, 0x1000, [(9, 1, 0, 0, 0)], [place])],
+            [r.source("/etc/shadow", b"a\0b")], [r.source("x", b"x", state=9)])):
+        result = sysprof("report", forged(f"forged-{number}.sysprof", code), check=0)
+        assert "hot" in result.out, result
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The machine code of a window's functions, until the hottest of all modules are chosen. */
+#ifndef WINDOW_HOT_CODE_H
+#define WINDOW_HOT_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+#include "base/vec.h"
+#include "stream/event_queue.h"
+
+/* The events of a function, one behind the other. */
+struct hot_function {
+	uint64_t samples; /* as symbolizer_job.code has them */
+	uint32_t number;  /* in order of arrival */
+	size_t first, size;
+};
+
+struct hot_code {
+	VEC(char) bytes;
+	VEC(struct hot_function) functions;
+};
+
+void hot_code__fini(struct hot_code *h);
+/* What symbolizer_job.code gets, of this dso. 0, -ENOMEM. */
+int hot_code__add(struct hot_code *h, struct dso_id dso, const void *events, size_t size);
+
+struct hot_code_counts {
+	size_t functions, left_functions;
+	uint64_t bytes, left_bytes; /* of events */
+};
+
+/*
+ * Passes on the events of the hottest functions, with this time, as many as have room in `limit` bytes
+ * of events. 0, or what `push` returned.
+ */
+int hot_code__emit(struct hot_code *h, uint64_t limit, uint64_t time, event_push_fn push,
+		   void *context, struct hot_code_counts *counts);
+
+#endif
