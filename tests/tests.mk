@@ -46,6 +46,8 @@ $(BUILD)/tests/unit/%.o: tests/unit/%.c Makefile tests/tests.mk | $(BUILD)/.deps
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -O0 -Wno-format-truncation -Wno-unused-parameter -Itests -MMD -MP -c -o $@ $<
 
+$(BUILD)/tests/unit/test_map: private LDLIBS += -Wl,--wrap=malloc,--wrap=realloc
+
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
 

@@ -10,12 +10,12 @@ import glob
 import os
 import re
 import shutil
+import signal
 import statistics
 import struct
-import time
 
 from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SAMPLE_FRAMES, TOP, Background, Skip, alone, fixture, long, main,
-                    need_root, record, recording_events, run, scratch, stack_ends, started_sampling, sysprof)
+                    need_root, record, record_cpu, recording_events, run, scratch, stack_ends, started_sampling, sysprof, use_cpu)
 
 EVENT_MMAP, EVENT_COMM, EVENT_JIT_BYTES, FROM_PROC, EXEC, ROOT = 8, 9, 41, 1, 2, 0
 FRAME_TABLE, FRAME_AFTER_SIGNAL = 3, 5
@@ -60,11 +60,10 @@ def whole_share(samples):
 def test_attached_in_the_middle():
     """Every sample from the first tick on, 40 frames and 20 KB deep: the tables are there before it."""
     need_root()
-    path, program = scratch("attached.sysprof"), compiled("wide")
-    with Background(program, "60") as target:
-        time.sleep(0.3)
-        record("-p", target.pid, "-F", 499, "-d", 2, "-o", path)
-    samples = samples_of(path)
+    with Background(compiled("wide"), "60") as target:
+        use_cpu(target.pid, 0.1)
+        record_cpu(target.pid, 1, "-p", target.pid, "-F", 499)
+    samples = samples_of(scratch("cpu.sysprof"))
     share, count = whole_share(samples)
     copies = sum(s.copied for s in samples)
     print(f"  {share:.4f} of {count} stacks are whole, {copies} of them from copies")
@@ -235,10 +234,13 @@ def test_first_lines_of_a_perf_map():
     need_root()
     path, waits = scratch("first-lines.sysprof"), []
     for _ in range(COMMANDS):
-        done = record("-F", 999, "-o", path, "--", fixture("jitreuse"), "-p", "5", "0.3")
+        for seconds in 0.3, 3, 30:  # until it lives for long enough
+            done = record("-F", 999, "-o", path, "--", fixture("jitreuse"), "-p", "5", seconds, timeout=100)
+            read = next((struct.unpack_from("<QQ", body)[1] for kind, _, _, body in recording_events(path)
+                         if kind == EVENT_JIT_BYTES), None)
+            if read:
+                break
         written = int(re.search(r"^span \w+ (\d+)", done.out, re.M)[1])
-        read = next(struct.unpack_from("<QQ", body)[1] for kind, _, _, body in recording_events(path)
-                    if kind == EVENT_JIT_BYTES)
         waits.append(sum(written <= s.time < read for s in samples_of(path)))
     print(f"  samples before they were read: {statistics.median(waits):g} (median), {sorted(waits)}")
     assert statistics.median(waits) <= 60, waits
@@ -308,12 +310,15 @@ def test_exec_elsewhere_on_the_same_slot():
     with open("/proc/sys/kernel/pid_max", encoding="utf-8") as f:
         pid_max = int(f.read())
     with Background(fixture("deep-no-fp"), "30", "60") as target:
-        time.sleep(0.3)
+        use_cpu(target.pid, 0.1)
         others = [p for p in range(300, pid_max) if hash_of(p) == hash_of(target.pid) and p != target.pid]
         assert others, pid_max
-        with Background(os.environ["SYSPROF"], "record", "-p", target.pid, "-F", "499", "-d", "3", "-o", path) as recorder:
-            time.sleep(1.2)
+        with Background(os.environ["SYSPROF"], "record", "-p", target.pid, "-F", "499", "-o", path) as recorder:
+            started_sampling(recorder, path)
+            use_cpu(target.pid, 0.3)
             hit = sum(exec_with_pid(p) for p in others[:20])
+            use_cpu(target.pid, 0.7)
+            recorder.signal(signal.SIGINT)
             recorder.finish(check=0)
     share, count = whole_share(samples_of(path))
     tagged = sum(s.by_table for s in samples_of(path)) / max(1, count)
@@ -329,9 +334,12 @@ def test_storm_of_execs():
     need_root()
     storm, path, beside = compiled("execs"), scratch("storm.sysprof"), scratch("beside.sysprof")
     with Background(fixture("deep-no-fp"), "30", "60") as target:
-        time.sleep(0.3)
-        with Background(os.environ["SYSPROF"], "record", "-p", target.pid, "-F", "499", "-d", "4", "-o", beside) as other:
+        use_cpu(target.pid, 0.1)
+        with Background(os.environ["SYSPROF"], "record", "-p", target.pid, "-F", "499", "-o", beside) as other:
+            started_sampling(other, beside)
             result = record("-F", 499, "-o", path, "--", storm, "3000", "1000", "/bin/true", timeout=120)
+            use_cpu(target.pid, 0.7)
+            other.signal(signal.SIGINT)
             other.finish(check=0)
     share, count = whole_share(samples_of(path))
     cpu, seconds = map(float, re.search(r"sysprof itself: ([0-9.]+) s CPU for ([0-9.]+) s", result.err).groups())
@@ -349,14 +357,13 @@ def test_storm_of_execs():
 def test_one_file_at_a_thousand_offsets():
     """Its mappings change 10,000 times a second: its stacks stay whole, and it does not keep the collector busy."""
     need_root()
-    path = scratch("offsets.sysprof")
     file = max((os.path.realpath(p) for p in glob.glob("/usr/bin/python3.*[0-9]") + ["/usr/bin/python3", "/bin/bash"]
                 if os.path.exists(p)), key=os.path.getsize)
     assert os.path.getsize(file) >= 1000 * 4096 or file.endswith("bash"), file
-    with Background(compiled("offsets"), file, "30") as target:
-        time.sleep(0.5)
-        result = record("-p", target.pid, "-F", 499, "-d", 4, "-o", path)
-    share, count = whole_share(samples_of(path))
+    with Background(compiled("offsets"), file, "300") as target:
+        use_cpu(target.pid, 0.2)
+        result = record_cpu(target.pid, 2, "-p", target.pid, "-F", 499)
+    share, count = whole_share(samples_of(scratch("cpu.sysprof")))
     cpu, seconds = map(float, re.search(r"sysprof itself: ([0-9.]+) s CPU for ([0-9.]+) s", result.err).groups())
     print(f"  {share:.4f} of {count} stacks are whole; {100 * cpu / seconds:.1f} % of one CPU")
     assert count >= 300 and share >= 0.97
@@ -368,7 +375,7 @@ def test_programs_of_some_milliseconds():
     """Where the files are known, the first samples of most are walked by table."""
     need_root()
     # those that come first have their tables built
-    assert_soon(lambda: programs(fixture("loop"), "0.04", count=60)[10:], 50, 8)
+    assert_soon(lambda: programs(fixture("deep"), "1", "0.04", count=60)[10:], 50, 8)
     samples = samples_of(scratch("programs.sysprof"))
     share, count = whole_share(samples)
     print(f"  {share:.4f} of {count} stacks are whole")

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Typed maps against a naive model: growth, removal, collisions, and no memory. */
-#include <sys/resource.h>
-
 #include "unit.h"
 #include "base/cleanup.h"
 #include "base/map.h"
@@ -204,25 +202,37 @@ TEST(has_placeholders)
 	assert_ptr_equal(number_map__find(&m, 0), &m.data[1]);
 }
 
+/* The linker has the map's calls come here (tests.mk): there is no memory for more than so many bytes. */
+static size_t memory_limit = SIZE_MAX;
+
+void *__real_malloc(size_t size);
+void *__real_realloc(void *data, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_realloc(void *data, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return size > memory_limit ? NULL : __real_malloc(size);
+}
+
+void *__wrap_realloc(void *data, size_t size)
+{
+	return size > memory_limit ? NULL : __real_realloc(data, size);
+}
+
 TEST(stays_whole_without_memory)
 {
-	struct rlimit before, low;
 	_cleanup_(number_map__fini) struct number_map m = {};
 	uint32_t key = 0;
 	size_t count;
 
-#if defined(__SANITIZE_ADDRESS__)
-	skip(); /* it needs the address space itself */
-#endif
-	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-	low = (struct rlimit){256u << 20, before.rlim_max};
-	assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+	memory_limit = 16u << 20;
 	while (number_map__need(&m, &(struct number){key, key}, NULL))
 		key++;
 	count = m.count;
 	for (int i = 0; i < 10; i++)
 		assert_null(number_map__need(&m, &(struct number){key, key}, NULL));
-	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	memory_limit = SIZE_MAX;
 	assert_true(count > 100000);
 	assert_int_equal(m.count, count);
 	assert_int_equal(m.index.count, count);
