@@ -166,11 +166,14 @@ def test_command_by_table():
 @long
 @alone
 def test_command_by_table_on_a_loaded_host():
-    """The scheduler lets the collector wait, but not for its own pace of 100 ms. Each takes ten times as long as on an idle host."""
+    """
+    The scheduler lets the collector wait, but not for its own pace of 200 ms: in these the program has 80 samples beside four
+    others on two CPUs. Each takes ten times as long as on an idle host.
+    """
     need_root()
     count = COMMANDS // 2 + 1
     with loaded_host():
-        assert_soon(lambda: commands(fixture("deep-no-fp"), "60", "0.2", count=count), count, 8)
+        assert_soon(lambda: commands(fixture("deep-no-fp"), "60", "0.2", count=count), count, 20)
 
 
 def test_libraries_of_a_command():
