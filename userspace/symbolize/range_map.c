@@ -26,9 +26,16 @@ struct range_segment {
 	uint32_t value;
 };
 
+/* With what is compared: ranges are too many for the caches of a CPU. */
+struct open_range {
+	uint64_t rank;
+	uint32_t number;
+	uint32_t index; /* in the sorted ranges */
+};
+
 struct sweep {
 	const struct range *ranges;
-	uint32_t *heap; /* numbers of ranges, as sorted */
+	struct open_range *heap;
 	size_t open;
 };
 
@@ -63,16 +70,14 @@ int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t
 
 DEFINE_ORDER(compare_ranges, struct range, ASCENDING(start) ?: ASCENDING(number));
 
-static bool counts_more(const struct sweep *s, uint32_t a, uint32_t b)
+static bool counts_more(const struct open_range *x, const struct open_range *y)
 {
-	const struct range *x = &s->ranges[a], *y = &s->ranges[b];
-
 	return x->rank != y->rank ? x->rank > y->rank : x->number > y->number;
 }
 
-static void swap_ranges(uint32_t *a, uint32_t *b)
+static void swap_ranges(struct open_range *a, struct open_range *b)
 {
-	uint32_t kept = *a;
+	struct open_range kept = *a;
 
 	*a = *b;
 	*b = kept;
@@ -82,8 +87,8 @@ static void push_range(struct sweep *s, uint32_t range)
 {
 	size_t i = s->open++;
 
-	s->heap[i] = range;
-	while (i && counts_more(s, s->heap[i], s->heap[(i - 1) / 2])) {
+	s->heap[i] = (struct open_range){s->ranges[range].rank, s->ranges[range].number, range};
+	while (i && counts_more(&s->heap[i], &s->heap[(i - 1) / 2])) {
 		swap_ranges(&s->heap[i], &s->heap[(i - 1) / 2]);
 		i = (i - 1) / 2;
 	}
@@ -97,9 +102,9 @@ static void pop_range(struct sweep *s)
 	for (;;) {
 		size_t best = i, child = 2 * i + 1;
 
-		if (child < s->open && counts_more(s, s->heap[child], s->heap[best]))
+		if (child < s->open && counts_more(&s->heap[child], &s->heap[best]))
 			best = child;
-		if (child + 1 < s->open && counts_more(s, s->heap[child + 1], s->heap[best]))
+		if (child + 1 < s->open && counts_more(&s->heap[child + 1], &s->heap[best]))
 			best = child + 1;
 		if (best == i)
 			return;
@@ -136,11 +141,11 @@ static int sweep_ranges(struct range_map *map, struct sweep *s)
 			at = ranges[next].start;
 		while (next < count && ranges[next].start <= at)
 			push_range(s, next++);
-		while (s->open && ranges[s->heap[0]].end <= at)
+		while (s->open && ranges[s->heap[0].index].end <= at)
 			pop_range(s);
 		if (!s->open)
 			continue;
-		top = &ranges[s->heap[0]];
+		top = &ranges[s->heap[0].index];
 		end = next < count && ranges[next].start < top->end ? ranges[next].start : top->end;
 		err = emit_segment(map, at, end, top->value);
 		if (err)
@@ -152,7 +157,7 @@ static int sweep_ranges(struct range_map *map, struct sweep *s)
 
 int range_map__build(struct range_map *map)
 {
-	_cleanup_free_ uint32_t *heap = NULL;
+	_cleanup_free_ struct open_range *heap = NULL;
 	struct sweep s = {};
 	int err;
 
