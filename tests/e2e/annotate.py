@@ -3,6 +3,7 @@
 """sysprof report --annotate: its figures are those of the report, for every function of a real program."""
 import json
 import os
+import re
 
 from libe2e import TOP, main, need_root, quick, record, run, scratch, sysprof
 from libreport import invalid
@@ -42,10 +43,20 @@ def assert_same(path, function, *filters):
     return got
 
 
+def objdump(path, function):
+    """The addresses of its instructions."""
+    text = run("objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", path, check=0).out
+    return [int(address, 16) for address in re.findall(r"^ *([0-9a-f]+):\t", text, re.M)]
+
+
 @quick
 def test_figures():
     path = recording()
     documents = [assert_same(path, function) for function in FUNCTIONS]
+    for function, document in zip(FUNCTIONS, documents):
+        (copy,) = document["annotation"]["copies"]
+        assert [i["address"] for i in copy["instructions"]] == objdump(scratch("orders"), function), copy
+        assert all(i["line"] for i in copy["instructions"] if i["self"])
     documents.append(assert_same(path, "sum_order", "--focus", "main"))
     assert not invalid(*documents), invalid(*documents)
     every = report(path)["rows"]

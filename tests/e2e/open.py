@@ -439,7 +439,31 @@ def test_sources():
             assert "source" not in answer and "does not refer" in answer["error"], answer
         assert "error" in server.send_request("symbolicate/v5", jobs=[])
         assert "error" in server.send_request("asm/v1")
+        assert_instructions(server, profile)
         server.end()
+
+
+def assert_instructions(server, profile):
+    """The assembly view: each function of the program that the recording has the code of, as objdump has it."""
+    shared = profile["shared"]
+    natives, names = shared["nativeSymbols"], shared["stringArray"]
+    program = next(i for i, lib in enumerate(profile["libs"]) if lib["name"] == "chain")
+    lib = profile["libs"][program]
+    seen = 0
+    for index, address in enumerate(natives["address"]):
+        if natives["libIndex"][index] != program:
+            continue
+        size = natives["functionSize"][index]
+        request = {"debugName": lib["debugName"], "debugId": lib["breakpadId"], "codeId": lib["codeId"],
+                   "startAddress": hex(address), "size": hex(size or 1), "continueUntilFunctionEnd": not size}
+        answer = server.send_request("asm/v1", **request)
+        if "error" in answer:
+            continue
+        text = run("objdump", "-d", "--no-show-raw-insn", f"--disassemble={names[natives['name'][index]]}", fixture("chain"), check=0).out
+        expected = [int(a, 16) for a in re.findall(r"^ *([0-9a-f]+):\t", text, re.M)]
+        assert [int(answer["startAddress"], 16) + i[0] for i in answer["instructions"]] == expected, (answer, text)
+        seen += 1
+    assert seen, natives
 
 
 class OtherSite(http.server.BaseHTTPRequestHandler):

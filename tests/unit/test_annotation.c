@@ -5,8 +5,10 @@
 
 #include <sysprof/profile_code.h>
 
+#include "base/json_writer.h"
 #include "formats/out/annotation.h"
 #include "formats/out/annotation_code.h"
+#include "formats/out/firefox_code.h"
 #include "formats/out/report.h"
 #include "formats/out/report_rows.h"
 
@@ -158,6 +160,36 @@ static void annotate(FILE *out, char *input)
 		fputs(head, out);
 }
 
+/* The library, its debug id or a dot, the start, the size, and "whole": an answer to the Firefox Profiler. */
+static void answer_asm(FILE *out, char *input)
+{
+	struct firefox_code_request request = {.name = text_word(&input),
+					       .debug_id = text_word(&input)};
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_free_ char *data = NULL;
+	const char *why;
+	struct json_writer w;
+	FILE *json;
+	size_t size;
+
+	if (!strcmp(request.debug_id, "."))
+		request.debug_id = NULL;
+	request.address = text_number(&input, 16);
+	request.size = text_number(&input, 16);
+	request.whole = text_has(input, "whole");
+	build_fib(&f);
+	json = open_memstream(&data, &size);
+	json_writer__init(&w, json);
+	json_begin_object(&w);
+	why = firefox_code(finish(&f), &request, &w);
+	json_end_object(&w);
+	assert_int_equal(json_writer__finish(&w), 0);
+	fclose(json);
+	fputs(why ?: data, out);
+	if (why)
+		assert_string_equal(data, "{}");
+}
+
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 static uint64_t sum_of_instructions(const struct annotation *a)
@@ -237,6 +269,6 @@ TEST(lines_are_those_of_the_report)
 	annotation__fini(&a);
 }
 
-static const struct text_verb verbs[] = {{"annotate", annotate}, {}};
+static const struct text_verb verbs[] = {{"annotate", annotate}, {"asm", answer_asm}, {}};
 
 TEXT_TABLE("annotation", verbs, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "serve/listener.h"
 #include "serve/server_private.h"
 #include "serve/server_request.h"
+#include "base/json_writer.h"
 #include "serve/source_api.h"
 
 #define SECOND 1000000000ull
@@ -323,6 +324,53 @@ TEST(files_in_proc_are_refused)
 
 	assert_file_refused(&list, paths[0], "");
 	assert_file_refused(&list, paths[1], "");
+}
+
+static const char *own_text(void *context, const char *path)
+{
+	return strcmp(path, "own.c") ? NULL : context;
+}
+
+static const char *own_code(void *context, const struct code_request *request,
+			    struct json_writer *w)
+{
+	if (request->address != 0x1234)
+		return "no such code";
+	json_key_uint(w, "size", request->size + request->whole);
+	json_key_string(w, "startAddress", request->name);
+	return NULL;
+}
+
+static void assert_member(const struct source_list *list, const char *name, const char *request,
+			  const char *member, const char *expected)
+{
+	cJSON *json = send_request(list, name, request);
+
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(json, member)), expected);
+	cJSON_Delete(json);
+}
+
+/* What the profile has itself comes first, and needs no file. */
+TEST(texts_and_code_of_the_profile_are_served)
+{
+	const struct source_list list = {.context = "int x;\n", .text = own_text, .code = own_code};
+	const struct source_list none = {};
+
+	assert_member(&list, "source/v1", "{\"file\":\"own.c\"}", "source", "int x;\n");
+	assert_member(&list, "source/v1", "{\"file\":\"other.c\"}", "error",
+		      "the profile does not refer to this file");
+	assert_member(&list, "asm/v1",
+		      "{\"debugName\":\"a\",\"startAddress\":\"0x1234\",\"size\":\"0x10\","
+		      "\"continueUntilFunctionEnd\":true}",
+		      "startAddress", "a");
+	assert_member(&list, "asm/v1", "{\"startAddress\":\"0x1235\",\"size\":\"0x1\"}", "error",
+		      "no such code");
+	assert_member(&none, "asm/v1", "{\"startAddress\":\"0x1235\",\"size\":\"0x1\"}", "error",
+		      "the profile has no machine code");
+	assert_member(&list, "asm/v1", "{\"startAddress\":\"1234\",\"size\":\"0x1\"}", "error",
+		      "the request has no \"startAddress\" or no \"size\"");
+	assert_member(&list, "asm/v1", "{\"startAddress\":1,\"size\":\"0x1z\"}", "error",
+		      "the request has no \"startAddress\" or no \"size\"");
 }
 
 TEST(only_source_and_asm_requests_are_supported)

@@ -17,6 +17,7 @@
 #include "base/utf8.h"
 #include "cli/outputs.h"
 #include "formats/out/exporters.h"
+#include "formats/out/firefox_code.h"
 #include "serve/server.h"
 #include "serve/server_request.h"
 #include "serve/source_api.h"
@@ -202,12 +203,40 @@ static bool answer_file(void *context, const struct route *route, struct server_
 	return true;
 }
 
+static const char *find_text(void *context, const char *path)
+{
+	const struct serving_files *f = context;
+	const struct profile *p = f->profile;
+
+	for (size_t i = 0; i < p->source_count; i++)
+		if (!strcmp(profile__string(p, p->sources[i].path), path))
+			return p->sources[i].text;
+	return NULL;
+}
+
+static const char *write_code(void *context, const struct code_request *request,
+			      struct json_writer *w)
+{
+	const struct serving_files *f = context;
+
+	return firefox_code(f->profile,
+			    &(struct firefox_code_request){.name = request->name,
+							   .debug_id = request->debug_id,
+							   .address = request->address,
+							   .size = request->size,
+							   .whole = request->whole},
+			    w);
+}
+
 static bool answer_source_api(void *context, const struct route *route,
 			      struct server_request *request, struct server_reply *reply)
 {
 	const struct serving_files *f = context;
 	const struct source_list sources = {.paths = (const char *const *)f->sources,
-					    .count = f->source_count};
+					    .count = f->source_count,
+					    .context = context,
+					    .text = find_text,
+					    .code = write_code};
 	char *answer;
 	size_t size;
 	const char *body = server_request__body(request, &size);

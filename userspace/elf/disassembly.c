@@ -36,6 +36,8 @@
 #define ARM64_SIZE	    4
 #define TEXT_SIZE	    (8 + MNEMONIC_SIZE + OPERANDS_SIZE + 2)
 #define EVEX		    0x62 /* AVX-512 */
+#define EVEX_OPCODE	    4	 /* its place */
+#define REPEAT		    0xf3
 #define NO_TRACK	    0x3e
 
 /* The start of cs_insn */
@@ -176,22 +178,31 @@ static void close_gaps(char *text)
 	*to = '\0';
 }
 
+static bool is_gather(uint8_t opcode)
+{
+	return (opcode >= 0x90 && opcode <= 0x93) || (opcode >= 0xa0 && opcode <= 0xa3) ||
+	       opcode == 0xc6 || opcode == 0xc7;
+}
+
 /*
+ * capstone 4 takes incssp for lfence.
+ *
  * Of AVX-512 instructions with registers from 16 on capstone 4 takes an index for a vector register,
  * or in a gather or scatter for none.
  */
 static bool is_misread(const uint8_t *code, size_t size, const char *text)
 {
 	const char *memory = strpbrk(text, "[(");
-	const char *index = memory ? strstr(memory, "mm") : NULL;
 	const char *end = memory ? strpbrk(memory, "])") : NULL;
-	const bool is_vector = index && end && index < end;
-	const uint8_t opcode = size > 4 ? code[4] : 0;
-	const bool takes_vector = (code[1] & 7) == 2 && ((opcode >= 0x90 && opcode <= 0x93) ||
-							 (opcode >= 0xa0 && opcode <= 0xa3) ||
-							 opcode == 0xc6 || opcode == 0xc7);
+	const char *vector = memory ? strstr(memory, "mm") : NULL;
+	bool takes_vector;
 
-	return size > 4 && code[0] == EVEX && memory && is_vector != takes_vector;
+	if (code[0] == REPEAT && has_prefix(text, "lfence"))
+		return true;
+	if (size <= EVEX_OPCODE || code[0] != EVEX || !end)
+		return false;
+	takes_vector = (code[1] & 7) == 2 && is_gather(code[EVEX_OPCODE]);
+	return (vector && vector < end) != takes_vector;
 }
 
 /* "mov eax, dword ptr [rbp - 4]"; false: capstone does not know it, or by another length. */

@@ -12,11 +12,13 @@
 #include "base/io.h"
 #include "base/json_writer.h"
 #include "base/order.h"
+#include "base/parse.h"
 #include "tenants/tenant_open.h"
 
 #define SOURCE_REQUEST "source/v1"
+#define CODE_REQUEST   "asm/v1"
 
-static const char *const requests[] = {SOURCE_REQUEST, "symbolicate/v5", "asm/v1"};
+static const char *const requests[] = {SOURCE_REQUEST, "symbolicate/v5", CODE_REQUEST};
 
 bool source_api__has_request(const char *name)
 {
@@ -66,10 +68,16 @@ static int read_source(const char *path, char **text)
 /* For an unlisted file the answer does not show whether it exists. */
 static const char *find_source(const struct source_list *sources, const cJSON *file, char **text)
 {
+	const char *own;
 	int err;
 
 	if (!cJSON_IsString(file))
 		return "the request has no \"file\"";
+	own = sources->text ? sources->text(sources->context, file->valuestring) : NULL;
+	if (own) {
+		*text = strdup(own);
+		return *text ? NULL : strerror(ENOMEM);
+	}
 	if (*file->valuestring != '/' || !is_listed(sources, file->valuestring))
 		return "the profile does not refer to this file";
 	err = read_source(file->valuestring, text);
@@ -95,6 +103,34 @@ static void write_source(struct json_writer *w, const char *path, const char *te
 	json_key_string(w, "source", text);
 }
 
+static bool take_hex(const cJSON *json, const char *key, uint64_t *value)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+
+	if (!text || strncmp(text, "0x", 2))
+		return false;
+	text += 2;
+	return !parse_hex(&text, value) && !*text;
+}
+
+/* NULL, or what is wrong. */
+static const char *answer_code(const struct source_list *sources, const cJSON *json,
+			       struct json_writer *w)
+{
+	struct code_request request = {
+		.name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "debugName")),
+		.debug_id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "debugId")),
+		.whole = cJSON_IsTrue(
+			cJSON_GetObjectItemCaseSensitive(json, "continueUntilFunctionEnd")),
+	};
+
+	if (!take_hex(json, "startAddress", &request.address) ||
+	    !take_hex(json, "size", &request.size))
+		return "the request has no \"startAddress\" or no \"size\"";
+	return sources->code ? sources->code(sources->context, &request, w)
+			     : "the profile has no machine code";
+}
+
 static void delete_json(cJSON **json)
 {
 	cJSON_Delete(*json);
@@ -107,26 +143,28 @@ int source_api__answer(const struct source_list *sources, const char *name, cons
 	_cleanup_(delete_json) cJSON *json = cJSON_ParseWithLength(request, request_size);
 	const cJSON *file = cJSON_GetObjectItemCaseSensitive(json, "file");
 	_cleanup_free_ char *text = NULL;
-	const char *error;
+	const char *error = NULL;
 	struct json_writer w;
 	char *data = NULL;
 	FILE *out;
 	int err;
 
-	if (strcmp(name, SOURCE_REQUEST))
+	if (strcmp(name, SOURCE_REQUEST) && strcmp(name, CODE_REQUEST))
 		error = "the profile has its symbols already; this server has no others";
 	else if (!json)
 		error = "the request is not JSON";
-	else
+	else if (!strcmp(name, SOURCE_REQUEST))
 		error = find_source(sources, file, &text);
 	out = open_memstream(&data, size);
 	if (!out)
 		return -ENOMEM;
 	json_writer__init(&w, out);
 	json_begin_object(&w);
+	if (!error && !text)
+		error = answer_code(sources, json, &w);
 	if (error)
 		json_key_string(&w, "error", error);
-	else
+	else if (text)
 		write_source(&w, file->valuestring, text);
 	json_end_object(&w);
 	err = json_writer__finish(&w);

@@ -2,22 +2,43 @@
 /*
  * The symbol server requests of the Firefox Profiler, answered as JSON.
  *
- * /source/v1, for the source view, returns a text file that the profile refers to. Other requests
- * get an error of the protocol, because our profiles have their symbols.
+ * /source/v1, for the source view, returns the text of a file: that in the profile, else that of a file
+ * on this machine which the profile refers to. /asm/v1 returns the instructions of a function that the
+ * profile has the code of. Other requests get an error of the protocol, because our profiles have
+ * their symbols.
  */
 #ifndef SERVE_SOURCE_API_H
 #define SERVE_SOURCE_API_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define API_REQUEST_MAX (64 * 1024)	  /* bytes of a request; more is refused */
 #define SOURCE_MAX	(8 * 1024 * 1024) /* bytes of a source file */
 
-/* Files that may be requested: absolute paths, sorted by strcmp(), owned by the caller. */
+struct json_writer;
+
+/* A request for instructions. */
+struct code_request {
+	const char *name, *debug_id; /* of a library; NULL: not given */
+	uint64_t address, size;
+	bool whole; /* up to the end of the function */
+};
+
+/*
+ * Files that may be requested: absolute paths, sorted by strcmp(), owned by the caller; and what the
+ * profile has itself.
+ */
 struct source_list {
 	const char *const *paths;
 	size_t count;
+	void *context;
+	/* The text of a file; NULL: the profile has none. */
+	const char *(*text)(void *context, const char *path);
+	/* Writes the members of the answer. NULL, or a sentence why there is none. */
+	const char *(*code)(void *context, const struct code_request *request,
+			    struct json_writer *w);
 };
 
 /* There is such a request ("source/v1"). */

@@ -27,9 +27,6 @@
 #include "formats/out/firefox_waits.h"
 #include "profile/profile.h"
 
-/* A JavaScript number can hold a kernel address exactly without its sign bits. */
-#define KERNEL_ADDRESS_MASK ((1ULL << 47) - 1)
-
 static uint32_t *unused_numbers(size_t count)
 {
 	uint32_t *numbers = malloc((count + 1) * sizeof(*numbers));
@@ -482,7 +479,7 @@ static int64_t library_address(const struct firefox_tables *t,
 
 	return t->libs.number[location->dso.v] == FIREFOX_UNUSED
 		       ? -1
-		       : (int64_t)(address & KERNEL_ADDRESS_MASK);
+		       : (int64_t)(address & FIREFOX_ADDRESS_MASK);
 }
 
 /* firefox_meta.c: write_tiers(), and the contexts of the kernel */
@@ -629,7 +626,7 @@ static void write_natives(const struct firefox_tables *t, struct json_writer *w)
 	json_key_uint(w, "length", count);
 	JSON_COLUMN(w, "libIndex", count, json_uint(w, t->libs.number[functions[used[i]].dso.v]));
 	JSON_COLUMN(w, "address", count,
-		    json_uint(w, functions[used[i]].address & KERNEL_ADDRESS_MASK));
+		    json_uint(w, functions[used[i]].address & FIREFOX_ADDRESS_MASK));
 	JSON_COLUMN(w, "name", count, json_uint(w, t->strings.number[functions[used[i]].name.v]));
 	JSON_COLUMN(w, "functionSize", count, number_or_null(w, functions[used[i]].size));
 	json_end_object(w);
@@ -676,19 +673,21 @@ void firefox_tables__write_shared(const struct firefox_tables *t, struct json_wr
  * little-endian, and an age of 0. Without a build-id it is a hash of the code by convention, but an
  * exporter opens no file: the id is empty, so viewers do not look it up.
  */
-static void breakpad_id(const struct dso_build_id *build_id, char id[34])
+void firefox_debug_id(const struct profile *p, struct dso_id dso, char id[FIREFOX_DEBUG_ID_SIZE])
 {
 	static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
 	static const char digits[] = "0123456789ABCDEF";
+	struct dso_build_id build_id;
 	char *out = id;
 
-	for (unsigned int i = 0; build_id->size && i < sizeof(order); i++) {
-		uint8_t byte = order[i] < build_id->size ? build_id->bytes[order[i]] : 0;
+	dso_build_id(p, dso, &build_id);
+	for (unsigned int i = 0; build_id.size && i < sizeof(order); i++) {
+		uint8_t byte = order[i] < build_id.size ? build_id.bytes[order[i]] : 0;
 
 		*out++ = digits[byte >> 4];
 		*out++ = digits[byte & 15];
 	}
-	if (build_id->size)
+	if (build_id.size)
 		*out++ = '0';
 	*out = '\0';
 }
@@ -700,19 +699,19 @@ static void write_lib(const struct firefox_tables *t, struct json_writer *w, str
 	const char *name = dso_display_name(t->p, id);
 	const char *path = profile__string(t->p, dso->path);
 	struct dso_build_id build_id;
-	char breakpad[34], code[2 * BUILD_ID_SIZE + 1];
+	char debug_id[FIREFOX_DEBUG_ID_SIZE], code[2 * BUILD_ID_SIZE + 1];
 
 	if (!dso_has_path(dso) || !*path)
 		path = name;
 	dso_build_id(t->p, id, &build_id);
-	breakpad_id(&build_id, breakpad);
+	firefox_debug_id(t->p, id, debug_id);
 	put_hex_bytes(code, build_id.bytes, build_id.size);
 	json_begin_object(w);
 	json_key_string(w, "name", name);
 	json_key_string(w, "path", path);
 	json_key_string(w, "debugName", name);
 	json_key_string(w, "debugPath", path);
-	json_key_string(w, "breakpadId", breakpad);
+	json_key_string(w, "breakpadId", debug_id);
 	json_key_string(w, "codeId", build_id.size ? code : NULL);
 	json_key_string(w, "arch", architecture);
 	json_end_object(w);

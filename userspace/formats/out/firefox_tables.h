@@ -27,4 +27,11 @@ int firefox_tables__string(struct firefox_tables *t, struct string_id id, uint32
 void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w);
 void firefox_tables__write_shared(const struct firefox_tables *t, struct json_writer *w);
 
+/* A JavaScript number can hold a kernel address exactly without its sign bits. */
+#define FIREFOX_ADDRESS_MASK ((1ULL << 47) - 1)
+
+/* How the file identifies a library; "": by its name alone. */
+#define FIREFOX_DEBUG_ID_SIZE 34
+void firefox_debug_id(const struct profile *p, struct dso_id dso, char id[FIREFOX_DEBUG_ID_SIZE]);
+
 #endif
