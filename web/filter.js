@@ -50,6 +50,7 @@ function makeClause(kind, text) {
   if (!text) throw new Error(`${option}: the value is empty`);
   if (encoder.encode(text).length > CLAUSE_TEXT_MAX) throw new Error(`${option}: longer than ${CLAUSE_TEXT_MAX} bytes`);
   if (text.includes('\0')) throw new Error(`${option}: the value has a NUL`);
+  if (kind.order < THREAD_KINDS && text === '!') throw new Error(`${option} !: no name after the !`);
   if (kind.name === 'state') throw new Error(`--state ${text}: choose Waiting, grouped by state`);
   if (kind.name === '@') throw new Error(`@${text}: ${TIMES.test(text) ? 'a part of the time is selected in the timeline' : `the page has no markers; take the slice before: sysprof convert FILE@${text}`}`);
   const clause = { kind, text, pattern: null, cpus: kind.name === 'cpu' ? parseCpus(text) : null };
@@ -138,15 +139,21 @@ function linesOf(clauses) {
 
 // ---- whose samples -----------------------------------------------------------------------------------
 
+// 1: a clause on whole threads drops what it matches.
+const drops = ({ kind, text }) => Number(kind.order < THREAD_KINDS && text.startsWith('!'));
+
 // By thread: the line that drops all of it, or KEPT.
 function judgeThreads(profile, lines) {
   const { strings, processes, threads } = profile, known = [];
   const text = (i) => (known[i] ??= binaryOf(strings.raw[i]));
-  const wanted = lines.map((list) => list.filter((c) => c.kind.order < THREAD_KINDS).map((c) => [OWNERS[c.kind.name], binaryOf(encoder.encode(c.text))]));
+  const wanted = lines.map((list) => list.filter((c) => c.kind.order < THREAD_KINDS).map((c) => [OWNERS[c.kind.name], binaryOf(encoder.encode(c.text.slice(drops(c)))), drops(c)]));
   return threads.map((thread) => {
     const process = processes[thread.process], names = { ...NO_NAMES, thread: text(thread.name) };
     for (const [key, i] of Object.entries(process?.names ?? {})) names[key] = text(i);
-    const line = wanted.findIndex((list) => list.length && !list.some(([matches, pattern]) => matches(pattern, names, thread, process)));
+    const line = wanted.findIndex((list) => {
+      const matched = list.filter(([matches, pattern]) => matches(pattern, names, thread, process));
+      return matched.some(([, , isDrop]) => isDrop) || (!matched.length && list.some(([, , isDrop]) => !isDrop));
+    });
     return line < 0 ? KEPT : line;
   });
 }
@@ -599,12 +606,13 @@ export function expressionOf(bytes) {
 
 // A pattern that matches this name alone.
 export function globOf(bytes) {
-  return [...charactersOf(bytes)].map((c) => (c === '' ? '?' : c.replace(/[\\*?[\]]/, '\\$&'))).join('');
+  return [...charactersOf(bytes)].map((c) => (c === '' ? '?' : c.replace(/[\\*?[\]]/, '\\$&'))).join('').replace(/^!/, '\\!');
 }
 
 // A clause as a reader sees it: expressions for one name as that name.
 export function clauseText({ kind, text }) {
   const inner = /^\^(.*)\$$/s.exec(text)?.[1], plain = inner?.replace(/\\([\\.+*?()|[\]{}^$])/g, '$1');
   const isOne = plain !== undefined && kind.order >= THREAD_KINDS && expressionOf(encoder.encode(plain)) === text;
+  if (drops({ kind, text })) return `drop ${kind.name} ${text.slice(1)}`;
   return `${kind.name === 'ignore' ? 'drop' : kind.name.replace('-', ' ')} ${isOne ? plain : text}`;
 }

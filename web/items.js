@@ -30,19 +30,23 @@ function functionItems(f) {
 
 const GROUPS = ['service', 'container', 'unit', 'user'];
 
-// Only the samples of a process or thread, and of what they belong to. A number stands for one, if there is one.
+// Only the samples of a process or thread, and of what they belong to, or all others. A number stands for one, if there is
+// one.
 function ownerItems(p, t, kinds = ['thread', 'process', ...GROUPS]) {
   const process = profile.processes[p], { raw } = profile.strings;
   if (decoded.words.difference) return [];
-  const only = (kind, text, clause) => [`Only ${kind} ${text}`, () => filterBy([kind, clause])], items = [];
-  if (t && kinds.includes('thread')) items.push(only('thread', profile.threadName(t), profile.threads.some((other) => other !== t && other.tid === t.tid) ? globOf(raw[t.name]) : String(t.tid)));
-  if (!process) return items;
-  if (kinds.includes('process')) items.push(only('process', profile.processName(p), process.pid ? String(process.pid) : globOf(raw[process.names.name])));
+  const items = [], others = [], add = (kind, text, clause) => {
+    items.push([`Only ${kind} ${text}`, () => filterBy([kind, clause])]);
+    others.push([`Drop ${kind} ${text}`, () => filterBy([kind, `!${clause}`])]);
+  };
+  if (t && kinds.includes('thread')) add('thread', profile.threadName(t), profile.threads.some((other) => other !== t && other.tid === t.tid) ? globOf(raw[t.name]) : String(t.tid));
+  if (!process) return [...items, ...others];
+  if (kinds.includes('process')) add('process', profile.processName(p), process.pid ? String(process.pid) : globOf(raw[process.names.name]));
   for (const kind of GROUPS.filter((each) => kinds.includes(each))) {
     const text = process.names[kind] || (kind === 'container' && process.names.containerId);
-    if (text) items.push(only(kind, profile.strings.shown(text), globOf(raw[text])));
+    if (text) add(kind, profile.strings.shown(text), globOf(raw[text]));
   }
-  return items;
+  return [...items, ...others];
 }
 
 function groupItems(number) {

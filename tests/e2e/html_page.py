@@ -400,8 +400,15 @@ def test_threads_are_in_groups_that_fold():
     # the group's menu; a filter keeps what is folded
     at = next(i for i, name in enumerate(groups) if not name.startswith("["))
     page.evaluate(f"document.querySelectorAll('.time-label.group')[{at}].dispatchEvent(new MouseEvent('contextmenu', {{bubbles: true, cancelable: true, clientX: 60, clientY: 200}}))")
-    assert menu_items(page) == [f"Only service {groups[at]}", "Copy name", "Copy link"], menu_items(page)
+    assert menu_items(page) == [f"Only service {groups[at]}", f"Drop service {groups[at]}", "Copy name", "Copy link"], menu_items(page)
+    whole = page.evaluate("page.whole().ticks")
+    choose(page, f"Drop service {groups[at]}")
+    left = page.evaluate("page.whole().ticks")
+    assert chips(page) == [f"drop service {groups[at]}"] and page.evaluate(LABELS) and all(label["name"] != groups[at] for label in page.evaluate(LABELS)), page.evaluate(LABELS)
+    page.key("Escape")
+    page.evaluate(f"document.querySelectorAll('.time-label.group')[{at}].dispatchEvent(new MouseEvent('contextmenu', {{bubbles: true, cancelable: true, clientX: 60, clientY: 200}}))")
     choose(page, f"Only service {groups[at]}")
+    assert page.evaluate("page.whole().ticks") + left == whole, (left, whole)
     assert len(chips(page)) == 1 and len(page.evaluate(LABELS)) < len(labels), page.evaluate(LABELS)
     page.key("Escape")
     assert page.evaluate(LABELS) == folded

@@ -73,7 +73,8 @@ def profile(random, inlines=True):
 # ---- clauses ---------------------------------------------------------------------------------------------------------
 
 ORDER = ["process", "thread", "service", "container", "unit", "user", "@", "cpu", "state", "focus", "ignore", "hide", "show-from", "collapse"]
-TOGETHER = {"process", "thread", "service", "user", "container", "unit", "cpu", "state", "hide"}
+OF_THREADS = {"process", "thread", "service", "user", "container", "unit"}
+TOGETHER = OF_THREADS | {"cpu", "state", "hide"}
 
 
 def timed_clauses(random, samples):
@@ -112,7 +113,7 @@ def clauses(random):
         "focus": PATTERNS, "ignore": PATTERNS, "hide": PATTERNS, "show-from": PATTERNS, "collapse": PATTERNS,
     }
     kinds = random.choices(sorted(values), k=random.choice([1, 2, 3, 5]))
-    return [(kind, random.choice(values[kind])) for kind in kinds]
+    return [(kind, random.choice(["", "", "!"] if kind in OF_THREADS else [""]) + random.choice(values[kind])) for kind in kinds]
 
 
 def groups(given):
@@ -236,8 +237,9 @@ def apply(given, samples):
                 kept = any(sample.cpu in cpus for cpus in values)
             elif kind == "state":
                 kept = True  # all of them are CPU samples
-            elif kind in ("process", "thread", "service", "user", "container", "unit"):
-                kept = any(owns(kind, value, sample) for value in values)
+            elif kind in OF_THREADS:
+                wanted, others = [value for value in values if value[0] != "!"], [value[1:] for value in values if value[0] == "!"]
+                kept = (not wanted or any(owns(kind, value, sample) for value in wanted)) and not any(owns(kind, value, sample) for value in others)
             else:
                 stack = stack_after(kind, values, sample.stack)
                 kept = stack is not None

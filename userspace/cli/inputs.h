@@ -99,7 +99,7 @@ take_option_fn input__take_clause;
 #define INPUT_FILTER_HELP                                                                                        \
 	"Parts of it, in any number (docs/FILTERS.md); FILE@FROM-TO is a slice of time, as in @10s-20s, @-5s,\n" \
 	"FILE@NAME the time of markers:\n"                                                                       \
-	"      --process NAME    processes by name, pattern (*, ?, []) or pid\n"                                 \
+	"      --process NAME    processes by name, pattern (*, ?, []) or pid; !NAME: all but these\n"           \
 	"      --thread NAME     threads, likewise, or by tid\n"                                                 \
 	"      --service NAME    processes of services\n"                                                        \
 	"      --container NAME  processes in containers, by name or id (12 or more digits)\n"                   \

@@ -39,9 +39,10 @@ const char *filter_kind_name(enum filter_kind kind)
 
 static int take_name(struct filter_clause *clause, struct failure *failure)
 {
-	(void)clause;
-	(void)failure;
-	return 0;
+	clause->drops = *clause->text == '!';
+	return clause->text[clause->drops]
+		       ? 0
+		       : fail(failure, -EINVAL, "--%s !: no name after the !", names[clause->kind]);
 }
 
 static int take_slice(struct filter_clause *clause, struct failure *failure)

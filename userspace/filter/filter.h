@@ -9,6 +9,7 @@
 #ifndef FILTER_FILTER_H
 #define FILTER_FILTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,7 @@ enum filter_kind {
 struct filter_clause {
 	enum filter_kind kind;
 	char *text;		 /* the option's value; of a slice without the @ */
+	bool drops;		 /* what matches, of whole threads: the text begins with ! */
 	struct pattern *pattern; /* of regular expressions; NULL: `--collapse dso` */
 	struct slice slice;
 	uint32_t *cpus; /* in order */

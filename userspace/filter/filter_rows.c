@@ -24,11 +24,17 @@ static uint8_t judge_thread(const struct apply *a, const struct profile_thread *
 	for (size_t i = 0;
 	     i < filter->count && filter_kind_is_of_threads(filter->clauses[i].kind);) {
 		size_t end = i + profile_filter__group(filter, i), first = i;
-		bool matches = false;
+		bool wanted = false, is_choice = false, unwanted = false;
 
-		for (; i < end; i++)
-			matches = matches || owner_matches(&filter->clauses[i], a->p, thread);
-		if (!matches)
+		for (; i < end; i++) {
+			const struct filter_clause *clause = &filter->clauses[i];
+			bool matches = owner_matches(clause, a->p, thread);
+
+			is_choice = is_choice || !clause->drops;
+			wanted = wanted || (matches && !clause->drops);
+			unwanted = unwanted || (matches && clause->drops);
+		}
+		if (unwanted || (is_choice && !wanted))
 			return a->line_of_clause[first];
 	}
 	return KEPT;

@@ -130,22 +130,23 @@ bool owner_matches(const struct filter_clause *clause, const struct profile *p,
 		   const struct profile_thread *thread)
 {
 	const struct profile_process *process = &p->processes[thread->process.v];
+	const char *text = clause->text + clause->drops;
 
 	switch (clause->kind) {
 	case FILTER_PROCESS:
-		return is_number(clause->text, process->pid) ||
-		       is_name(clause->text, profile__string(p, process->name));
+		return is_number(text, process->pid) ||
+		       is_name(text, profile__string(p, process->name));
 	case FILTER_THREAD:
-		return is_number(clause->text, thread->tid) ||
-		       is_name(clause->text, profile__string(p, thread->name));
+		return is_number(text, thread->tid) ||
+		       is_name(text, profile__string(p, thread->name));
 	case FILTER_SERVICE:
-		return is_name(clause->text, profile__string(p, process->names.service));
+		return is_name(text, profile__string(p, process->names.service));
 	case FILTER_CONTAINER:
-		return container_matches(clause->text, p, process);
+		return container_matches(text, p, process);
 	case FILTER_UNIT:
-		return unit_matches(clause->text, p, process);
+		return unit_matches(text, p, process);
 	case FILTER_USER:
-		return is_name(clause->text, profile__string(p, process->names.user));
+		return is_name(text, profile__string(p, process->names.user));
 	default:
 		return false;
 	}

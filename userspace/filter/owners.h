@@ -19,7 +19,7 @@ static inline bool filter_kind_is_of_threads(enum filter_kind kind)
 bool is_name(const char *pattern, const char *text);
 
 /*
- * Does it hold for this thread? A value is a number (of a process, a thread, a user), a name, or a
+ * Does its value match this thread? It is a number (of a process, a thread, a user), a name, or a
  * pattern with *, ? and []. What the profile does not know of a process matches nothing.
  */
 bool owner_matches(const struct filter_clause *clause, const struct profile *p,
