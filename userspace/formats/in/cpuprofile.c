@@ -87,37 +87,6 @@ static int read_number(const struct json_text *text, struct json_value value, co
 	return err;
 }
 
-/* What the process belongs to. */
-static int read_names(const struct json_text *text, struct json_value own,
-		      struct profile_builder *b, struct profile_names *to)
-{
-#define X(field, label) {label, offsetof(struct profile_names, field)},
-	static const struct {
-		const char *label;
-		size_t field;
-	} names[] = {PROCESS_NAMES(X)};
-#undef X
-	enum { COUNT = sizeof(names) / sizeof(*names) };
-	struct json_value values[COUNT] = {};
-	struct json_member wanted[COUNT + 1] = {};
-	int err;
-
-	for (size_t i = 0; i < COUNT; i++)
-		wanted[i] = (struct json_member){names[i].label, &values[i]};
-	err = json_find_members(text, own, wanted);
-	for (size_t i = 0; i < COUNT && !err; i++) {
-		_cleanup_free_ char *copy = NULL;
-
-		if (!values[i].at)
-			continue;
-		err = json_string_copy(text, values[i], &copy);
-		if (!err)
-			*(struct string_id *)((char *)to + names[i].field) =
-				profile_builder__string(b, copy);
-	}
-	return err;
-}
-
 static int read_identity(const struct json_text *text, struct json_value own, struct identity *id,
 			 struct frames *frames)
 {
@@ -132,7 +101,7 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 			       {"mergedThreads", &merged})
 			  ?: cdp_columns__own(text, own, &id->columns)
 			  ?: cdp_scripts__read(&id->scripts, text, own, frames)
-			  ?: read_names(text, own, b, &id->names);
+			  ?: import_names(text, own, b, &id->names);
 
 	id->present = true;
 	if (!err)

@@ -120,9 +120,9 @@ static int read_thread(void *context, struct json_value value)
 	struct firefox_rows rows = {};
 	struct firefox_in own;
 	int err = json_members(text, value, {"name", &v.name}, {"processName", &v.process_name},
-			       {"isMainThread", &is_main}, {"pid", &v.pid}, {"tid", &v.tid},
-			       {"registerTime", &v.start}, {"unregisterTime", &v.end},
-			       {"processStartupTime", &v.process_start},
+			       {"$sysprof", &v.own}, {"isMainThread", &is_main}, {"pid", &v.pid},
+			       {"tid", &v.tid}, {"registerTime", &v.start},
+			       {"unregisterTime", &v.end}, {"processStartupTime", &v.process_start},
 			       {"processShutdownTime", &v.process_end}, {"samples", &samples},
 			       {"markers", &markers}, {"libs", &libs});
 

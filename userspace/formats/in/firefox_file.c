@@ -156,11 +156,25 @@ static int string_id(struct firefox_file *r, struct json_value value, struct str
 	return err;
 }
 
-/* The process of a thread, made at its first thread. *is_new: this is it. */
-static int process_of(struct firefox_file *r, const struct firefox_thread *v, struct string_id name,
-		      struct process_id *process, bool *is_new)
+/* The names of a thread and of its process, and what that belongs to. */
+static int read_names(struct firefox_file *r, const struct firefox_thread *v,
+		      struct string_id *comm, struct profile_process *p)
 {
-	struct profile_process p = {.is_target = true, .name = name};
+	struct json_value own_comm = {}, own_process = {};
+	bool has_own = r->ours && json_type(v->own) == JSON_OBJECT;
+	int err = has_own ? json_members(&r->text, v->own, {"comm", &own_comm},
+					 {"process", &own_process})
+				    ?: import_names(&r->text, v->own, r->b, &p->names)
+			  : 0;
+
+	return err ?: string_id(r, own_comm.at ? own_comm : v->name, comm)
+		   ?: string_id(r, own_process.at ? own_process : v->process_name, &p->name);
+}
+
+/* The process of a thread, made of `p` at its first thread. *is_new: this is it. */
+static int process_of(struct firefox_file *r, const struct firefox_thread *v,
+		      struct profile_process p, struct process_id *process, bool *is_new)
+{
 	char text[64];
 	int64_t start = 0, number;
 	int err = read_number(&r->text, v->pid, text, sizeof(text), &p.pid)
@@ -187,16 +201,17 @@ static int process_of(struct firefox_file *r, const struct firefox_thread *v, st
 int firefox_file__thread(struct firefox_file *r, const struct firefox_thread *v,
 			 struct firefox_rows *rows)
 {
-	struct string_id process_name;
+	struct profile_process process = {.is_target = true};
 	char text[64];
 	uint32_t tid;
 	uint64_t end;
 	int64_t start;
 	bool is_new = false;
-	int err = string_id(r, v->name, &rows->comm)
-		?: string_id(r, v->process_name, &process_name)
-		?: process_of(r, v, process_name.v ? process_name : rows->comm, &rows->process,
-			      &is_new)
+	int err = read_names(r, v, &rows->comm, &process);
+
+	if (!process.name.v)
+		process.name = rows->comm;
+	err = err ?: process_of(r, v, process, &rows->process, &is_new)
 		?: read_number(&r->text, v->tid, text, sizeof(text), &tid)
 		?: firefox_ms(&r->text, v->start, FIREFOX_TIME_LIMIT, &start)
 		?: read_end(r, v->end, &end);
@@ -204,7 +219,7 @@ int firefox_file__thread(struct firefox_file *r, const struct firefox_thread *v,
 	if (err)
 		return err;
 	if (!rows->comm.v)
-		rows->comm = process_name;
+		rows->comm = process.name;
 	/* a second main thread of one number is an earlier process's, or a mistake */
 	rows->thread = profile_builder__thread(r->b, rows->process, tid, is_new && v->is_main,
 					       rows->comm, firefox_file__time(r, start));

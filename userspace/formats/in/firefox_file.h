@@ -47,6 +47,7 @@ struct firefox_file {
 /* Members of a thread. */
 struct firefox_thread {
 	struct json_value name, process_name, pid, tid, start, end, process_start, process_end;
+	struct json_value own; /* "$sysprof": the names in our own files */
 	bool is_main;
 };
 

@@ -582,6 +582,36 @@ static int read_packed(const struct import_request *request, struct import_failu
 	return read_text(&unpacked, failure);
 }
 
+int import_names(const struct json_text *text, struct json_value own, struct profile_builder *b,
+		 struct profile_names *to)
+{
+#define X(field, label) {label, offsetof(struct profile_names, field)},
+	static const struct {
+		const char *label;
+		size_t field;
+	} names[] = {PROCESS_NAMES(X)};
+#undef X
+	enum { COUNT = sizeof(names) / sizeof(*names) };
+	struct json_value values[COUNT] = {};
+	struct json_member wanted[COUNT + 1] = {};
+	int err;
+
+	for (size_t i = 0; i < COUNT; i++)
+		wanted[i] = (struct json_member){names[i].label, &values[i]};
+	err = json_find_members(text, own, wanted);
+	for (size_t i = 0; i < COUNT && !err; i++) {
+		_cleanup_free_ char *copy = NULL;
+
+		if (json_type(values[i]) != JSON_STRING)
+			continue;
+		err = json_string_copy(text, values[i], &copy);
+		if (!err)
+			*(struct string_id *)((char *)to + names[i].field) =
+				profile_builder__string(b, copy);
+	}
+	return err;
+}
+
 int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b)
 {
 	struct profile *session = profile_builder__session(b);

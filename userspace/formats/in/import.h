@@ -58,6 +58,11 @@ extern const struct importer cpuprofile_importer, trace_importer, firefox_import
 struct json_text;
 struct json_value;
 struct profile_builder;
+struct profile_names;
+
+/* What a process belongs to: members of an object in our own files. 0 or an error. */
+int import_names(const struct json_text *text, struct json_value own, struct profile_builder *b,
+		 struct profile_names *to);
 
 /*
  * What samples count, if they are not ticks of a clock: members of an object in our own files.

@@ -31,6 +31,7 @@
 #include "formats/out/call_tree.h"
 #include "formats/out/describe.h"
 #include "formats/out/process_timeline.h"
+#include "formats/out/process_title.h"
 #include "profile/timeline.h"
 
 /*
@@ -448,11 +449,7 @@ static void write_identity(struct cpuprofile *c)
 	json_key_uint(w, "tid", c->merged ? process->pid : c->thread->tid);
 	json_key_string(w, "comm", profile__string(c->p, comm));
 	json_key_string(w, "process", profile__string(c->p, process->name));
-#define X(field, label)                                                                            \
-	if (process->names.field.v)                                                                \
-		json_key_string(w, label, profile__string(c->p, process->names.field));
-	PROCESS_NAMES(X)
-#undef X
+	write_process_names(c->p, process, w);
 	json_key_bool(w, "isMainThread", c->merged || c->thread->is_main);
 	if (c->merged)
 		json_key_uint(w, "mergedThreads", c->merged);

@@ -183,6 +183,20 @@ static void write_thread_name(const struct firefox *f, const struct profile_thre
 	json_key_string(f->w, "name", name);
 }
 
+/* What viewers do not show: which of the names above are whose, and what the process belongs to. */
+static void write_names(const struct firefox *f, const struct profile_process *process,
+			const char *name, const char *process_name)
+{
+	if (!memcmp(&process->names, &(struct profile_names){}, sizeof(process->names)))
+		return;
+	json_key(f->w, "$sysprof");
+	json_begin_object(f->w);
+	json_key_string(f->w, "comm", name);
+	json_key_string(f->w, "process", process_name);
+	write_process_names(f->p, process, f->w);
+	json_end_object(f->w);
+}
+
 static int write_thread(struct firefox *f, const struct track *track, size_t number)
 {
 	const struct profile_thread *thread = &f->p->threads[track->thread];
@@ -204,6 +218,7 @@ static int write_thread(struct firefox *f, const struct track *track, size_t num
 	json_key_bool(w, "isMainThread", thread->is_main || is_none);
 	json_key_string(w, "processType", "default");
 	json_key_string(w, "processName", title);
+	write_names(f, process, name, process_name);
 	write_relative(f, "processStartupTime", is_none ? f->p->start : process->start);
 	write_end(f, "processShutdownTime", process->end);
 	write_relative(f, "registerTime", is_none ? f->p->start : thread->start);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/utf8.h"
 
 #define PART_MAX  72 /* bytes of each of three parts */
@@ -76,4 +77,14 @@ const char *process_title(const struct profile *p, const struct profile_process 
 	if (t.size > begin)
 		add(&t, ")", "", 1);
 	return t.size ? title : name;
+}
+
+void write_process_names(const struct profile *p, const struct profile_process *process,
+			 struct json_writer *w)
+{
+#define X(field, label)                                                                            \
+	if (process->names.field.v)                                                                \
+		json_key_string(w, label, profile__string(p, process->names.field));
+	PROCESS_NAMES(X)
+#undef X
 }
