@@ -88,7 +88,7 @@ def common(text):
     # prefixes without an effect
     text = re.sub(r"^(?:(?:addr32|data16|[cdes]s|rex\S*|repz(?= ret)|repne(?= jmp)) )+", "", text)
     text = text.replace("movabs", "mov")
-    text = "fwait" if text == "wait" else text
+    text = {"wait": "fwait", "pushfq": "pushf", "popfq": "popf"}.get(text, text)
     carryless = re.match(r"(v?pclmul)([lh])q([lh])qdq (.*)", text)
     if carryless:
         which = hex((carryless[2] == "h") + 16 * (carryless[3] == "h"))

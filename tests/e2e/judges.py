@@ -15,7 +15,7 @@ import time
 
 from libbrowser import Browser
 from libconsumers import CACHE, node
-from libe2e import long, main, needed, run, scratch, sysprof, write
+from libe2e import SYSPROF, TOP, Background, long, main, needed, read, record, run, scratch, sysprof, wait_for, write
 from libprofiles import chrome_profiles, compare, gecko_profile, go_profile, node_profile, perf_script, pprof_files, pprof_top, python_profiles, report, reported
 from libviewers import speedscope
 
@@ -203,6 +203,27 @@ def test_firefox_profiler_reads_the_same():
             # the viewer counts idle samples, and lines of folded stacks without a stack
             expected.pop("(idle)" if path.endswith(".cpuprofile") else "", 0)
             compare(path, expected, self_samples(path), 0)
+
+
+@long
+@needed
+def test_firefox_profiler_shows_our_instructions():
+    """Its assembly view, by our /asm/v1: the instructions that objdump shows, and the samples of the report."""
+    program, recording, log = scratch("orders"), scratch("orders.sysprof"), scratch("open.log")
+    run("cc", "-O1", "-g", "-o", program, os.path.join(TOP, "docs/examples/orders.c"), check=0)
+    record("-o", recording, "--", program)
+    expected = next(row["self"] for row in report(recording)["rows"] if row["function"] == "sum_order")
+    with open(log, "w", encoding="utf-8") as err, Background(SYSPROF, "open", "--no-browser", recording, stderr=err), \
+            FirefoxProfiler() as firefox:
+        wait_for(lambda: "all formats:" in read(log), 60, "the server")
+        firefox.load(re.search(r"Firefox Profiler: +(\S+)", read(log))[1])
+        functions = json.loads(firefox.call("thread", "functions", "--json", "--limit", "0"))["functions"]
+        handle = next(f["functionHandle"] for f in functions if f["name"] == "sum_order")
+        shown = firefox.call("function", "annotate", handle, "--mode", "asm")
+    rows = re.findall(r"^ *(0x[0-9a-f]+)(?: +(\d+))?(?: +(\d+))?  +(\S.*)$", shown, re.M)
+    text = run("objdump", "-d", "--no-show-raw-insn", "--disassemble=sum_order", program, check=0).out
+    assert [int(row[0], 16) for row in rows] == [int(a, 16) for a in re.findall(r"^ *([0-9a-f]+):\t", text, re.M)], shown
+    assert sum(int(row[1]) for row in rows if row[2]) == expected, shown
 
 
 main(globals())
