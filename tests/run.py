@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """run.py [DIR:]SUITE[/TEST]…      DIR is the build that is tested (build); with a TEST, that test of the suite alone
 
-  unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (2)
+  unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (1)
   golden     the built C programs of tests/golden        layers   tests/check-layers.sh
   house      tests/check-house.sh                        format   tests/check-format.sh
   quick      the cases of e2e that are marked @quick

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# run.sh TARGET…      BUILD (build), FUZZ_SECONDS (2, of each)
+# run.sh TARGET…      BUILD (build), FUZZ_SECONDS (1, of each)
 #
 # Runs fuzz targets from what they found in earlier runs and the seeds. Ends with 1 at the first crash,
 # leak, sanitizer report, input that takes too long or too much memory, and says where the input is;
@@ -12,7 +12,7 @@
 set -uo pipefail
 
 dir=${BUILD:-build}/fuzz
-seconds=${FUZZ_SECONDS:-2}
+seconds=${FUZZ_SECONDS:-1}
 died_in_libdw=75
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 

@@ -78,23 +78,37 @@ double p_of(struct estimate e)
 	return student_p(e.value / sqrt(e.variance), e.freedom);
 }
 
+/* By false position (Illinois) of the logarithm of p, which is nearly a parabola. */
 double student_t(double p, double freedom)
 {
-	double low = 0, high = 1;
+	double low = 0, high = 1, at_low = -log(p), at_high, t = 0, at = INFINITY;
+	int side = 0; /* of the bound that was replaced last */
 
 	if (!(p > 0))
 		return INFINITY;
-	while (student_p(high, freedom) > p && high < 1e12)
+	while ((at_high = log(student_p(high, freedom) / p)) > 0 && high < 1e12) {
+		low = high;
+		at_low = at_high;
 		high *= 2;
-	for (int i = 0; i < 200 && high - low > 1e-14 * high; i++) {
-		double middle = (low + high) / 2;
-
-		if (student_p(middle, freedom) > p)
-			low = middle;
-		else
-			high = middle;
 	}
-	return (low + high) / 2;
+	for (int i = 0; i < STEPS_MAX && fabs(at) > 1e-15 && high - low > 1e-14 * high; i++) {
+		t = (low * at_high - high * at_low) / (at_high - at_low);
+		if (!(t > low && t < high))
+			t = low + (high - low) / 2;
+		at = log(student_p(t, freedom) / p);
+		if (at > 0) {
+			low = t;
+			at_low = at;
+			at_high /= side > 0 ? 2 : 1;
+			side = 1;
+		} else {
+			high = t;
+			at_high = at;
+			at_low /= side < 0 ? 2 : 1;
+			side = -1;
+		}
+	}
+	return t;
 }
 
 /* ---- false discoveries ----------------------------------------------------------------------- */
