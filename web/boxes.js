@@ -4,7 +4,7 @@
 
 import { frameColour, isDark, kindName, stateColour } from './colour.js';
 import { FLAG, TIERS } from './data.js';
-import { isPart, matches, profile, state, whole } from './shown.js';
+import { isPart, matches, profile, state, timeBehind, whole } from './shown.js';
 import { duration, share } from './text.js';
 import { ROOT, STATES_MAX, groupOf, hottestPlaces } from './tree.js';
 
@@ -52,7 +52,13 @@ export function rootText(picture) {
   const part = picture.sums;
   if (!part) return 'all';
   if (profile.difference) return `all: ${profile.difference.change(part, ROOT)}`;
-  return state.measure === 'ticks' ? `all: ${profile.terms.count(part.ticks.total[ROOT])}` : `all: ${duration(part.cpu.total[ROOT])} of ${profile.terms.time}`;
+  return state.measure === 'ticks' ? `all: ${profile.terms.count(part.ticks.total[ROOT])}` : `all: ${duration(part.cpu.total[ROOT])} of ${profile.terms.time}${behindText()}`;
+}
+
+// ", and 308 ms after the last samples"
+export function behindText() {
+  const ns = timeBehind();
+  return ns ? `, and ${duration(ns)} after the last samples` : '';
 }
 
 // Of sums like whole().
@@ -79,6 +85,7 @@ export function facts(node, picture) {
   const list = [['total', `${figure(ticks, cpu)}`], ['self', figure(part.ticks.self[node], part.cpu.self[node])]];
   list.push(['share', `${share(part[state.measure].total[node], all[state.measure])} of what is selected`]);
   list.push(['95 % confidence', profile.terms.confidence(ticks, all.ticks) || 'unknown: the file has no number of samples']);
+  if (node === ROOT && timeBehind()) list.push([`${profile.terms.time} after each thread's last sample`, `${duration(timeBehind())}, in no box`]);
   const above = shown.parent[node];
   if (node !== ROOT && above !== ROOT) list.push(['of its caller', share(part[state.measure].total[node], part[state.measure].total[above])]);
   return list.concat(identity(shown.fn[node], shown.flags[node]), [['source', placeOf(node, picture)]]).filter(([, text]) => text);

@@ -241,6 +241,7 @@ export function decode(bytes) {
   readSamples(profile, reader, counts, Math.floor(words.base_us));
   if (counts.waits) readWaits(profile, reader, counts.waits, Math.floor(words.base_us));
   describeFunctions(profile);
+  profile.behind = profile.threads.reduce((sum, t) => sum + t.tail, 0); // CPU time that no sample has, ns
   profile.untimed = words.untimed;
   profile.end = words.summary.duration_ns / 1000;
   for (const t of profile.threads) if (t.end > t.first) profile.end = Math.max(profile.end, profile.time[t.end - 1]);

@@ -83,6 +83,7 @@ export function fillDetails(profile, host) {
       ['samples', profile.uncounted ? 'number unknown: the file has weights' : count(summary.samples)], ...(summary.event && !isTime(summary.event, summary.event_unit) ? [[summary.event, terms.quantity(summary.events)]] : []), ['threads', count(summary.threads)],
       ...(summary.silent_threads ? [['threads without a sample', `${count(summary.silent_threads)}, ${duration(summary.silent_cpu_ns)} of CPU`]] : []),
       ['CPU time', duration(summary.cpu_ns)],
+      ...(profile.behind ? [['of it after the last sample of each thread', `${duration(profile.behind)}, in no box`]] : []),
       ...(profile.untimed ? [] : [['duration', duration(summary.duration_ns)], ...(summary.event ? [] : [['one sample each', `${duration(summary.period_ns)} of a CPU`]]),
         ...(summary.clock === null ? [] : [['clock', `${summary.clock === 'tsc' ? 'TSC' : 'CLOCK_MONOTONIC'}, error below ${count(summary.clock_error_ns)} ns`]]),
         ['start', `${new Date(summary.start_realtime_ns / 1e6).toISOString()}, monotonic ${(summary.start_monotonic_ns / 1e9).toFixed(6)} s`]]),

@@ -2,7 +2,7 @@
 //
 // The lines of text around a view: filters, selections and the path above it, what the search has found, the legend below.
 
-import { figure, figureOf, textOf } from './boxes.js';
+import { behindText, figure, figureOf, textOf } from './boxes.js';
 import { change, zoomInto } from './change.js';
 import { kindName, plainKind, rampColour, stateColour } from './colour.js';
 import { FLAG } from './data.js';
@@ -33,8 +33,8 @@ function whereParts() {
     const t = chartThread();
     return t ? [make('span', null, `Thread ${profile.threadName(t).slice(0, 80)} (tid ${t.tid}); click another one in the timeline`)] : [];
   }
-  if (state.view !== 'flame') return [make('span', null, `selected: ${figureOf(whole())}`)];
-  const path = [], parts = [make('button', { type: 'button', onclick: () => zoomInto(ROOT) }, `all: ${figureOf(whole())}`)];
+  if (state.view !== 'flame') return [make('span', null, `selected: ${figureOf(whole())}${behindText()}`)];
+  const path = [], parts = [make('button', { type: 'button', onclick: () => zoomInto(ROOT) }, `all: ${figureOf(whole())}${behindText()}`)];
   for (let at = state.node; at !== ROOT; at = tree.parent[at]) path.push(at);
   if (path.length > 12) path.splice(6, path.length - 12, -1);
   for (const node of path.reverse()) parts.push(make('i', null, '›'), node < 0 ? make('i', null, '…') : make('button', { type: 'button', onclick: () => zoomInto(node) }, textOf(tree.fn[node]).slice(0, 80)));

@@ -110,6 +110,15 @@ export function whole() {
   return Object.fromEntries(profile.measures.map((m) => [m, sums[m].total[ROOT]]));
 }
 
+// CPU time after the last samples of what is selected: no row has it, the summary does.
+export function timeBehind() {
+  if (profile.difference) return 0;
+  return profile.threads.reduce((sum, t) => {
+    const [from, to] = rangeOf(t), isLast = t.end > t.first ? from < to && to === t.end : isWanted(t) && !state.time;
+    return sum + (isLast ? t.tail : 0);
+  }, 0);
+}
+
 // Is less than the whole selected? Then the tests of a comparison say nothing about it.
 export function isPart() {
   return !times?.profile && (state.time !== null || state.threads.length > 0);

@@ -925,6 +925,25 @@ def test_what_was_lost_is_reported():
     close(page)
 
 
+def test_cpu_time_after_the_last_samples_is_said():
+    """The root's figure and what is said beside it are the summary's."""
+    make_files()
+    for name, has_such in (("processes", True), ("fork-exec", True), ("services", False)):
+        page = open_page(name, "measure=cpu")
+        where = "document.querySelector('.where').textContent"
+        behind = page.evaluate("page.profile.threads.reduce((sum, t) => sum + t.tail, 0)")
+        assert page.evaluate("page.whole().cpu") + behind == page.evaluate("page.profile.summary.cpu_ns"), name
+        text = page.evaluate(where)
+        assert ("after the last samples" in text) == (behind > 0) == has_such, (name, behind, text)
+        page.evaluate("document.querySelector('.facts').click()")
+        assert ("after the last sample of each thread" in text_of(page, "#details")) == (behind > 0), name
+        # what is said is of what is selected
+        page.evaluate("document.getElementById('details').closest('dialog')?.close()")
+        page.evaluate("page.change({filter: '--process=nothing'})")
+        assert "after the last samples" not in page.evaluate(where), page.evaluate(where)
+        close(page)
+
+
 def text_of(page, what):
     return page.evaluate(f"document.querySelector({json.dumps(what)}).textContent")
 
