@@ -38,7 +38,7 @@
 #define META_LINES_MISSING                                                                         \
 	"lines_missing" /* which files have lines that could not be read, and why */
 #define META_CODE_LEFT_OUT                                                                         \
-	"code_left_out" /* "3 of 120 functions (0.2 MB)": hot ones whose code had no room */
+	"code_left_out" /* "3 of 120 functions, 0 of 9 sources (0.2 MB)": that had no room */
 #define META_FILES_NOT_READ                                                                        \
 	"files_not_read" /* of older recorders: what is EVENT_OUTSIDE now, in a sentence */
 #define META_NOT_READ                                                                              \

@@ -72,6 +72,21 @@ int symbolizer__kernel_function(struct symbolizer *s, size_t index, uint64_t add
 				const struct kernel_times *times, symbol_sink_fn sink,
 				void *context);
 
+/* A source file, whose path is that in lines. */
+struct symbolizer_source {
+	const char *path, *text;
+	size_t size;
+	enum source_state state;
+};
+
+/* Files below `from` in lines are opened below `to` of our own root. */
+struct source_map {
+	const char *from; /* its first from_length bytes */
+	size_t from_length;
+	const char *to;
+};
+#define SOURCE_MAPS_MAX 16
+
 struct symbolizer_job {
 	struct symbolizer_dso dso;
 	/* Distinct, ascending: file offsets (DSO_FILE, DSO_VDSO), addresses (DSO_KERNEL). */
@@ -91,6 +106,8 @@ struct symbolizer_job {
 	 * Nonzero stops.
 	 */
 	int (*code)(void *context, const void *events, size_t size);
+	/* The text of a source file of that code; see options.sources. NULL: not wanted. */
+	int (*source)(void *context, const struct symbolizer_source *source);
 	void *context; /* of all */
 
 	enum symbol_state state;
@@ -120,7 +137,10 @@ struct symbolizer_options {
 	uint64_t samples; /* of all jobs */
 	/* Machine code of functions with at least this share of `samples`; 0: of none. */
 	double code_share;
-	uint64_t code_size; /* bytes of events that it and its lines may take */
+	uint64_t code_size; /* bytes of events that it, its lines and sources may take */
+	/* Sources of this code, 16 MB at most, those of the hottest functions first. */
+	bool sources;
+	struct source_map source_maps[SOURCE_MAPS_MAX]; /* up to the first without `from` */
 	/* Number of children that read large files; they wait for others and builders. Or NULL */
 	_Atomic int64_t *large_children;
 	/* Called now and then. Nonzero cancels: the rest becomes CANCELLED. May be NULL */

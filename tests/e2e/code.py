@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
 # runs: beside
-"""Machine code of hot functions in a recording: the bytes of the file, the lines of the debug information, within limits."""
+"""Machine code of hot functions in a recording, with lines and sources: whose they are, and within limits."""
 import os
+import re
 import shutil
 import struct
 import subprocess
 
-from libe2e import fixture, main, read, record, recording_events, scratch, sysprof, write
+from libe2e import Skip, fixture, main, read, record, recording_events, scratch, sysprof, write
 
 import recordings as r
 
@@ -100,7 +101,8 @@ def test_without_code():
 def test_what_has_no_room_is_counted():
     path = scratch("small.sysprof")
     result = record("--code-size", "1K", "-o", path, "--", fixture("inlined"), "0.3")
-    assert "machine code is left out" in result.err, result.err
+    left = re.search(r"left out \(--code-size\): (\d+) of \d+ functions, (\d+) of (\d+) sources", result.err)
+    assert left and int(left[1]) and left[2] == left[3] != "0", result.err
     assert sum(len(c[2]) for c in bundled_code(path)) <= 1024
 
 
@@ -141,6 +143,108 @@ def test_damaged_debug_information():
     os.chmod(program, 0o755)
     record("--no-symbol-cache", "-o", path, "--", program, "0.3")
     sysprof("report", path, check=0)
+
+
+# ---- sources ------------------------------------------------------------------------------------
+
+UNCHANGED, PLAUSIBLE, CHANGED = range(3)
+TENANT = 4711
+PROGRAM = """#include <stdlib.h>
+static volatile unsigned long sum;
+int main(int argc, char **argv)
+{
+	for (unsigned long i = 0, end = strtoul(argv[1], 0, 10) * 1000000; i < end; i++)
+		sum += i ^ sum >> 3;
+	return argc == 9;
+}
+"""
+
+
+def bundled_sources(path):
+    """{path: (state, text)} of a recording."""
+    found = {}
+    for kind, _, _, body in recording_events(path):
+        if kind == r.SOURCE:
+            size, offset, count, path_size, state = struct.unpack_from("<IIIHB", body)
+            name, data = body[16:16 + path_size - 1].decode(), body[16 + path_size:16 + path_size + count]
+            found[name] = (state, found[name][1] + data if offset else data)
+            assert len(found[name][1]) <= size
+    return found
+
+
+def compiled(name, text=PROGRAM, owner=0, compiler="gcc", *options):
+    """A program, and its source, below a directory of its own; all of the owner's."""
+    place = scratch(name)
+    os.makedirs(place)
+    os.chmod(place, 0o755)
+    source, program = os.path.join(place, "hot.c"), os.path.join(place, "hot")
+    write(source, text)
+    os.utime(source, (1e9, 1e9))
+    subprocess.run([compiler, "-g", "-O1", *options, "-o", program, source], check=True)
+    for file in place, source, program:
+        os.chown(file, owner, owner)
+    return source, program
+
+
+def sources_of(program, *options):
+    path = program + ".sysprof"
+    record("--no-symbol-cache", "-o", path, *options, "--", program, "60")
+    return bundled_sources(path)
+
+
+def test_a_source_and_its_state():
+    source, program = compiled("plain")
+    found = sources_of(program)
+    assert found[source] == (PLAUSIBLE, PROGRAM.encode()), found.keys()
+    write(source, PROGRAM + "/* later */\n")
+    assert sources_of(program)[source][0] == CHANGED
+    assert not sources_of(program, "--no-source")
+    assert not sources_of(program, "--no-code")
+
+
+def test_md5_is_what_counts():
+    if not shutil.which("clang"):
+        raise Skip("there is no clang")
+    source, program = compiled("md5", PROGRAM, 0, "clang", "-gdwarf-5")
+    assert sources_of(program)[source][0] == UNCHANGED
+    os.utime(source)  # newer than the program, but the same
+    assert sources_of(program)[source][0] == UNCHANGED
+    write(source, PROGRAM.replace("sum", "som"))
+    os.utime(source, (1e9, 1e9))
+    assert sources_of(program)[source][0] == CHANGED
+
+
+def test_a_map_of_directories():
+    source, program = compiled("mapped", PROGRAM, 0, "gcc", f"-ffile-prefix-map={scratch('mapped')}=/built/here")
+    assert not any("hot.c" in name for name in sources_of(program))
+    found = sources_of(program, "--source-map", f"/built/here={scratch('mapped')}")
+    assert found["/built/here/hot.c"] == (PLAUSIBLE, PROGRAM.encode()), found.keys()
+
+
+def test_no_file_that_a_tenant_may_not_read():
+    """A tenant's program names root's files as its source: only what all may read is carried."""
+    secret, public = scratch("secret.c"), scratch("public.c")
+    for path, mode in (secret, 0o600), (public, 0o644):
+        write(path, "secret of root\n" * 40)
+        os.chmod(path, mode)
+    link = scratch("link.c")
+    os.symlink(secret, link)
+    fifo = scratch("fifo.c")
+    os.mkfifo(fifo, 0o666)
+    for number, name in enumerate(("/etc/shadow", secret, link, fifo, "/proc/1/environ", "/proc/kcore", public)):
+        text = PROGRAM.replace("\tfor (", f'#line 1 "{name}"\n\tfor (')
+        own, program = compiled(f"tenant-{number}", text, TENANT)
+        found = sources_of(program)
+        assert (name in found) == (name == public), (name, found.keys())
+        assert all(b"secret of root" not in data for path, (_, data) in found.items() if path != public), found.keys()
+
+
+def test_a_tenants_own_private_source():
+    source, program = compiled("private", PROGRAM, TENANT)
+    os.chmod(source, 0o600)
+    assert source in sources_of(program)
+    os.chown(source, 0, 0)
+    assert source not in sources_of(program)
 
 
 def forged(name, code):

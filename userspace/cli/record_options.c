@@ -176,6 +176,23 @@ static int take_no_code(const struct given_option *o)
 	return 0;
 }
 
+static int take_source_map(const struct given_option *o)
+{
+	struct source_map *maps = option_field(o, struct source_map);
+	const char *to = strchr(o->value, '=');
+	size_t count = 0;
+
+	while (count < SOURCE_MAPS_MAX && maps[count].from)
+		count++;
+	if (!to || *o->value != '/' || to[1] != '/')
+		return -EINVAL;
+	if (count == SOURCE_MAPS_MAX)
+		return fail(o->failure, -EINVAL, "--source-map given more than %d times",
+			    SOURCE_MAPS_MAX);
+	maps[count] = (struct source_map){o->value, (size_t)(to - o->value), to + 1};
+	return 0;
+}
+
 static int take_code_size(const struct given_option *o)
 {
 	return parse_size(o->value, option_field(o, uint64_t));
@@ -241,6 +258,9 @@ const struct cli_option record_option_rows[] = {
 	{"no-code", 0, false, take_no_code, FIELD(symbols.code_share)},
 	{"code-size", 0, true, take_code_size, FIELD(symbols.code_size),
 	 .expected = "a size, as in 16M"},
+	{"no-source", 0, false, option_clear, FIELD(symbols.sources)},
+	{"source-map", 0, true, take_source_map, FIELD(symbols.source_maps),
+	 .expected = "FROM=TO, two directories, as in /build/orders=/home/me/orders"},
 	{"jvm-perfmap", 0, false, option_set, FIELD(session.live.jvm_perfmap)},
 	{"open", 0, false, option_set, FIELD(open)},
 	{"quiet", 'q', false, option_choose, FIELD(verbosity), QUIET},
@@ -414,6 +434,7 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 		.wall = true,
 		.symbols.cache = true,
 		.symbols.code_share = CODE_SHARE,
+		.symbols.sources = true,
 		.symbols.code_size = CODE_SIZE,
 		.verbosity = NORMAL,
 	};

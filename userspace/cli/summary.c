@@ -344,7 +344,8 @@ static void print_symbols(const struct summary *s)
 	if (s->symbols.cancelled)
 		fprintf(stderr, "  symbols: cancelled, some are missing\n");
 	print_if_there(s->profile, META_LINES_MISSING, "lines are missing");
-	print_if_there(s->profile, META_CODE_LEFT_OUT, "machine code is left out (--code-size)");
+	print_if_there(s->profile, META_CODE_LEFT_OUT,
+		       "machine code and sources left out (--code-size)");
 	if (s->symbols.cpu_time)
 		fprintf(stderr, "  reading symbols: %.2f s CPU, %.0f MB peak memory\n",
 			s->symbols.cpu_time / 1e9, s->symbols.peak_memory / 1048576.0);

@@ -30,6 +30,7 @@
 #include "symbolize/kallsyms.h"
 #include "symbolize/module_code.h"
 #include "symbolize/sealed.h"
+#include "symbolize/sources.h"
 #include "symbolize/symbol_cache.h"
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbolize.h"
@@ -75,6 +76,7 @@ struct batch {
 	struct part *parts;
 	size_t count;
 	size_t finished; /* all answers of the parts before this one were passed on */
+	struct wanted_sources sources;
 	struct sealed_job *sealed;
 	size_t sealed_count;
 	size_t done_before, total; /* addresses: those without a child, and all */
@@ -375,13 +377,19 @@ static int want_code(struct batch *b, struct part *part)
 	return err;
 }
 
-static int report_code(const struct part *part)
+static int report_code(struct part *part)
 {
 	const struct sealed_job *sealed = part->sealed;
+	struct batch *b = part->batch;
+	const struct debug_file_request request = debug_file_request_of(b, part);
+	int err = 0;
 
-	return sealed && sealed->code
-		       ? part->job->code(part->job->context, sealed->code, sealed->code_size)
-		       : 0;
+	if (!sealed || !sealed->code)
+		return 0;
+	if (b->options->sources && part->job->source)
+		err = wanted_sources__add(&b->sources, part->job, &request, sealed->code,
+					  sealed->code_size);
+	return err ?: part->job->code(part->job->context, sealed->code, sealed->code_size);
 }
 
 static int report_fresh(void *context, size_t number, const struct symbol_result *result);
@@ -543,6 +551,7 @@ static void batch__fini(struct batch *b)
 		file_finder__free(b->finder);
 		symbol_cache__free(b->cache);
 	}
+	wanted_sources__fini(&b->sources);
 	free(b->parts);
 	free(b->sealed);
 }
@@ -787,6 +796,8 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 						       .cpu = &s->cpu});
 	if (!err)
 		err = finish_until(&b, b.parts + count);
+	if (!err && b.sources.list.count && !counts->cancelled && need_finder(&b))
+		err = wanted_sources__read(&b.sources, b.finder, options);
 	count_up(&b);
 	log_debug(LOG_SYMBOLS, "%zu modules: %zu from the cache alone, %zu read by children",
 		  (size_t)counts->modules, (size_t)counts->modules_cached, b.sealed_count);

@@ -205,6 +205,11 @@ int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address, struct dwarf
 	return 0;
 }
 
+const unsigned char *dwarf_reader__md5(struct dwarf_reader *r, const char *path)
+{
+	return dwarf_sources__md5(&r->sources, path);
+}
+
 /* ---- units ----------------------------------------------------------------------------------- */
 
 int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *context)

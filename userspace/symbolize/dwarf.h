@@ -56,6 +56,9 @@ struct dwarf_chain {
 /* The chain of an ELF virtual address of that file; fastest if they ascend. 0, -ENOMEM. */
 int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address, struct dwarf_chain *chain);
 
+/* The MD5 (16 bytes) of a file in an answer, as the compiler has written it; NULL: unknown. */
+const unsigned char *dwarf_reader__md5(struct dwarf_reader *r, const char *path);
+
 /* Called for ranges, none of which is empty; nonzero stops and is returned. */
 typedef int (*dwarf_range_fn)(void *context, uint64_t start, uint64_t end);
 

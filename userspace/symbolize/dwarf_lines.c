@@ -94,14 +94,15 @@ static const char *take_field(struct reading *r, uint64_t form, uint64_t *number
 	}
 }
 
-static int add_file(struct reading *r, const char *name, uint64_t directory)
+static int add_file(struct reading *r, const char *name, uint64_t directory,
+		    const unsigned char *md5)
 {
 	if (!name || directory >= r->directories.count)
 		return -EBADMSG;
-	return r->has_files
-		       ? 0
-		       : vec_push(&r->program->files,
-				  (struct line_file){r->directories.data[directory], name, NULL});
+	return r->has_files ? 0
+			    : vec_push(&r->program->files,
+				       (struct line_file){r->directories.data[directory], name,
+							  NULL, md5});
 }
 
 /* Directories or files of DWARF 5. */
@@ -124,19 +125,24 @@ static int take_entries(struct reading *r, bool files)
 		return -EFBIG;
 	for (; count && !err && !r->c.bad; count--) {
 		const char *path = NULL;
+		const unsigned char *md5 = NULL;
 		uint64_t directory = 0;
 
 		for (size_t i = 0; i < format_count; i++) {
 			uint64_t number = 0;
+			const unsigned char *start = r->c.at;
 			const char *text = take_field(r, formats[i].form, &number);
 
 			if (formats[i].content == DW_LNCT_path)
 				path = text;
 			else if (formats[i].content == DW_LNCT_directory_index)
 				directory = number;
+			else if (formats[i].content == DW_LNCT_MD5 &&
+				 formats[i].form == DW_FORM_data16 && !r->c.bad)
+				md5 = start;
 		}
 		err = !path   ? -EBADMSG
-		      : files ? add_file(r, path, directory)
+		      : files ? add_file(r, path, directory, md5)
 			      : vec_push(&r->directories, path);
 	}
 	return err;
@@ -150,13 +156,13 @@ static int take_old_file(struct reading *r)
 
 	cursor__uleb(&r->c);
 	cursor__uleb(&r->c);
-	return r->c.bad ? -EBADMSG : add_file(r, name, directory);
+	return r->c.bad ? -EBADMSG : add_file(r, name, directory, NULL);
 }
 
 /* Before DWARF 5: directory 0 is that of the compilation, and file 0 is none. */
 static int take_old_names(struct reading *r, const char *compilation_directory)
 {
-	int err = vec_push(&r->directories, compilation_directory) ?: add_file(r, "", 0);
+	int err = vec_push(&r->directories, compilation_directory) ?: add_file(r, "", 0, NULL);
 
 	while (!err && r->c.at < r->c.end && *r->c.at) {
 		const char *text = cursor__string(&r->c);

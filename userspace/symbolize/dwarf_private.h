@@ -28,7 +28,8 @@ struct line_row {
 /* A relative name is one in the directory, which may be relative as well, or unknown (NULL). */
 struct line_file {
 	const char *directory, *name;
-	const char *path; /* the whole one; NULL: not made yet */
+	const char *path;	  /* the whole one; NULL: not made yet */
+	const unsigned char *md5; /* of DWARF 5, in the section; NULL: unknown */
 };
 
 struct line_program {
@@ -45,8 +46,9 @@ struct dwarf_sources {
 	const struct dwarf_image *image;
 	uint64_t memory_limit;
 	struct line_program_map programs;
-	struct strtab *paths; /* whole ones of files */
-	bool left;	      /* a limit left out a line table */
+	struct strtab *paths;		 /* whole ones of files */
+	VEC(const unsigned char *) md5s; /* by number of the path; NULL: unknown; may be shorter */
+	bool left;			 /* a limit left out a line table */
 };
 
 #define SOURCE_PATH_SIZE 4096

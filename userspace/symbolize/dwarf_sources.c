@@ -107,6 +107,7 @@ void dwarf_sources__fini(struct dwarf_sources *s)
 	}
 	line_program_map__fini(&s->programs);
 	strtab__free(s->paths);
+	vec_free(&s->md5s);
 }
 
 /* ---- line programs --------------------------------------------------------------------------- */
@@ -138,7 +139,7 @@ static int copy_names(struct line_program *p, Dwarf_Die *unit_die)
 		/* "???" is libdw's name of number 0 before DWARF 5: there is none */
 		if (!name || !strcmp(name, "???"))
 			name = "";
-		err = vec_push(&p->files, (struct line_file){NULL, name, NULL});
+		err = vec_push(&p->files, (struct line_file){NULL, name, NULL, NULL});
 	}
 	return err;
 }
@@ -206,6 +207,12 @@ static const char *file_of(struct dwarf_sources *s, const struct line_program *p
 		return NULL;
 	place = strtab__intern(s->paths, path);
 	file->path = place < 0 ? NULL : strtab__get(s->paths, (uint32_t)place);
+	if (place >= 0 && file->md5) {
+		const unsigned char **known = vec_at(&s->md5s, (size_t)place);
+
+		if (known)
+			*known = file->md5;
+	}
 	return file->path;
 }
 
@@ -400,4 +407,11 @@ struct dwarf_frame dwarf_describe(struct dwarf_sources *sources, Dwarf_Die *die,
 			  .definition_line = definition.line,
 			  .definition_column = definition.column},
 	};
+}
+
+const unsigned char *dwarf_sources__md5(struct dwarf_sources *s, const char *path)
+{
+	int64_t place = strtab__intern(s->paths, path);
+
+	return place >= 0 && (size_t)place < s->md5s.count ? s->md5s.data[place] : NULL;
 }

@@ -20,6 +20,9 @@ void dwarf_sources__fini(struct dwarf_sources *s);
 bool dwarf_sources__line(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t address,
 			 struct dwarf_place *place, uint64_t *until);
 
+/* The MD5 of a file whose path was an answer; NULL: unknown. */
+const unsigned char *dwarf_sources__md5(struct dwarf_sources *s, const char *path);
+
 /* A DIE's function name and definition; *call: the place of its call, if it was inlined. */
 struct dwarf_frame dwarf_describe(struct dwarf_sources *sources, Dwarf_Die *die,
 				  struct dwarf_place *call);

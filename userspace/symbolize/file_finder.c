@@ -42,6 +42,7 @@
 #include "tenants/helper_process.h"
 #include "tenants/message.h"
 #include "tenants/quota.h"
+#include "symbolize/source_file.h"
 #include "tenants/tenant_open.h"
 
 #define SECOND_NS    UINT64_C(1000000000)
@@ -59,7 +60,7 @@
 #define FDS	     2
 
 /* The service of a request. */
-enum finder_question { FINDER_FIND, FINDER_OPEN };
+enum finder_question { FINDER_FIND, FINDER_OPEN, FINDER_SOURCE };
 
 /* With descriptors: the module and the root directory, if present, in this order. */
 struct finder_request {
@@ -196,6 +197,14 @@ static int open_named(const struct finder_request *r, int root_fd)
 	return fd >= 0 ? fd : open_below(own, r);
 }
 
+/* In the process's root; without one in ours. */
+static int open_source(const struct finder_request *r, int root_fd)
+{
+	_cleanup_close_ int own = root_fd < 0 ? open_root() : -1;
+
+	return source_file__open(root_fd < 0 ? own : root_fd, r->path, r->of.user, r->size_limit);
+}
+
 /* The parent's descriptor can never block, even in close(). A file too big to copy is missing. */
 static void keep_safe(int *fd, uint64_t copy_max, struct finder_answer *answer)
 {
@@ -218,15 +227,16 @@ static int answer_question(enum finder_question question, const struct finder_re
 	struct finder_answer answer = {.found = {.debug_fd = -1, .alt_fd = -1}};
 	int *debug = &answer.found.debug_fd, *alt = &answer.found.alt_fd, fds[FDS], err;
 
-	if (question == FINDER_OPEN) {
-		*debug = open_named(request, r->root_fd);
+	if (question != FINDER_FIND) {
+		*debug = question == FINDER_OPEN ? open_named(request, r->root_fd)
+						 : open_source(request, r->root_fd);
 		answer.err = *debug < 0 ? *debug : 0;
 	} else {
 		answer.err = find_files(r, counts, &answer.found);
 	}
 	keep_safe(debug, request->copy_max, &answer);
 	keep_safe(alt, request->copy_max, &answer);
-	if (question == FINDER_OPEN && !answer.err && *debug < 0)
+	if (question != FINDER_FIND && !answer.err && *debug < 0)
 		answer.err = -EFBIG;
 	fds[0] = *debug;
 	fds[1] = *alt;
@@ -430,7 +440,7 @@ static void note_copies(struct file_finder *f, const struct file_owner *o,
 									    : OUTSIDE_BY_ITSELF,
 				   answer->copies_left);
 	/* what is opened for a child is closed with it */
-	if (o->is_ours || question == FINDER_OPEN)
+	if (o->is_ours || question != FINDER_FIND)
 		return;
 	quota__take(&f->copies, o->user, min_u64(answer->copied, f->copies.user.limit), 0);
 }
@@ -688,11 +698,11 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 	return err ? err : a.answer.err;
 }
 
-int file_finder__open(struct file_finder *f, const struct debug_file_request *r,
-		      uint64_t size_limit)
+static int open_file(struct file_finder *f, enum finder_question question,
+		     const struct debug_file_request *r, uint64_t size_limit)
 {
 	struct finder_request request = {
-		.of = {.elf_fd = -1, .root_fd = r->root_fd},
+		.of = {.elf_fd = -1, .root_fd = r->root_fd, .user = r->user},
 		.size_limit = size_limit,
 	};
 	struct pending_request a = {.what = r->path};
@@ -700,12 +710,24 @@ int file_finder__open(struct file_finder *f, const struct debug_file_request *r,
 
 	if (!set_text(request.path, sizeof(request.path), r->path))
 		return -ENAMETOOLONG;
-	err = request_answer(f, FINDER_OPEN, r, &request, &a) ?: a.answer.err;
+	err = request_answer(f, question, r, &request, &a) ?: a.answer.err;
 	if (!err && !a.buffer.fd_count)
 		err = -EBADMSG;
 	fd = err ? err : take_next(&a.buffer);
 	message__close_fds(a.buffer.fds, a.buffer.fd_count);
 	return fd;
+}
+
+int file_finder__open(struct file_finder *f, const struct debug_file_request *r,
+		      uint64_t size_limit)
+{
+	return open_file(f, FINDER_OPEN, r, size_limit);
+}
+
+int file_finder__open_source(struct file_finder *f, const struct debug_file_request *r,
+			     uint64_t size_limit)
+{
+	return open_file(f, FINDER_SOURCE, r, size_limit);
 }
 
 uint64_t file_finder__abandoned(const struct file_finder *f)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process that opens files named by profiled programs: debug files, dwz files, packages, .dwo.
+ * The process that opens files named by profiled programs: debug files, dwz files, packages, .dwo, sources.
  *
  * Lookup, open, fstat and read may never return if a file system does not answer (FUSE, or an
  * overlay above it), and no signal ends them. So a child does them, with no more privileges than
@@ -62,6 +62,13 @@ bool file_finder__recall(const struct file_finder *f, const struct debug_file_re
  */
 int file_finder__open(struct file_finder *f, const struct debug_file_request *request,
 		      uint64_t size_limit);
+
+/*
+ * source_file__open() of the absolute `path`, for the user of the request, in root_fd (-1: in our root).
+ * The rest of the request is not used, but for the module.
+ */
+int file_finder__open_source(struct file_finder *f, const struct debug_file_request *request,
+			     uint64_t size_limit);
 
 /* Its process, for tests; 0: there is none. */
 pid_t file_finder__child(const struct file_finder *f);

@@ -12,11 +12,14 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "base/strtab.h"
 #include "elf/elf_file.h"
 #include "stream/code_events.h"
+#include "symbolize/md5.h"
 #include "symbolize/module_private.h"
 
-#define ROWS_MAX 65536u /* of a function; the rest has no lines */
+#define FILES_MAX 4096u
+#define ROWS_MAX  65536u /* of a function; the rest has no lines */
 
 struct hot_function {
 	uint64_t start, end; /* ELF virtual addresses */
@@ -29,6 +32,7 @@ struct coding {
 	VEC(struct hot_function) functions;
 	struct code_lines *lines;
 	uint64_t bytes;
+	struct strtab *files; /* that were passed on */
 };
 
 /* The code of the function at m->addresses[number], whose frames are in m->frames. */
@@ -95,6 +99,28 @@ DEFINE_ORDER(compare_functions, struct hot_function, DESCENDING(self) ?: DESCEND
 
 /* ---- one function ---------------------------------------------------------------------------- */
 
+/* Once. */
+static int emit_file(struct coding *c, const char *path)
+{
+	size_t known = strtab__count(c->files);
+	const unsigned char *sum = NULL;
+	struct source_text source = {.path = path, .text = "?", .size = 1};
+
+	if (!path || *path != '/' || known > FILES_MAX)
+		return 0;
+	if (strtab__intern(c->files, path) < 0)
+		return -ENOMEM;
+	if (strtab__count(c->files) == known)
+		return 0;
+	if (c->module->dwarf)
+		sum = dwarf_reader__md5(c->module->dwarf, path);
+	if (sum) {
+		source.text = (const char *)sum;
+		source.size = MD5_SIZE;
+	}
+	return source_text__emit(&source, c->lines->time, c->lines->push, c->lines->context);
+}
+
 static int emit_lines(struct coding *c, const struct hot_function *f, uint64_t end)
 {
 	struct module *m = c->module;
@@ -105,7 +131,8 @@ static int emit_lines(struct coding *c, const struct hot_function *f, uint64_t e
 		err = module_merge_frames(m, address, &f->match, &until);
 		if (!err && m->frames.count)
 			err = code_lines__add(c->lines, address - f->start, m->frames.count - 1,
-					      &m->frames.data[0]);
+					      &m->frames.data[0])
+				      ?: emit_file(c, m->frames.data[0].file);
 		address = max_u64(until, address + 1);
 	}
 	return err ?: code_lines__end(c->lines);
@@ -150,10 +177,12 @@ int module__code(struct module *m, const struct code_address *addresses, size_t 
 {
 	_cleanup_free_ struct code_lines *lines = malloc(sizeof(*lines));
 	struct coding c = {.module = m, .lines = lines};
-	int err = lines ? 0 : -ENOMEM;
+	int err;
 
 	if (!m->elf)
-		return err;
+		return 0;
+	c.files = strtab__new();
+	err = lines && c.files ? 0 : -ENOMEM;
 	if (!err)
 		err = find_functions(&c, addresses, count);
 	vec_sort(&c.functions, compare_functions);
@@ -161,5 +190,6 @@ int module__code(struct module *m, const struct code_address *addresses, size_t 
 		if (c.functions.data[i].samples >= least)
 			err = emit_function(&c, &c.functions.data[i], push, context);
 	vec_free(&c.functions);
+	strtab__free(c.files);
 	return err;
 }

@@ -20,8 +20,9 @@ struct code_address {
 
 /*
  * Passes on the events of stream/code_events.h of the functions in at least `least` samples, as
- * symbolizer_job.code gets them, the hottest first. After module__resolve(), or alone. 0; -ENOMEM;
- * what `push` returned.
+ * symbolizer_job.code gets them, the hottest first. Among them an EVENT_SOURCE for each new file
+ * of lines, which has the file's MD5 (16 bytes), or one byte if that is not known, as its text. After
+ * module__resolve(), or alone. 0; -ENOMEM; what `push` returned.
  */
 int module__code(struct module *m, const struct code_address *addresses, size_t count,
 		 uint32_t least, event_push_fn push, void *context);

@@ -176,7 +176,8 @@ bool sealed_answers__has_code(const struct sealed_answers *a)
 		const struct event_header *event = (const void *)(bytes + at);
 
 		if (event_check(event, a->code.count - at) ||
-		    (event->type != EVENT_CODE_TEXT && event->type != EVENT_CODE_LINES))
+		    (event->type != EVENT_CODE_TEXT && event->type != EVENT_CODE_LINES &&
+		     event->type != EVENT_SOURCE))
 			return false;
 		at += event->size;
 	}

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sysprof/profile.h>
+#include <sysprof/symbolizer.h>
 
 #include "base/vec.h"
 #include "stream/event_queue.h"
@@ -18,23 +18,33 @@ struct hot_function {
 	size_t first, size;
 };
 
+/* The place of its strings in `bytes`. */
+struct hot_source {
+	size_t path, text, size;
+	enum source_state state;
+};
+
 struct hot_code {
 	VEC(char) bytes;
 	VEC(struct hot_function) functions;
+	VEC(struct hot_source) sources; /* the hottest first */
+	VEC(char) texts;
 };
 
 void hot_code__fini(struct hot_code *h);
 /* What symbolizer_job.code gets, of this dso. 0, -ENOMEM. */
 int hot_code__add(struct hot_code *h, struct dso_id dso, const void *events, size_t size);
 
+int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *source);
+
 struct hot_code_counts {
-	size_t functions, left_functions;
-	uint64_t bytes, left_bytes; /* of events */
+	size_t functions, left_functions, left_sources;
+	uint64_t bytes, left_bytes; /* of events, and of sources */
 };
 
 /*
- * Passes on the events of the hottest functions, with this time, as many as have room in `limit` bytes
- * of events. 0, or what `push` returned.
+ * Passes on the events of the hottest functions, with this time, and then of the sources, as many as
+ * have room in `limit` bytes. 0, or what `push` returned.
  */
 int hot_code__emit(struct hot_code *h, uint64_t limit, uint64_t time, event_push_fn push,
 		   void *context, struct hot_code_counts *counts);

@@ -132,6 +132,13 @@ static int keep_code(void *context, const void *events, size_t size)
 	return hot_code__add(&task->all->code, task->dso, events, size);
 }
 
+static int keep_source(void *context, const struct symbolizer_source *source)
+{
+	struct symbol_task *task = context;
+
+	return hot_code__add_source(&task->all->code, source);
+}
+
 static int finish_dso(void *context, const struct symbolizer_job *job)
 {
 	struct symbol_task *task = context;
@@ -160,13 +167,14 @@ static int emit_losses(struct symbolizing *s)
 static int emit_code(struct symbolizing *s, uint64_t limit)
 {
 	struct hot_code_counts counts = {};
-	char text[96];
+	char text[128];
 	int err = hot_code__emit(&s->code, limit, s->window->last_time, pass_event, s, &counts);
 
-	if (err || !counts.left_functions)
+	if (err || !(counts.left_functions + counts.left_sources))
 		return err;
-	snprintf(text, sizeof(text), "%zu of %zu functions (%.1f MB)", counts.left_functions,
-		 counts.left_functions + counts.functions, counts.left_bytes / 1e6);
+	snprintf(text, sizeof(text), "%zu of %zu functions, %zu of %zu sources (%.1f MB)",
+		 counts.left_functions, counts.left_functions + counts.functions,
+		 counts.left_sources, s->code.sources.count, counts.left_bytes / 1e6);
 	return meta_event__emit(pass_event, s, s->window->last_time, META_CODE_LEFT_OUT, text);
 }
 
@@ -341,6 +349,7 @@ static int add_job(struct symbolizing *s, struct dso_id id)
 		.sink = emit_symbol,
 		.done = finish_dso,
 		.code = task->is_relative ? NULL : keep_code,
+		.source = keep_source,
 		.context = task,
 	};
 	if (dso->kind == DSO_KERNEL) {

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The source files that machine code names: chosen, opened and checked. */
+#ifndef SYMBOLIZE_SOURCES_H
+#define SYMBOLIZE_SOURCES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/symbolizer.h>
+
+#include "base/vec.h"
+#include "symbolize/file_finder.h"
+#include "symbolize/md5.h"
+
+struct wanted_source {
+	uint64_t samples; /* of the hottest function that has it, as symbolizer_job.code has them */
+	uint32_t number;  /* in order of arrival */
+	struct symbolizer_job *job;
+	struct debug_file_request request; /* the module's */
+	const char *path;		   /* in the caller's events */
+	uint8_t md5[MD5_SIZE];
+	bool has_md5;
+};
+
+struct wanted_sources {
+	VEC(struct wanted_source) list;
+};
+
+void wanted_sources__fini(struct wanted_sources *w);
+/* The EVENT_SOURCEs of checked events of code, which must live as long. 0, -ENOMEM. */
+int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
+			const struct debug_file_request *request, const void *events, size_t size);
+/*
+ * Opens them by the finder, the hottest first and each path once, and passes them to their jobs. 0,
+ * -ENOMEM, or what a job returned.
+ */
+int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
+			 const struct symbolizer_options *options);
+
+#endif
