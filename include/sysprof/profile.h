@@ -610,6 +610,7 @@ struct profile_source {
 #define FOLDED_WEIGHTS	"# weights: "
 #define FOLDED_CPU_UNIT "%" PRIu64 " ns of CPU time"
 #define FOLDED_FILTER	"# filter: "
+#define PART_OF_NEXT	"; " /* between what filters kept and dropped, in META_PART_OF */
 #define COLLAPSED_FILES "--collapse=dso" /* in folded and pprof: each frame is all code of a file */
 #define FOLDED_SAMPLES	"# samples: each "
 #define FOLDED_OF	" of "

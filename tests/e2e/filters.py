@@ -189,6 +189,18 @@ def books_of(path):
     return of_lines(*[entry["value"] for entry in entries if entry["label"] == "Kept"], [entry["value"] for entry in entries if entry["label"] == "Dropped"])
 
 
+def check_part(path, wanted):
+    """A file that is read says what it is a part of, and so does one that is made of it."""
+    for suffix in None, "folded", "pb.gz", "json", "trace.json", "cpuprofile":
+        again = scratch(f"part.{suffix}") if suffix else path
+        if suffix:
+            sysprof("convert", path, "-o", again, check=0)
+        part = json.loads(sysprof("report", "--json", again, check=0).out)["summary"]["meta"]["part_of"]
+        assert [amounts(piece)[0] for piece in part.split("; ")] == wanted, (path, suffix, part, wanted)
+        assert part.count("--thread=") == 2, part
+        assert f"# part of    {part}\n" in sysprof("report", again, check=0).out, again
+
+
 def check_books(source, *given):
     whole = json.loads(sysprof("report", "--json", source, check=0).out)["summary"]
     lines = json.loads(sysprof("report", "--json", source, *given, check=0).out)["summary"]["filter"]
@@ -204,6 +216,8 @@ def check_books(source, *given):
         found, said = books_of(path)
         assert found == (without if suffix in ("json", "trace.json") and not waits else wanted), (source, suffix, waits, found, wanted)
         assert said == {key: sum(part[key] for part in found) for key in KEYS}, (source, suffix, said)
+        if suffix not in ("txt", "html"):
+            check_part(path, found)
         if suffix in ("folded", "pb.gz", "json", "trace.json") and not waits:
             summary = json.loads(sysprof("report", "--json", path, check=0).out)["summary"]
             key = "samples" if summary.get("samples_known", True) else "events"

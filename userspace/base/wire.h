@@ -219,6 +219,7 @@ enum pprof_field {
 /* In our own files: the only type of values of weights; comments. */
 #define PPROF_WEIGHT		 "weight"
 #define PPROF_COMMENT_OF_SAMPLES "sysprof: shares are of samples"
+#define PPROF_COMMENT_OF_PART	 "part of: the file that was read: "
 #define PPROF_COMMENT_OF_CPU	 "sysprof: CPU time is "
 
 enum pprof_sample_field { PPROF_LOCATION_ID = 1, PPROF_VALUE, PPROF_LABEL };

@@ -365,6 +365,7 @@ static bool is_joined(const char *key)
 		META_CPU,	    META_CPU_CHANGES,	META_CLOCK_REASON,
 		META_LINES_MISSING, META_CODE_LEFT_OUT, META_FILES_NOT_READ,
 		META_NOT_READ,	    META_CPU_TIME,	META_FORMAT,
+		META_PART_OF,
 	};
 
 	return any_of(keys, sizeof(keys) / sizeof(*keys), known, !strcmp(key, *known));

@@ -445,16 +445,22 @@ static void read_own_unit(struct folded *f)
 }
 
 /* One of the comments before the first stack. */
-static void read_own_filter(const struct folded *f)
+static int read_own_filter(struct folded *f)
 {
-	static const char files[] = FOLDED_FILTER COLLAPSED_FILES ": ";
 	const char *end;
+	int err = 0;
 
-	for (const char *at = f->start; at < f->end && *at == '#'; at = end + (end < f->end)) {
-		end = line_end(at, f->end);
-		if ((size_t)(end - at) > strlen(files) && !memcmp(at, files, strlen(files)))
+	for (const char *at = f->start; at < f->end && *at == '#' && !err;
+	     at = end + (end < f->end)) {
+		struct span line = {at, end = line_end(at, f->end)};
+
+		if (span_begins(line, FOLDED_FILTER COLLAPSED_FILES ": "))
 			profile_builder__session(f->b)->has_only_names = true;
+		if (span_begins(line, FOLDED_FILTER))
+			err = frames__part_of(&f->frames, "", at + strlen(FOLDED_FILTER),
+					      (size_t)(end - at) - strlen(FOLDED_FILTER));
 	}
+	return err;
 }
 
 static void set_weights(const struct folded *f)
@@ -698,8 +704,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 	if (f.root == IMPORT_ROOT_AUTO)
 		f.root = find_threads(&f) ? IMPORT_ROOT_THREAD : IMPORT_ROOT_FRAME;
 	read_own_unit(&f);
-	read_own_filter(&f);
-	err = refuse_comparison(&f) ?: find_weights(&f);
+	err = read_own_filter(&f) ?: refuse_comparison(&f) ?: find_weights(&f);
 	set_weights(&f);
 	err = err ?: read_lines(&f);
 	frames__fini(&f.frames);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "formats/in/frames.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #include "base/suffix.h"
 #include "formats/in/import.h"
 
-#define DELETED " (deleted)"
+#define DELETED	    " (deleted)"
+#define PART_OF_MAX (1u << 16)
 
 struct frame_key {
 	const struct frame *frame;
@@ -74,9 +76,34 @@ static void report_left_out(const struct frames *f)
 		profile_builder__meta(f->b, META_NOT_READ, report);
 }
 
+/* What is beyond a bound is left out. */
+int frames__part_of(struct frames *f, const char *what, const char *at, size_t size)
+{
+	const struct {
+		const char *at;
+		size_t size;
+	} texts[] = {{PART_OF_NEXT, f->part.count ? strlen(PART_OF_NEXT) : 0},
+		     {what, strlen(what)},
+		     {at, size}};
+
+	if (f->part.count + size > PART_OF_MAX)
+		return 0;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		if (vec_reserve(&f->part, f->part.count + texts[i].size + 1))
+			return -ENOMEM;
+		memcpy(f->part.data + f->part.count, texts[i].at, texts[i].size);
+		f->part.count += texts[i].size;
+		f->part.data[f->part.count] = '\0';
+	}
+	return 0;
+}
+
 void frames__fini(struct frames *f)
 {
 	report_left_out(f);
+	if (f->part.count)
+		profile_builder__meta(f->b, META_PART_OF, f->part.data);
+	vec_free(&f->part);
 	known_frames__fini(&f->known);
 	vec_free(&f->lines);
 	vec_free(&f->text);

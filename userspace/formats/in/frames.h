@@ -78,6 +78,7 @@ struct frames {
 	struct known_frames known;
 	VEC(struct profile_line) lines;
 	VEC(char) text; /* of frames__text() */
+	VEC(char) part; /* of frames__part_of() */
 	/* of frames__sample(): by stack, and of all of them */
 	VEC(bool) has_sample;
 	uint64_t stack_frames;
@@ -85,8 +86,11 @@ struct frames {
 	bool has_unnamed; /* code without a function, of files with build-ids */
 };
 
-/* The profile says what was left out. */
+/* The profile says what was left out, and what it is a part of. */
 void frames__fini(struct frames *f);
+
+/* Add two texts to those of what filters kept and dropped (META_PART_OF). 0, -ENOMEM. */
+int frames__part_of(struct frames *f, const char *what, const char *at, size_t size);
 
 /* The location of a frame with this inline chain, innermost first. 0: out of memory. */
 struct location_id frames__location(struct frames *f, const struct frame *frame,

@@ -615,16 +615,22 @@ int import_names(const struct json_text *text, struct json_value own, struct pro
 int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b)
 {
 	struct profile *session = profile_builder__session(b);
-	_cleanup_free_ char *event_name = NULL, *unit_name = NULL, *cpu_text = NULL;
-	struct json_value event, unit, known, tick, cpu;
+	_cleanup_free_ char *event_name = NULL, *unit_name = NULL, *cpu_text = NULL,
+			    *part_text = NULL;
+	struct json_value event, unit, known, tick, cpu, part;
 	int64_t tick_cpu = 0;
 	int err = json_members(text, object, {"event", &event}, {"eventUnit", &unit},
-			       {"samplesKnown", &known}, {"tickCpuNs", &tick}, {"cpuTimeIs", &cpu});
+			       {"samplesKnown", &known}, {"tickCpuNs", &tick}, {"cpuTimeIs", &cpu},
+			       {"partOf", &part});
 
 	if (!err && tick.at)
 		err = json_integer(text, tick, "tickCpuNs", 0, INT64_MAX, &tick_cpu);
 	if (!err && json_type(cpu) == JSON_STRING)
 		err = json_string_copy(text, cpu, &cpu_text);
+	if (!err && json_type(part) == JSON_STRING)
+		err = json_string_copy(text, part, &part_text);
+	if (part_text)
+		profile_builder__meta(b, META_PART_OF, part_text);
 	if (cpu_text)
 		profile_builder__meta(b, META_CPU_TIME, cpu_text);
 	session->uncounted = json_is(known, "false");

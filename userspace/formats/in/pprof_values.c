@@ -294,7 +294,23 @@ static bool ends_with(const struct text *text, const char *suffix)
 }
 
 /* Our own files: by the product, or by a text for profiles of other tools. */
-static void take_comment(struct pprof *p, const struct text *text)
+static int take_part(struct pprof *p, const struct text *text)
+{
+	static const struct {
+		const char *prefix, *what;
+	} lines[] = {{"kept: ", "kept "}, {"dropped: ", "dropped "}, {PPROF_COMMENT_OF_PART, ""}};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		size_t size = strlen(lines[i].prefix);
+
+		if (begins_with(text, lines[i].prefix))
+			return frames__part_of(&p->frames, lines[i].what,
+					       (const char *)text->bytes + size, text->size - size);
+	}
+	return 0;
+}
+
+static int take_comment(struct pprof *p, const struct text *text)
 {
 	const size_t before = strlen(PPROF_COMMENT_OF_CPU);
 
@@ -306,6 +322,7 @@ static void take_comment(struct pprof *p, const struct text *text)
 						   text->size - before));
 	if (ends_with(text, ": " COLLAPSED_FILES))
 		profile_builder__session(p->b)->has_only_names = true;
+	return take_part(p, text);
 }
 
 static int read_comments(struct pprof *p)
@@ -315,7 +332,7 @@ static int read_comments(struct pprof *p)
 
 	for (size_t i = 0; i < comments.count && !err; i++)
 		if (comments.data[i] < p->strings.count)
-			take_comment(p, &p->strings.data[comments.data[i]]);
+			err = take_comment(p, &p->strings.data[comments.data[i]]);
 	vec_free(&comments);
 	return err == -EBADMSG ? 0 : err; /* then it has none */
 }

@@ -492,7 +492,7 @@ static int write_file(struct cpuprofile *c, FILE *out)
 	json_key_object(&c->w, "$sysprof");
 	write_identity(c);
 	call_frames__write_modules(&c->frames, &c->w);
-	write_recording(c->p, &c->w);
+	err = err ?: write_recording(c->p, &c->w);
 	json_end_object(&c->w);
 	json_end_object(&c->w);
 	write_err = json_writer__finish(&c->w);

@@ -150,6 +150,32 @@ int describe_filter(const struct profile *p,
 	return err;
 }
 
+static int print_part(void *out, const char *what, const char *counts, const char *clauses)
+{
+	fprintf(out, PART_OF_NEXT "%s %s: %s", what, counts, clauses);
+	return 0;
+}
+
+int write_part_of(const struct profile *p, struct json_writer *w)
+{
+	const char *known = profile__meta(p, META_PART_OF);
+	_cleanup_free_ char *text = NULL;
+	size_t size, next = known ? 0 : strlen(PART_OF_NEXT);
+	FILE *out;
+
+	if (!known && !p->clause_count)
+		return 0;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return -ENOMEM;
+	fputs(known ?: "", out);
+	describe_filter(p, print_part, out);
+	if (fclose(out))
+		return -ENOMEM;
+	json_key_string(w, "partOf", text + next);
+	return 0;
+}
+
 /* ---- visits ---------------------------------------------------------------------------------- */
 
 const char *describe_visits(char *text, size_t size, const struct figures *f)
@@ -640,16 +666,18 @@ void write_summary(const struct profile *p, const struct figures *f, struct json
 	json_end_object(w);
 }
 
-void write_recording(const struct profile *p, struct json_writer *w)
+int write_recording(const struct profile *p, struct json_writer *w)
 {
 	static const enum figure_id ids[] = {
 		FIGURE_SAMPLES,	    FIGURE_CLOCK,     FIGURE_TSC_KHZ,
 		FIGURE_CLOCK_ERROR, FIGURE_CUT_SHORT, FIGURE_COMPLETE_SHARE,
 	};
 	struct figures f;
+	int err;
 
 	figures__init(&f, p);
 	json_key_object(w, "recording");
+	err = write_part_of(p, w);
 	json_key_uint(w, "startTime", p->start / 1000);
 	json_key_uint(w, "endTime", p->end / 1000);
 	write_list(&f, ids, COUNT(ids), CAMEL_CASE, w);
@@ -671,6 +699,7 @@ void write_recording(const struct profile *p, struct json_writer *w)
 	write_counts(&f, FIGURE_LOST + LOST_RECORDING + 1, FIGURE_LOST_END, w);
 	json_end_object(w);
 	json_end_object(w);
+	return err;
 }
 
 /* ---- plain lines ----------------------------------------------------------------------------- */
@@ -797,6 +826,9 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 	add_meta(&c, p, "not read: ", META_NOT_READ);
 	add_meta(&c, p, PPROF_COMMENT_OF_CPU, META_CPU_TIME);
 	describe_filter(p, add_filter_comment, &c);
+	if (profile__meta(p, META_PART_OF))
+		add_filter_comment(&c, "part of", "the file that was read",
+				   profile__meta(p, META_PART_OF));
 	if (!p->untimed)
 		add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
 	if (p->books_count) /* or it was read from another format */

@@ -92,6 +92,9 @@ int describe_filter(const struct profile *p,
 			       const char *clauses),
 		    void *context);
 
+/* The member "partOf": what the filters kept and dropped, also those of the file that was read. */
+int write_part_of(const struct profile *p, struct json_writer *w);
+
 /*
  * Facts of a recording in plain lines, for formats without fields for them: product, command,
  * machine, start on CLOCK_MONOTONIC, what became of every tick and visit, losses, cut stacks. `add`
@@ -109,6 +112,6 @@ void write_visits(const struct figures *f, struct json_writer *w);
 void write_summary(const struct profile *p, const struct figures *f, struct json_writer *w);
 
 /* The member "recording" of a file of one thread or all, in Chrome's camel case. */
-void write_recording(const struct profile *p, struct json_writer *w);
+int write_recording(const struct profile *p, struct json_writer *w);
 
 #endif

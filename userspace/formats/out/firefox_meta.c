@@ -503,7 +503,7 @@ int firefox_write_meta(const struct firefox *f)
 	write_conventions(p, w);
 	write_machine(p, w);
 	write_categories(&f->tables, w);
-	err = write_visible_threads(f);
+	err = write_visible_threads(f) ?: write_part_of(p, w);
 	err = err ?: write_extra(p, w);
 	json_end_object(w);
 	return err;

@@ -489,6 +489,9 @@ static int write_folded(const struct export_request *request)
 	write_unit(f.p, request->out);
 	if (!err)
 		err = describe_filter(f.p, write_filter_line, request->out);
+	if (!err && profile__meta(f.p, META_PART_OF))
+		err = write_filter_line(request->out, "of", "the file that was read",
+					profile__meta(f.p, META_PART_OF));
 	while (!err && f.items.count) {
 		struct folded_item item = f.items.data[--f.items.count];
 

@@ -251,6 +251,7 @@ int report_header(const struct profile *p, FILE *out)
 	print_losses(&f, out);
 	print_times(&f, out);
 	err = describe_filter(p, print_filter_line, out)
+		      ?: print_field(out, "part of", profile__meta(p, META_PART_OF))
 		      ?: print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES))
 		      ?: print_field(out, "not read", profile__meta(p, META_NOT_READ));
 	if (err)

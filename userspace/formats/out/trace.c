@@ -456,7 +456,7 @@ static int write_file(struct trace *t)
 	json_key_uint(w, "startTimeRealtime", t->p->start_realtime / 1000);
 	json_key_uint(w, "periodNs", t->p->period);
 	call_frames__write_modules(&t->frames, w);
-	write_recording(t->p, w);
+	err = err ?: write_recording(t->p, w);
 	json_end_object(w);
 	json_end_object(w);
 	json_end_object(w);
