@@ -83,6 +83,8 @@ static void build_fib(struct fixture *f)
 	unsigned int ms = 1;
 
 	fixture__init(f, 50);
+	function(f, "ns::find(int (*)(int)) const", 0x401400, 0);
+	function(f, "(anonymous)", 0x401410, 0);
 	f->process = add_process(f, 42, "fixture", 0, 0);
 	thread = add_thread(f, f->process, 42, true, "fixture", 0);
 	main_ = add_location(f, f->program, 0x1101);

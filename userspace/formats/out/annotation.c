@@ -10,7 +10,6 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/parse.h"
-#include "base/suffix.h"
 #include "elf/disassembly.h"
 #include "formats/out/report_paint.h"
 #include "formats/out/report_rows.h"
@@ -68,11 +67,39 @@ static bool is_clone_of(const char *name, const char *function)
 }
 
 /* "orders::find" ends with "find". */
+static bool is_last_part_of(const char *name, size_t length, const char *part)
+{
+	size_t size = strlen(part);
+
+	return length > size && strchr(":./", name[length - size - 1]) &&
+	       !memcmp(name + length - size, part, size);
+}
+
 static bool is_last_part(const char *name, const char *part)
 {
-	size_t length = strlen(name), size = strlen(part);
+	return is_last_part_of(name, strlen(name), part);
+}
 
-	return length > size && strchr(":./", name[length - size - 1]) && has_suffix(name, part);
+/* The length of a name of C++ without its parameters: of "find(int (*)(int)) const" that of "find". */
+static size_t bare_length(const char *name)
+{
+	const char *end = strrchr(name, ')');
+	unsigned int depth = 0;
+
+	for (const char *at = end; at && at > name; at--) {
+		depth += *at == ')';
+		if (*at == '(' && !--depth)
+			return (size_t)(at - name);
+	}
+	return strlen(name);
+}
+
+static bool is_without_parameters(const char *name, const char *bare)
+{
+	size_t length = bare_length(name);
+
+	return (length == strlen(bare) && !memcmp(name, bare, length)) ||
+	       is_last_part_of(name, length, bare);
 }
 
 static size_t want_by_name(struct annotation *a, const char *what,
@@ -133,7 +160,8 @@ static int choose_functions(struct annotation *a, const char *what)
 	_cleanup_free_ char *file = NULL;
 	uint64_t line;
 
-	if (want_by_name(a, what, is_clone_of) || want_by_name(a, what, is_last_part))
+	if (want_by_name(a, what, is_clone_of) || want_by_name(a, what, is_last_part) ||
+	    want_by_name(a, what, is_without_parameters))
 		return 0;
 	if (!colon || parse_u64(colon + 1, 1, UINT32_MAX, &line))
 		return -ENOENT;
