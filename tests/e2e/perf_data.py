@@ -297,9 +297,15 @@ def test_a_file_that_is_cut_is_read_up_to_there():
 def test_a_directory_of_perf_is_refused_with_its_reason():
     path = recorded("threads.data", "--threads=cpu")
     said = sysprof("report", path, check=1)
-    assert f"perf's records are in {path}/data" in said.err, said
+    assert f"perf script -i {path} | sysprof report -" in said.err, said
+    text = write(scratch("threads.txt"), run("perf", "script", "-i", path, check=0).out)
+    assert "samples" in sysprof("report", text, check=0).out
     said = sysprof("report", os.path.join(path, "data"), check=1)
-    assert "record without --threads" in said.err, said
+    assert "perf script -i DIRECTORY | sysprof report -" in said.err, said
+    for name in os.listdir(path):
+        if name != "data":
+            os.remove(os.path.join(path, name))
+    assert f"perf's records are in {path}/data" in sysprof("report", path, check=1).err
 
 
 @quick

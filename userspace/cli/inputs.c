@@ -111,19 +111,28 @@ const char *const input_root_words[] = {
 #undef X
 		NULL};
 
-/* Of perf record --kcore or --threads. */
-static bool is_perf_directory(const char *path)
+/* Of perf record --kcore, or of --threads: then samples are in files beside "data". */
+static bool is_perf_directory(const char *path, bool *of_threads)
 {
 	_cleanup_close_ int directory = open(path, O_DIRECTORY | O_PATH | O_CLOEXEC);
 	_cleanup_close_ int fd = openat(directory, "data", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	*of_threads = directory >= 0 && !faccessat(directory, "data.0", F_OK, 0);
 
 	return fd >= 0 && perf_data_probe(fd);
 }
 
 static int fail_directory(const char *path, struct failure *failure)
 {
+	bool of_threads;
+
 	fail(failure, -EISDIR, "cannot read %s: it is a directory", path);
-	if (is_perf_directory(path))
+	if (is_perf_directory(path, &of_threads) && of_threads)
+		return fail_remedy(failure, -EISDIR,
+				   "it is of perf record --threads: perf script -i %s | sysprof "
+				   "report -",
+				   path);
+	if (is_perf_directory(path, &of_threads))
 		return fail_remedy(failure, -EISDIR, "perf's records are in %s/data", path);
 	if (has_suffix(path, ".trace") || has_suffix(path, ".trace/"))
 		return fail_remedy(failure, -EISDIR,

@@ -503,7 +503,8 @@ static int read_index(struct perf_file *f, struct failure *failure)
 	if (header.features[FEATURE_DIRECTORY / 64] >> FEATURE_DIRECTORY % 64 & 1)
 		return fail(failure, -ENOTSUP,
 			    "samples of `perf record --threads` are in files beside it, which "
-			    "are not read; record without --threads");
+			    "are not read; `perf script -i DIRECTORY | sysprof report -` reads "
+			    "their text");
 	err = read_features(f, &header);
 	return err ? fail(failure, err, "its facts cannot be read: %s", strerror(-err)) : 0;
 }
