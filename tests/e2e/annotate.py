@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 
 from libe2e import TOP, main, need_root, quick, record, run, scratch, sysprof
 from libreport import invalid
@@ -72,6 +73,28 @@ def test_text():
     assert any(line.split("%")[0].strip() and line.split()[3:4] == ["29"] for line in text.splitlines() if "%" in line), text
     other = sysprof("report", path, "--annotate", "no_such_function")
     assert other.status == 1 and "no_such_function" in other.err, other
+
+
+def test_sources():
+    """The text is that of the recording, when the file is gone; a source that is newer than the program is marked."""
+    need_root()
+    for name, age in ("old.c", -3600), ("new.c", 3600):
+        source, program, path = scratch(name), scratch(name + ".program"), scratch(name + ".sysprof")
+        shutil.copyfile(SOURCE, source)
+        run("cc", "-O1", "-g", "-o", program, source, check=0)
+        os.utime(source, (os.stat(program).st_mtime + age,) * 2)
+        record("-o", path, "--", program)
+        os.remove(source)
+        got = report(path, "--annotate", "sum_order")
+        assert not invalid(got), invalid(got)
+        rows = {row["line"]: row for row in got["rows"]}
+        assert all(row["changed"] == (age > 0) for row in rows.values()), got
+        with open(SOURCE, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if number in rows:
+                    assert rows[number]["text"] == line.rstrip("\n").expandtabs(8)
+        text = sysprof("report", path, "--annotate", "sum_order", check=0).out
+        assert ("changed since the program was built" in text) == (age > 0), text
 
 
 def test_usage():
