@@ -221,6 +221,17 @@ def test_a_map_of_directories():
     assert found["/built/here/hot.c"] == (PLAUSIBLE, PROGRAM.encode()), found.keys()
 
 
+def test_another_machine():
+    """Without the program and its source."""
+    source, program = compiled("gone")
+    path = scratch("gone.sysprof")
+    record("-o", path, "--", program, "60")
+    shutil.rmtree(os.path.dirname(source))
+    text = sysprof("report", path, "--annotate", "main", check=0).out
+    assert "sum += i ^ sum >> 3;" in text and "older than the program" in text, text
+    assert re.search(r"^ *\d+\.\d+%.* sum \+= i", text, re.M), text
+
+
 def test_no_file_that_a_tenant_may_not_read():
     """A tenant's program names root's files as its source: only what all may read is carried."""
     secret, public = scratch("secret.c"), scratch("public.c")

@@ -561,6 +561,50 @@ TEST(an_index_needs_a_request_and_has_a_limit)
 	assert_int_equal(sealed_answers__take(&a, &message), -EBADMSG);
 }
 
+/* The result of code that a child sends behind its report: is it used? */
+static bool is_code(const void *bytes, size_t size, bool whole)
+{
+	static struct message_buffer message, report;
+	_cleanup_(sealed_answers__fini) struct sealed_answers a = {.takes_code = true};
+
+	sealed_answers__init(&a, 0);
+	a.takes_code = true;
+	report.frame = (struct message_frame){.flags = MESSAGE_DONE,
+					      .size = 8 + sizeof(struct module_report)};
+	message.frame = (struct message_frame){.flags = whole ? MESSAGE_DONE : 0, .size = size};
+	memcpy(message.bytes, bytes, size);
+	assert_int_equal(sealed_answers__take(&a, &report), 0);
+	assert_int_equal(sealed_answers__take(&a, &message), 0);
+	if (whole)
+		assert_int_equal(sealed_answers__take(&a, &message), -EBADMSG);
+	return sealed_answers__has_code(&a);
+}
+
+TEST(code_of_a_child_is_events_of_code_and_nothing_else)
+{
+	union {
+		struct code_text_event event;
+		char space[sizeof(struct code_text_event) + 8];
+	} e = {.event = {.header = {.size = sizeof(e), .type = EVENT_CODE_TEXT},
+			 .size = 8,
+			 .count = 8}};
+
+	assert_true(is_code(&e, sizeof(e), true));
+	assert_false(is_code(&e, sizeof(e), false)); /* more of it may come */
+	assert_false(is_code(&e, sizeof(e) - 1, true));
+	e.event.count = 9;
+	assert_false(is_code(&e, sizeof(e), true));
+	e.event.count = 8;
+	e.event.header.size = 0;
+	assert_false(is_code(&e, sizeof(e), true));
+	e.event.header.size = UINT32_MAX;
+	assert_false(is_code(&e, sizeof(e), true));
+	e.event.header = (struct event_header){.size = sizeof(e), .type = EVENT_SAMPLE};
+	assert_false(is_code(&e, sizeof(e), true));
+	e.event.header.type = 60; /* of a newer recorder */
+	assert_false(is_code(&e, sizeof(e), true));
+}
+
 /* ---- while they run -------------------------------------------------------------------------- */
 
 /* Half of the answers of the second job, then nothing. */

@@ -20,7 +20,7 @@
 #include "base/strtab.h"
 
 #define SOURCE_SIZE_MAX (2u << 20)
-#define SOURCES_MAX	4096u	    /* that are tried */
+#define SOURCES_MAX	1024u	    /* that are tried */
 #define SOURCES_SIZE	(16u << 20) /* of all that are passed on */
 
 void wanted_sources__fini(struct wanted_sources *w)
