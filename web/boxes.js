@@ -52,13 +52,13 @@ export function rootText(picture) {
   const part = picture.sums;
   if (!part) return 'all';
   if (profile.difference) return `all: ${profile.difference.change(part, ROOT)}`;
-  return state.measure === 'ticks' ? `all: ${profile.terms.count(part.ticks.total[ROOT])}` : `all: ${duration(part.cpu.total[ROOT])} of ${profile.terms.time}${behindText()}`;
+  return state.measure === 'ticks' ? `all: ${profile.terms.count(part.ticks.total[ROOT])}` : `all: ${duration(part.cpu.total[ROOT])} of ${profile.terms.time}${behindText(', and ')}`;
 }
 
-// ", and 308 ms after the last samples"
-export function behindText() {
+// Beside a figure: "308 ms after the last samples"
+export function behindText(before) {
   const ns = timeBehind();
-  return ns ? `, and ${duration(ns)} after the last samples` : '';
+  return ns ? `${before}${duration(ns)} after the last samples` : '';
 }
 
 // Of sums like whole().

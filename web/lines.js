@@ -33,8 +33,9 @@ function whereParts() {
     const t = chartThread();
     return t ? [make('span', null, `Thread ${profile.threadName(t).slice(0, 80)} (tid ${t.tid}); click another one in the timeline`)] : [];
   }
-  if (state.view !== 'flame') return [make('span', null, `selected: ${figureOf(whole())}${behindText()}`)];
-  const path = [], parts = [make('button', { type: 'button', onclick: () => zoomInto(ROOT) }, `all: ${figureOf(whole())}${behindText()}`)];
+  if (state.view !== 'flame') return [make('span', null, `selected: ${figureOf(whole())}${behindText(', and ')}`)];
+  const path = [], parts = [make('button', { type: 'button', onclick: () => zoomInto(ROOT) }, `all: ${figureOf(whole())}`)], behind = behindText('and ');
+  if (behind) parts.push(make('span', { title: 'CPU time that threads used after their last samples: it is in the sum above and in no box' }, behind));
   for (let at = state.node; at !== ROOT; at = tree.parent[at]) path.push(at);
   if (path.length > 12) path.splice(6, path.length - 12, -1);
   for (const node of path.reverse()) parts.push(make('i', null, '›'), node < 0 ? make('i', null, '…') : make('button', { type: 'button', onclick: () => zoomInto(node) }, textOf(tree.fn[node]).slice(0, 80)));
