@@ -5,7 +5,7 @@
 
 import { Surface, FONT, characterWidth, fitText, themeColour, dragging } from './canvas.js';
 import { offerMenu } from './menu.js';
-import { ROOT } from './tree.js';
+import { ROOT, childrenOf } from './tree.js';
 
 export const ROW = 19;
 const TINY = 1; // px
@@ -86,7 +86,8 @@ export class Flame {
     let list = this.order[node];
     if (list) return list;
     list = [];
-    for (let i = this.tree.first[node]; i; i = this.tree.next[i]) if (this.total[i] > 0) list.push(i);
+    const { first, next } = childrenOf(this.tree);
+    for (let i = first[node]; i; i = next[i]) if (this.total[i] > 0) list.push(i);
     const by = this.total, { fn } = this.tree;
     if (this.options.byName?.()) {
       const text = this.options.textOf;

@@ -5,7 +5,7 @@
 
 import { Difference } from './difference.js';
 import { differenceOf, ratioEstimate, setRates, studentP, studentT } from './statistics.js';
-import { ROOT } from './tree.js';
+import { ROOT, outermostOf } from './tree.js';
 import { plural } from './text.js';
 
 const BLOCKS_MAX = 128; // of a side
@@ -74,7 +74,7 @@ class Side {
     }
     this.total = new Float64Array((tested + 1) * slots);
     this.self = new Float64Array((tested + 1) * slots);
-    const nodes = new Float64Array(tree.count), numbers = Int32Array.from(tree.fn, (f) => (f < 0 ? 0 : number[f]));
+    const nodes = new Float64Array(tree.count), outermost = outermostOf(tree), numbers = Int32Array.from(tree.fn, (f) => (f < 0 ? 0 : number[f]));
     rows.forEach((list, slot) => {
       nodes.fill(0);
       for (const i of list) {
@@ -85,7 +85,7 @@ class Side {
       for (let node = tree.count - 1; node > 0; node--) {
         if (!nodes[node]) continue;
         nodes[tree.parent[node]] += nodes[node];
-        if (tree.outermost[node]) this.total[numbers[node] * slots + slot] += nodes[node];
+        if (outermost[node]) this.total[numbers[node] * slots + slot] += nodes[node];
       }
       this.whole[slot] = nodes[ROOT];
       this.ticks += nodes[ROOT];
@@ -96,14 +96,14 @@ class Side {
 
 // The sums of functions on both sides: {total, self}.
 function functionTicks(tree, sides, functions) {
-  const total = new Float64Array(functions), self = new Float64Array(functions), nodes = new Float64Array(tree.count);
+  const total = new Float64Array(functions), self = new Float64Array(functions), nodes = new Float64Array(tree.count), outermost = outermostOf(tree);
   for (const side of sides) {
     for (const [from, to] of side.ranges) for (let i = from; i < to; i++) nodes[side.leaf(i)] += side.ticksOf(i);
   }
   for (let node = 1; node < tree.count; node++) if (tree.fn[node] >= 0) self[tree.fn[node]] += nodes[node];
   for (let node = tree.count - 1; node > 0; node--) {
     nodes[tree.parent[node]] += nodes[node];
-    if (tree.outermost[node]) total[tree.fn[node]] += nodes[node];
+    if (outermost[node]) total[tree.fn[node]] += nodes[node];
   }
   return { total, self };
 }

@@ -61,8 +61,10 @@ export function foldedField(bytes, mark) {
   return (text || '[unknown]') + mark;
 }
 
+const wholeNumbers = new Intl.NumberFormat('en-US'); // making one for each number takes longer than all else of a label
+
 export function count(n) {
-  return Math.round(n).toLocaleString('en-US');
+  return wholeNumbers.format(Math.round(n));
 }
 
 export function plural(n, what) {

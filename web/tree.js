@@ -45,14 +45,22 @@ class NodeList {
   }
 
   finish() {
-    const n = this.count, parent = this.parent.subarray(0, n), first = new Int32Array(n), next = new Int32Array(n);
-    for (let i = n - 1; i > 0; i--) {
-      const up = parent[i];
-      next[i] = first[up];
-      first[up] = i;
-    }
-    return { count: n, parent, fn: this.fn.subarray(0, n), flags: this.flags.subarray(0, n), depth: this.depth.subarray(0, n), first, next };
+    const n = this.count;
+    return { count: n, parent: this.parent.subarray(0, n), fn: this.fn.subarray(0, n), flags: this.flags.subarray(0, n), depth: this.depth.subarray(0, n) };
   }
+}
+
+// By node, its first child and its next sibling. Made when they are first needed, as outermostOf(): of a merged tree below
+// groups they are not.
+export function childrenOf(tree) {
+  if (tree.children) return tree.children;
+  const { parent, count } = tree, first = new Int32Array(count), next = new Int32Array(count);
+  for (let i = count - 1; i > 0; i--) {
+    const up = parent[i];
+    next[i] = first[up];
+    first[up] = i;
+  }
+  return (tree.children = { first, next });
 }
 
 // Nodes that are found by (parent, function).
@@ -86,8 +94,18 @@ class Grower extends NodeList {
 }
 
 // Nodes whose function is not above them already: adding them up counts recursion once.
-function markOutermost(tree, functions) {
-  const outermost = (tree.outermost = new Uint8Array(tree.count)), { first, next, parent, fn } = tree;
+export function outermostOf(tree) {
+  return (tree.outermost ??= tree.merged ? takeOutermost(outermostOf(tree.merged), tree) : markOutermost(tree));
+}
+
+function takeOutermost(known, { origin, count }) {
+  const outermost = new Uint8Array(count);
+  for (let i = 1; i < count; i++) outermost[i] = known[origin[i]];
+  return outermost;
+}
+
+function markOutermost(tree) {
+  const outermost = new Uint8Array(tree.count), { parent, fn, functions } = tree, { first, next } = childrenOf(tree);
   const active = new Int32Array(functions);
   let node = ROOT;
   for (;;) {
@@ -97,7 +115,7 @@ function markOutermost(tree, functions) {
       to = next[node];
       node = parent[node];
     }
-    if (!to) return;
+    if (!to) return outermost;
     node = to;
     const f = fn[node];
     if (f < 0) continue;
@@ -151,9 +169,7 @@ export function buildMerged(profile, recursion, gathered) {
     const parent = map[nodeParent[i]], frame = nodeFrame[i], own = frameFunction[frame], fn = gathered?.[frame] || own;
     map[i] = (recursion || fn !== own) && grower.fn[parent] === fn ? parent : grower.child(parent, fn, frameFlags[frame]);
   }
-  const tree = Object.assign(grower.finish(), { grouping: 'merged', map, slots: map.length, leaf: profile.node, ranges: null });
-  markOutermost(tree, profile.functionName.length);
-  return tree;
+  return Object.assign(grower.finish(), { grouping: 'merged', map, slots: map.length, functions: profile.functionName.length, leaf: profile.node, ranges: null });
 }
 
 // Makes the trees of groups out of the merged one.
@@ -190,11 +206,8 @@ class Regrouping {
   }
 
   finish() {
-    const { nodes, leaf, merged } = this, tree = Object.assign(nodes.finish(), { map: null, slots: nodes.count, leaf, merged });
-    const origin = (tree.origin = this.origin.subarray(0, tree.count)), outermost = (tree.outermost = new Uint8Array(tree.count));
-    const { outermost: known } = merged;
-    for (let i = 1; i < origin.length; i++) outermost[i] = known[origin[i]];
-    return tree;
+    const { nodes, leaf, merged } = this;
+    return Object.assign(nodes.finish(), { map: null, slots: nodes.count, leaf, merged, origin: this.origin.subarray(0, nodes.count) });
   }
 }
 
@@ -301,7 +314,7 @@ export function hottestPlaces(profile, tally, path) {
 
 // Rows by function: {self, total} of each measure.
 export function functionSums(profile, tally) {
-  const { tree, measures } = tally;
+  const { tree, measures } = tally, outermost = outermostOf(tree);
   const rows = newSums(measures, profile.functionName.length);
   for (const m of measures) {
     const { self, total } = rows[m];
@@ -309,7 +322,7 @@ export function functionSums(profile, tally) {
       const f = tree.fn[i];
       if (f < 0) continue;
       self[f] += tally[m].self[i];
-      if (tree.outermost[i]) total[f] += tally[m].total[i];
+      if (outermost[i]) total[f] += tally[m].total[i];
     }
   }
   return rows;
@@ -367,9 +380,9 @@ export function callees(tally, fn) {
 
 // Callers of a function, from its outermost calls up: one tree that has the function as its root's child.
 export function callers(tally, fn) {
-  const { tree } = tally, grower = new Grower(1024), gathered = new Gathered(tally);
+  const { tree } = tally, grower = new Grower(1024), gathered = new Gathered(tally), outermost = outermostOf(tree);
   for (let i = 1; i < tree.count; i++) {
-    if (tree.fn[i] !== fn || !tree.outermost[i] || !tally.ticks.total[i]) continue;
+    if (tree.fn[i] !== fn || !outermost[i] || !tally.ticks.total[i]) continue;
     let at = ROOT;
     for (let up = i; up !== ROOT; up = tree.parent[up]) at = grower.child(at, tree.fn[up], tree.flags[up]);
     gathered.add(tally, 'total', i, at);
