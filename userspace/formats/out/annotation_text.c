@@ -76,6 +76,8 @@ static int print_copy_name(const struct writer *w, const struct annotation_copy 
 		fputs("inlined in ", w->out);
 	err = print_name(w, profile__string(w->p, w->p->functions[copy->function].name))
 		      ?: (fputs("  ", w->out), print_name(w, dso_display_name(w->p, copy->dso)));
+	if (w->p->dsos[copy->dso.v].kind != DSO_JIT)
+		return err;
 	if (copy->process.v)
 		fprintf(w->out, ", pid %" PRIu32, w->p->processes[copy->process.v].pid);
 	if (*tier)
