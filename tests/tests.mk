@@ -205,7 +205,7 @@ vmtest: all
 	$(Q)tools/install-deps.sh --check vmtest
 	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits packets completions guest exits_leader) $(BUILD)/tests/unit/test_wall \
 		$(BUILD)/tests/bench/softirq_ticks
-	$(Q)vmtest/run.sh $(BUILD)
+	$(Q)vmtest/run.sh $(BUILD) $(KERNELS)
 
 # As root, through sudo where one is not.
 distros:

@@ -17,17 +17,21 @@
 #
 # Whatever is missing (qemu, a package, the mirror) is a failure with its reason, never a skip.
 # VMTEST_PROGRAM=FILE is tried instead of BUILD/sysprof, as build/static/sysprof, with which no library comes along.
-# Emulation is the default, since it works everywhere and a /dev/kvm in a virtual machine may not;
+# Emulation is the default, since it works everywhere and a /dev/kvm in a virtual machine may not. A guest with a clock of its
+# own (kernels.txt) counts its instructions: it loses no ticks on a busy host, its idle time takes none of the host's, and it
+# is one thread. Of these kernels VMTEST_JOBS run at the same time, by default one for each CPU of the host.
 # VMTEST_ACCEL=kvm is faster. VMTEST_KEEP=1 prints the whole console.
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 boot_limit=${VMTEST_LIMIT:-900} # seconds of CPU time: a busy host takes longer
 memory=1G
+instruction_shift=2 # an instruction takes 4 ns of the guest's time: its CPUs together have 250 million in a second
 share_wanted=80 # percent of the samples that are in the innermost function
 short_share_wanted=33 # … of programs that have ended before a busy host has read their file
 samples_wanted=100
 named_wanted=33 # percent of the samples of a program of Python or Node.js: those before its tables are known have no names
+jobs=${VMTEST_JOBS:-$(nproc)}
 instructions_allowed=50000      # verified, of one program
 tick_instructions_allowed=20000 # … of the one that runs first
 modules=(veth overlay irqbypass kvm kvm-amd) # that the guest loads, in this order, where there are such
@@ -123,6 +127,7 @@ make_initramfs() {
 		[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
 	done
 	add_program "${VMTEST_PROGRAM:-$build/sysprof}" /bin/sysprof "$root"
+	strip --strip-debug "$root/bin/sysprof"
 	add_program "$build/tests/fixtures/chain-no-fp" /bin/chain "$root"
 	add_program "$build/tests/fixtures/chain-lld" /bin/chain-lld "$root"
 	add_program "$build/tests/fixtures/waits" /bin/waits "$root"
@@ -138,23 +143,28 @@ make_initramfs() {
 	add_node "$root"
 	install -m 644 "$here/chain.py" "$here/chain.js" "$here/ends.py" "$root/"
 	install -m 755 "$here/init" "$root/init"
-	(cd "$root" && find . -print0 | cpio --null --quiet -o -H newc -R 0:0) | gzip -1 >"$work/initramfs.gz"
+	(cd "$root" && find . -print0 | cpio --null --quiet -o -H newc -R 0:0) >"$work/initramfs"
 }
 
 # Under qemu 7.2's TCG a 6.12 kernel sometimes dies early, in kmalloc or with garbage in its flags; with
 # this CPU it booted 30 times of 30. Why is not known; cmpxchg16b is suspected, 5-level paging may share in it.
-boot() { # kernel, console file
-	cp "$work/initramfs.gz" "$work/initrd"
+boot() { # kernel, clock, console file
+	local accel=${VMTEST_ACCEL:-tcg} clock=() attempts=""
+	if [ "$accel,$2" = tcg,own ]; then
+		clock=(-icount "shift=$instruction_shift,sleep=off") attempts=attempts=1
+	fi
+	cp "$work/initramfs" "$3.initrd"
 	(cd "$(dirname "$1")" && printf '%s.ko\n' "${modules[@]}" | while read -r module; do
 		[ ! -e "$module" ] || echo "$module"
-	done | cpio --quiet -o -H newc) | gzip -1 >>"$work/initrd"
-	rm -f "$2.raw"
-	wake "$2.raw" | (ulimit -t "$boot_limit" && exec timeout -k 5 $((8 * boot_limit)) qemu-system-x86_64 \
-		-machine "pc,accel=${VMTEST_ACCEL:-tcg}" -cpu max,la57=off,cx16=off -smp 2 -m "$memory" \
-		-display none -serial "file:$2.raw" -monitor stdio -nic none -no-reboot \
-		-kernel "$1" -initrd "$work/initrd" \
-		-append "console=ttyS0 no_timer_check panic=-1 quiet loglevel=3 oops=panic") >"$2.qemu" 2>&1
-	tr -d '\r' <"$2.raw" >"$2"
+	done | cpio --quiet -o -H newc) >>"$3.initrd"
+	rm -f "$3.raw"
+	wake "$3.raw" | (ulimit -t "$boot_limit" && exec timeout -k 5 $((20 * boot_limit)) qemu-system-x86_64 \
+		-machine "pc,accel=$accel" "${clock[@]}" -cpu max,la57=off,cx16=off -smp 2 -m "$memory" \
+		-display none -serial "file:$3.raw" -monitor stdio -nic none -no-reboot \
+		-kernel "$1" -initrd "$3.initrd" \
+		-append "console=ttyS0 no_timer_check panic=-1 quiet loglevel=3 oops=panic $attempts") >"$3.qemu" 2>&1
+	rm "$3.initrd"
+	tr -d '\r' <"$3.raw" >"$3"
 }
 
 # Commands for the monitor that wake the guest after it has suspended itself, however long that takes: before, they do nothing.
@@ -164,7 +174,7 @@ wake() { # console file
 		echo # fails when qemu has ended
 	done
 	until grep -q '^@@begin suspended' "$1"; do
-		sleep 10
+		sleep 2
 		echo system_wakeup
 	done
 }
@@ -356,43 +366,62 @@ check_guest() { # series, console file
 	[ -z "$failed" ]
 }
 
-test_kernel() { # series, suite, architecture
-	local kernel console=$work/console-$1
+find_kernel() { # series, suite, architecture
 	[ "$3" = "$(dpkg --print-architecture)" ] || die "$1: $3 is not this machine's architecture"
-	echo "== $1 ($2)"
 	APT_CONFIG=$("$here/../tools/apt-root.sh" "$work/apt-$2-$3" "$2" "$3") || exit 1
 	export APT_CONFIG
-	kernel=$(fetch_kernel "$1" "$2" "$3") || exit 1
-	boot "$kernel" "$console" || true
-	check_guest "$1" "$console"
+	fetch_kernel "$1" "$2" "$3"
+}
+
+# Its last line says whether it passed: what it prints goes to a file, since others run at the same time.
+test_kernel() { # series, kernel, clock
+	local console=$work/console-$1 verdict=passed
+	SECONDS=0
+	boot "$2" "$3" "$console" || true
+	check_guest "$1" "$console" || verdict=FAILED
+	times >"$console.times"
+	echo "$1 $verdict in $SECONDS s, CPU time (user, system) $(tail -n 1 "$console.times")"
 }
 
 main() {
-	local series suite arch tool failed="" count=0
+	local series suite arch clock tool kernel most failed=""
+	local -a order=()
 	[ $# -ge 1 ] || die "usage: run.sh BUILD [SERIES…]"
 	build=$(realpath "$1")
 	shift
 	work=$build/vmtest
 	mkdir -p "$work"
-	rm -f "$work/kvm"
-	for tool in qemu-system-x86_64 cpio gzip ldd apt-get dpkg-deb; do
+	rm -f "$work/kvm" "$work"/result-*
+	for tool in qemu-system-x86_64 cpio ldd apt-get dpkg-deb; do
 		command -v "$tool" >/dev/null ||
 			die "$tool is missing; 'tools/install-deps.sh vmtest' installs what this needs"
 	done
 	[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 ||
 		die "a static /bin/busybox is missing; 'tools/install-deps.sh vmtest' installs it"
+	for series in "$@"; do
+		grep -q "^$series[[:space:]]" "$here/kernels.txt" || die "kernels.txt has no series $series"
+	done
 	make_initramfs
 
-	while read -r series suite arch; do
+	while read -r series suite arch clock; do
 		[[ -z $series || $series == "#"* ]] && continue
 		[ $# -eq 0 ] || [[ " $* " == *" $series "* ]] || continue
-		count=$((count + 1))
-		(test_kernel "$series" "$suite" "$arch") || failed="$failed $series"
+		order+=("$series")
+		kernel=$(find_kernel "$series" "$suite" "$arch") || continue
+		[ "$clock" = own ] && most=$jobs || most=1
+		while [ "$(jobs -pr | wc -l)" -ge "$most" ]; do wait -n || true; done
+		test_kernel "$series" "$kernel" "$clock" >"$work/result-$series" 2>&1 &
+		[ "$clock" = own ] || wait || true
 	done <"$here/kernels.txt"
-	[ "$count" -gt 0 ] || die "no kernel of kernels.txt was requested"
+	wait
+	for series in "${order[@]}"; do
+		echo "== $series"
+		cat "$work/result-$series" || true
+		grep -qs "^$series passed" "$work/result-$series" || failed="$failed $series"
+	done
 	[ -z "$failed" ] || die "failed on:$failed"
 	[ $# -gt 0 ] || [ -e "$work/kvm" ] || die "no kernel had KVM, so no guest was sampled"
-	echo "vmtest: $count kernels passed"
+	echo "vmtest: ${#order[@]} kernels passed"
 }
 
 main "$@"
