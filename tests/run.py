@@ -38,7 +38,7 @@ A unit test or an end-to-end test that failed is run again at the end, alone, tw
 that failed: a host that takes the CPUs away for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
 failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded
 gets no second try. What failed is printed once more at the end, with its reasons, then the ten slowest tests and the CPU time
-of each suite: that of its tests and of all the processes that were waited for.
+of each suite: that of its tests and of all the processes that were waited for; and what was skipped.
 
 A test finds
   BUILD       the build directory, absolute     SYSPROF   the program
@@ -403,6 +403,8 @@ def main():
     if CI == "true" and refused:
         print(f"CI=true, and {refused} tests that need root were skipped: that is a failure")
         failed = True
+    if counts["skip"]:
+        print(*(line for test in tests for line in test.lines if line.startswith("skip ")), sep="\n")
     if unsteady:
         print("unsteady, passed when they ran again:", *unsteady)
     if counts["FAIL"]:

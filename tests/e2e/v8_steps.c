@@ -24,7 +24,9 @@ static const char *const where_names[] = {"jit", "builtin"};
 static const char *const verdict_names[] = {"right", "skipped", "wrong", "cut"};
 
 static uint64_t counts[WHERES][VERDICTS];
-static uint64_t shadow[SHADOW_MAX];
+static struct {
+	uint64_t address, slot; /* where on the stack it was pushed last */
+} shadow[SHADOW_MAX];
 static size_t depth;
 
 /* Where walk and truth differ, by address. */
@@ -73,7 +75,7 @@ static void note_different(uint64_t pc, enum where where, enum verdict verdict,
 static int place_in_shadow(uint64_t address)
 {
 	for (size_t i = depth; i-- > 0;)
-		if (shadow[i] == address)
+		if (shadow[i].address == address)
 			return (int)(depth - 1 - i);
 	return -1;
 }
@@ -100,6 +102,20 @@ static void judge(const struct user_regs_struct *now)
 		note_different(now->rip, where, verdict, kind);
 }
 
+/*
+ * A builtin drops the return address of its caller, baseline code, when optimized code takes the place of that: it is never
+ * returned to. Where JIT code begins, what lies below the stack pointer is no return address.
+ */
+static void forget_dropped(const struct user_regs_struct *old, const struct user_regs_struct *now)
+{
+	enum where from, to;
+
+	if ((is_of_v8(old->rip, &from) && from == JIT) || !is_of_v8(now->rip, &to) || to != JIT)
+		return;
+	while (depth && shadow[depth - 1].slot < now->rsp)
+		depth--;
+}
+
 static void follow(const struct user_regs_struct *old, const struct user_regs_struct *now)
 {
 	uint64_t back;
@@ -108,14 +124,19 @@ static void follow(const struct user_regs_struct *old, const struct user_regs_st
 	if (was_call(old, now, &back)) {
 		if (depth == SHADOW_MAX)
 			depth = 0;
-		shadow[depth++] = back;
+		shadow[depth].address = back;
+		shadow[depth++].slot = now->rsp;
 		return;
 	}
-	if (now->rsp <= old->rsp || !depth)
-		return;
-	place = place_in_shadow(now->rip);
+	/* popped, and pushed again beyond other arguments */
+	if (depth && now->rsp == old->rsp - 8 &&
+	    !read_process(NULL, &back, sizeof(back), now->rsp) && back == shadow[depth - 1].address)
+		shadow[depth - 1].slot = now->rsp;
+	place = now->rsp > old->rsp ? place_in_shadow(now->rip) : -1;
 	if (place >= 0)
 		depth -= (size_t)place + 1;
+	else
+		forget_dropped(old, now);
 }
 
 static void one_round(uint64_t steps)
