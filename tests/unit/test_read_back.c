@@ -415,3 +415,18 @@ TEST(a_trace_of_events_that_is_cut_has_their_samples)
 	import_done(&once);
 	import_done(&cut);
 }
+
+TEST(modules_of_a_damaged_file_are_unknown)
+{
+	char text[512];
+	_cleanup_imported_ struct imported read = {};
+
+	snprintf(
+		text, sizeof(text), "%s",
+		"{\"nodes\":[{\"id\":1,\"callFrame\":{\"functionName\":\"f\",\"scriptId\":\"1\"}}],"
+		"\"samples\":[1],\"timeDeltas\":[1],\"$sysprof\":{\"modules\":[{\"kind\":\"none\"}],"
+		"\"scriptModules\":[0]}}");
+	read = import_good(text);
+	assert_int_equal(read.err, 0);
+	assert_int_equal(read.p->sample_count, 1);
+}

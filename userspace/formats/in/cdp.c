@@ -54,7 +54,7 @@ static enum dso_kind kind_of(const char *name)
 {
 #define X(kind, text)                                                                              \
 	if (!strcmp(name, text))                                                                   \
-		return DSO_##kind;
+		return DSO_##kind ?: DSO_UNKNOWN;
 	DSO_KINDS(X)
 #undef X
 	return DSO_UNKNOWN;

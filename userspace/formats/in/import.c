@@ -314,6 +314,7 @@ static bool is_perf_stat(const uint8_t *bytes, size_t size)
 	"a list of " what                                                                          \
 	", as Go's /debug/pprof has it as text; its /debug/pprof/profile is a pprof file with "    \
 	"CPU time"
+#define AUSTIN "a file of Austin; `austin2speedscope` makes one that is read"
 #define INSTRUMENTS_TABLE                                                                          \
 	"a table copied from Instruments; `stackcollapse-instruments.pl` folds a call tree's"
 
@@ -383,7 +384,8 @@ static const struct {
 	{NULL, 0, is_pstats,
 	 "a profile of Python's cProfile, which counts calls and has no stacks; open it with "
 	 "`python3 -m pstats`"},
-	{NULL, 0, is_austin, "a file of Austin; `austin2speedscope` makes one that is read"},
+	{NULL, 0, is_austin, AUSTIN},
+	{"# austin: ", 10, NULL, AUSTIN}, /* its numbers are times */
 	{"heap_v2/", 8, NULL, "a heap profile of jemalloc, which has no CPU time"},
 	{"memray", 7, NULL, "a file of memray, which has memory and no CPU time"},
 	{"JAVA PROFILE ", 13, NULL, "a heap dump of Java, which has no CPU time"},
