@@ -117,7 +117,7 @@ def test_processes_of_services():
     assert len(hostile) == 3 and all(len(title) < 256 for title in hostile), titles
     got = page.evaluate("""(() => {
       const { tree, sums } = page.pictures().flame, sum = {};
-      for (let i = tree.first[0]; i; i = tree.next[i]) sum[page.pictures().flame.options.textOf(tree.fn[i])] = sums.ticks.total[i];
+      for (let i = 1; i < tree.count; i++) if (!tree.parent[i]) sum[page.pictures().flame.options.textOf(tree.fn[i])] = sums.ticks.total[i];
       return sum; })()""")
     report = json.loads(e.sysprof("report", os.path.join(e.GOLDEN, "services.sysprof"), "--by", "service", "--json", check=0).out)
     assert got == {row["service"]: row["self"] for row in report["rows"]}, (got, report["rows"])
@@ -134,7 +134,7 @@ def test_waits():
     page = open_page("waits", "mode=waiting&measure=cpu&parked=1")
     assert page.evaluate("page.whole()") == {"ticks": 6, "cpu": 181250000}
     by_state = """(() => { page.change({group: 'state'}); const { tree, sums } = page.pictures().flame, sum = {};
-      for (let i = tree.first[0]; i; i = tree.next[i]) sum[page.pictures().flame.options.textOf(tree.fn[i])] = sums.cpu.total[i];
+      for (let i = 1; i < tree.count; i++) if (!tree.parent[i]) sum[page.pictures().flame.options.textOf(tree.fn[i])] = sums.cpu.total[i];
       return sum; })()"""
     states = {"lock": 54250000, "runnable": 250000, "disk": 1750000, "other": 25000000, "sleep": 100000000}
     assert page.evaluate(by_state) == states

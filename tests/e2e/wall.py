@@ -374,7 +374,7 @@ def test_the_page_has_all_modes():
         page = browser.page("file://" + path + "#mode=waiting&measure=cpu&group=state&parked=1")
         page.wait("document.documentElement.dataset.ready === 'yes'")
         seen = page.evaluate("""(() => { const { tree, sums, options } = page.pictures().flame, sum = {};
-          for (let i = tree.first[0]; i; i = tree.next[i]) sum[options.textOf(tree.fn[i])] = sums.cpu.total[i];
+          for (let i = 1; i < tree.count; i++) if (!tree.parent[i]) sum[options.textOf(tree.fn[i])] = sums.cpu.total[i];
           return sum; })()""")
         assert seen == blocked_and_runnable(r.path), seen
         page.evaluate("page.change({mode: 'wall'})")
