@@ -128,7 +128,7 @@ class FirefoxProfiler:
     def __init__(self):
         self.command = [node(), os.path.join(CACHE, "node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js")]
         self.environment = dict(os.environ, PROFILER_CLI_SESSION_DIR=scratch("profiler-cli"))
-        os.makedirs(scratch("profiler-cli"))
+        os.makedirs(scratch("profiler-cli"), exist_ok=True)
 
     def __enter__(self):
         return self
