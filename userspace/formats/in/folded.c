@@ -145,7 +145,7 @@ static bool parse_count(struct span text, struct folded_line *line)
 	return at == text.end;
 }
 
-/* 0: a line; -EAGAIN: a blank one, or a comment; -EBADMSG. */
+/* 0: a line; -EAGAIN: a blank one, or a comment; -ENODATA: a count alone, of a stack without frames; -EBADMSG. */
 static int split_line(struct span line, struct folded_line *out)
 {
 	const char *space;
@@ -160,8 +160,10 @@ static int split_line(struct span line, struct folded_line *out)
 	out->stack = (struct span){line.at, space};
 	while (out->stack.end > out->stack.at && out->stack.end[-1] == ' ')
 		out->stack.end--;
+	if (out->stack.at == out->stack.end)
+		return -ENODATA;
 	/* of strace, or of settings: "read(3, …) = 5" */
-	return out->stack.at == out->stack.end || span_ends(out->stack, " =") ? -EBADMSG : 0;
+	return span_ends(out->stack, " =") ? -EBADMSG : 0;
 }
 
 static struct span next_field(struct span *rest)
@@ -654,7 +656,7 @@ static int read_lines(struct folded *f)
 
 		newline = line_end(at, f->end);
 		err = split_line((struct span){at, newline}, &line);
-		if (err == -EBADMSG && !(*bad)++)
+		if ((err == -EBADMSG || err == -ENODATA) && !(*bad)++)
 			first_bad = at;
 		good += !err;
 		err = err ? 0 : add_line(f, &line);
