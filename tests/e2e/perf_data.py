@@ -193,21 +193,38 @@ def test_samples_of_a_compressed_file():
     compare(path)
 
 
+def compare_copied(path):
+    """The user stacks of both, of samples in order of time. Those of perf, which has subtracted 1 from return addresses, as it prints them."""
+    theirs, ours = judged(path), read_by_us(path)
+    assert len(theirs) == len(ours) > 100
+    pairs = []
+    for t, o in zip(sorted(theirs, key=lambda s: (s[3], s[2])), sorted(ours, key=lambda s: (s[3], s[2]))):
+        assert t[:5] == o[:5], (t, o)
+        pairs.append([[frame for frame in frames if not is_kernel(frame[0])] for frames in (t[6], o[6])])
+    same = sum([address for address, _ in t] == [address for address, _ in o] for t, o in pairs)
+    print(f"{same} of {len(pairs)} stacks are perf's")
+    assert same >= len(pairs) * 0.99
+    return pairs
+
+
 @natively
 def test_copied_stacks_are_those_that_perf_walks():
     """--call-graph dwarf: perf unwinds with libdw or libunwind, here with tables. A program without frame pointers."""
     path = recorded("dwarf.data", "--call-graph", "dwarf", command=(fixture("chain-no-fp"), "1"))
-    theirs, ours = judged(path), read_by_us(path)
-    assert len(theirs) == len(ours) > 100
-    same = 0
-    for t, o in zip(sorted(theirs, key=lambda s: (s[3], s[2])), sorted(ours, key=lambda s: (s[3], s[2]))):
-        assert t[:5] == o[:5], (t, o)
-        user = [address for address, _ in t[6] if not is_kernel(address)]  # of return addresses perf has subtracted 1
-        same += user == [address for address, _ in o[6] if not is_kernel(address)]
-    print(f"{same} of {len(ours)} stacks are perf's")
-    assert same >= len(ours) * 0.99
+    compare_copied(path)
     said = sysprof("report", path, check=0)
     assert "copied user stacks" not in said.out, said
+
+
+@natively
+def test_copied_stacks_of_a_function_without_a_frame():
+    """perf copies from the stack pointer on, and nothing below. If the frame pointer is saved there, its callers are unknown."""
+    for options, function, root in (((), "spin", "_start"), (("-p",), "spin_popped", "caller")):
+        path = recorded("leaf.data", "--call-graph", "dwarf", command=(fixture("leaf"), *options, "1"))
+        stacks = [[name for _, name in ours] for _, ours in compare_copied(path)]
+        within = [names for names in stacks if names[:1] == [function]]
+        assert len(within) >= len(stacks) * 0.9, stacks
+        assert all(names[1] == "caller" and names[-1] == root for names in within), within
 
 
 @natively

@@ -22,6 +22,7 @@
 #define TABLE_LIMIT  (64u << 20)  /* bytes of one table */
 #define TABLES_LIMIT (256u << 20) /* of all: beyond it stacks end where they reach another file */
 #define FILES_LIMIT  1024u	  /* open ones */
+#define UNKNOWN_WORD 1		  /* neither zero nor aligned: a walk that follows it ends */
 
 /* The file of an image, as this machine has it. */
 struct copied_file {
@@ -176,12 +177,23 @@ static int read_code(struct walk *w, void *to, size_t size, uint64_t address)
 	return pread(file->fd, to, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
 }
 
-/* Of the copied stack, or of code. */
+/*
+ * Of the copied stack, or of code. perf's copy begins at the stack pointer, but a return address is
+ * read together with the word below it, where a frame pointer may be: unknown for the innermost frame.
+ */
 static int read_memory(void *context, void *to, size_t size, uint64_t address)
 {
 	struct walk *w = context;
+	const uint64_t unknown = UNKNOWN_WORD;
 	uint64_t offset = address - w->copy->start;
 
+	if (offset == -sizeof(unknown) && size > sizeof(unknown)) {
+		memcpy(to, &unknown, sizeof(unknown));
+		to = (char *)to + sizeof(unknown);
+		size -= sizeof(unknown);
+		address += sizeof(unknown);
+		offset = 0;
+	}
 	if (offset > w->copy->size || size > w->copy->size - offset)
 		return read_code(w, to, size, address);
 	memcpy(to, w->copy->stack + offset, size);
