@@ -263,6 +263,19 @@ def test_speedscope():
     assert "how many samples" in sysprof("diff", events, events, check=4).err
 
 
+@quick
+def test_speedscope_weights():
+    """Numbers without a unit are what the same numbers in folded stacks are: counts, events of a period, or weights."""
+    stacks = [[0, 1]] * 3 + [[0]] * 7
+    for name, weights, verdict in ("counts", [7] * 10, True), ("period", [1001001 * (1 + i % 5) for i in range(10)], True), ("weights", [1824886 + i for i in range(10)], False):
+        path = speedscope(name, "none", type="sampled", samples=stacks, weights=weights)
+        folded = write(scratch(name + ".folded"), "".join(f"{';'.join(['main', 'f'][:len(s)])} {w}\n" for s, w in zip(stacks, weights)))
+        heads = [sysprof("report", file, check=0).out.splitlines()[:2] for file in (path, folded)]
+        assert heads[0] == heads[1], heads
+        assert sysprof("diff", path, folded, check=0 if verdict else 4).err.count("how many samples") == (not verdict)
+    assert "30 from 1 thread, for 30030030 events, one each 1001001" in sysprof("report", scratch("period.json"), check=0).out
+
+
 # ---- our own -------------------------------------------------------------------------------------
 
 @quick

@@ -605,6 +605,10 @@ def scope_number(value, scale):
 
 def scope_sampled(random, expected, name, stacks, unit, kind):
     rows = [(random.choice(stacks), random.choice([1, 7, 1000, 10**6])) for _ in range(random.choice([1, 3, 20]))]
+    if kind == "counts":
+        rows = [(path, weight if not number and len(rows) > 3 else min(weight, 99)) for number, (path, weight) in enumerate(rows)]
+    if kind == "weights":  # that no period divides
+        rows = [(path, 1824886 + number) for number, (path, _) in enumerate(rows)]
     scale = TIMES.get(unit, 0)
     if kind == "fractions":
         scale = 3
@@ -618,7 +622,7 @@ def scope_sampled(random, expected, name, stacks, unit, kind):
             expected.left_out = True
         elif odd >= 0.06:
             expected.add(name, path, weight * 10**6 if kind == "fractions" else weight, 0, samples=weight if kind == "counts" else 1)
-    if random.random() < 0.1:
+    if kind != "weights" and random.random() < 0.1:
         weights.append(3)  # of no sample
         expected.left_out = True
     return {"type": "sampled", "name": name, "unit": unit, "startValue": 0, "endValue": sum(w for w in weights), "samples": samples, "weights": weights}
@@ -650,7 +654,7 @@ def scope_evented(random, expected, name, unit):
 
 
 def speedscope(random):
-    kind = random.choice(["counts", "fractions", "time", "bytes", "events", "mixed"])
+    kind = random.choice(["counts", "weights", "fractions", "time", "bytes", "events", "mixed"])
     expected, profiles = Expected(known=kind in ("counts", "time", "bytes")), []
     stacks = paths(random, random.choice([1, 3, 8]))
     for number in range(random.choice([1, 1, 3])):

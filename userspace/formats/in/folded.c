@@ -14,10 +14,8 @@
  * CPU time: counts become ticks.
  *
  * Numbers need not be counts of samples: stackcollapse-perf.pl adds up periods of events, others
- * have seconds or bytes. The format does not say so, so all lines decide (find_weights()). Counts
- * have many small numbers, because most stacks are rare. Weights are a known number of samples if
- * one period divides all of them, else how many samples there were is unknown (profile.uncounted).
- * Our own files of such profiles, and of events, begin with a comment that says what they are.
+ * have seconds or bytes. The format does not say so, so all lines decide (weights.h). Our own files
+ * of such profiles, and of events, begin with a comment that says what they are.
  *
  * Comparisons (difffolded.pl, inferno-diff-folded) have two counts on each line, and are refused.
  */
@@ -28,23 +26,16 @@
 
 #include "base/map.h"
 #include "base/minmax.h"
-#include "base/order.h"
 #include "base/vec.h"
 #include "formats/in/frames.h"
 #include "formats/in/import.h"
 #include "formats/in/text_span.h"
+#include "formats/in/weights.h"
 
 #define COUNT_MAX	 (1ULL << 53)
 #define LINE_MAX_DIGITS	 9
 #define RECOGNIZED_LINES 3
 #define FRACTION_DIGITS	 9 /* of a number; the others are cut */
-
-/* Numbers that are no counts: three of four lines have as much, of few lines much more. */
-#define FEW_LINES      16
-#define WEIGHT_MIN     100
-#define WEIGHT_MIN_FEW 100000
-/* A period of events. Multiples of 1000 are also times in ms, those of 1024 sizes. */
-#define PERIOD_MIN 1000
 
 /* Of 10 stacks of a comparison of two profiles, as many end in a number. */
 #define COMPARED_STACKS 9
@@ -286,8 +277,6 @@ static bool find_threads(const struct folded *f)
 
 /* ---- what the numbers are -------------------------------------------------------------------- */
 
-DEFINE_ORDER(compare_weights, uint64_t, order_of(*x, *y));
-
 static const uint64_t powers[FRACTION_DIGITS + 1] = {
 	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
 };
@@ -318,16 +307,6 @@ static bool ends_in_count(struct span stack)
 	       parse_count((struct span){space + 1, stack.end}, &ignored);
 }
 
-/* A period that divides all weights; several of them, or each number is one of itself. */
-static uint64_t common_period(const uint64_t *weights, size_t count)
-{
-	uint64_t divisor = 0;
-
-	for (size_t i = 0; i < count; i++)
-		divisor = common_divisor(weights[i], divisor);
-	return count > 1 && divisor >= PERIOD_MIN && divisor % 1000 && divisor % 1024 ? divisor : 0;
-}
-
 /* Stacks of one field count for neither: they may be names of threads, such as "worker 1". */
 static int refuse_comparison(const struct folded *f)
 {
@@ -352,7 +331,7 @@ static int refuse_comparison(const struct folded *f)
 
 static int find_weights(struct folded *f)
 {
-	VEC(uint64_t) weights = {};
+	struct weights weights = {};
 	int err = 0;
 
 	for (const char *at = f->start, *newline; at < f->end && !err; at = newline + 1) {
@@ -362,20 +341,14 @@ static int find_weights(struct folded *f)
 		if (split_line((struct span){at, newline}, &line))
 			continue;
 		note_fraction(f, &line);
-		if (line.count)
-			err = vec_push(&weights, line.count);
+		err = weights__add(&weights, line.count);
 	}
-	vec_sort(&weights, compare_weights);
 	f->uncounted |= f->digits > 0;
-	if (!f->uncounted && !f->period && weights.count &&
-	    weights.data[weights.count / 4] >=
-		    (weights.count < FEW_LINES ? WEIGHT_MIN_FEW : WEIGHT_MIN)) {
-		f->period = common_period(weights.data, weights.count);
+	if (!f->uncounted && !f->period && weights__are_no_counts(&weights, &f->period))
 		f->uncounted = !f->period;
-	}
 	if (f->uncounted)
 		f->period = 0;
-	vec_free(&weights);
+	weights__fini(&weights);
 	return err;
 }
 

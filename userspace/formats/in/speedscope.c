@@ -9,7 +9,8 @@
  *
  * Samples have no times but an order. Events in a unit of time have times; a thread is idle where
  * no function is open. If only some of a file's profiles have times, none has. How many samples
- * events are of is unknown, and so is that of counts with fractions.
+ * events are of is unknown, and so is that of counts with fractions. Numbers without a unit need
+ * not be counts of samples (weights.h).
  *
  * One event counts in a profile: that of the active one. Profiles in other units are left out.
  */
@@ -23,6 +24,7 @@
 #include "formats/in/import.h"
 #include "formats/in/json.h"
 #include "formats/in/owners.h"
+#include "formats/in/weights.h"
 
 #define TIME_LIMIT (1LL << 60)
 #define NUMBER_MAX INT32_MAX /* of functions and profiles */
@@ -78,6 +80,7 @@ struct speedscope {
 	enum quantity quantity;
 	int fraction; /* more decimals of counts */
 	bool untimed, uncounted;
+	uint64_t period; /* weights are of that many each; 0: no common one */
 	struct stack_id idle;
 	int64_t base, last; /* ns: the first and the last time of the file */
 };
@@ -216,6 +219,10 @@ static int add_row(struct speedscope *s, struct scope_thread *t, struct stack_id
 		row.ticks = (uint64_t)weight;
 	else
 		row.events = (uint64_t)weight;
+	if (s->period) {
+		row.events = row.ticks;
+		row.ticks /= s->period;
+	}
 	t->is_idle = false;
 	return frames__sample(&s->frames, t->id, &row, s->text.failure, 0);
 }
@@ -594,6 +601,40 @@ static bool has_fractions(const struct speedscope *s, const struct scope_profile
 	return found;
 }
 
+static int add_weights(const struct speedscope *s, const struct scope_profile *p,
+		       struct weights *weights)
+{
+	struct json_column column;
+	struct json_number number;
+	int64_t weight;
+	int err = 0;
+
+	if (json_type(p->weights) != JSON_ARRAY || json_column__init(&column, &s->text, p->weights))
+		return 0;
+	while (!err && json_column__next(&column, &number) > 0)
+		if (!number.is_null && !json_scaled(&number, 0, &weight) && weight > 0 &&
+		    weight <= TIME_LIMIT)
+			err = weights__add(weights, (uint64_t)weight);
+	return err;
+}
+
+/* Of whole numbers of samples; others are weights by their form. */
+static int find_weights(struct speedscope *s)
+{
+	struct weights weights = {};
+	int err = 0;
+
+	if (s->quantity != QUANTITY_COUNT || s->uncounted)
+		return 0;
+	for (size_t i = 0; i < s->profiles.count && !err; i++)
+		if (is_chosen(s, &s->profiles.data[i]))
+			err = add_weights(s, &s->profiles.data[i], &weights);
+	if (!err && weights__are_no_counts(&weights, &s->period))
+		s->uncounted = !s->period;
+	weights__fini(&weights);
+	return err;
+}
+
 /* The time of the first event that has one. */
 static bool first_time(const struct speedscope *s, const struct scope_profile *p, int scale,
 		       int64_t *time)
@@ -635,7 +676,7 @@ static void find_base(struct speedscope *s)
 	s->last = s->base;
 }
 
-static void set_event(struct speedscope *s)
+static int set_event(struct speedscope *s)
 {
 	static const char *const events[][2] = {
 		[QUANTITY_COUNT] = {"weight", "0.000000001"},
@@ -643,16 +684,23 @@ static void set_event(struct speedscope *s)
 		[QUANTITY_BYTES] = {"memory", "bytes"},
 	};
 	struct profile *session = profile_builder__session(s->b);
+	int err;
 
 	for (size_t i = 0; i < s->profiles.count && s->quantity == QUANTITY_COUNT; i++)
 		if (!s->fraction && is_chosen(s, &s->profiles.data[i]) &&
 		    has_fractions(s, &s->profiles.data[i]))
 			s->fraction = FRACTION_SCALE;
 	s->uncounted |= s->fraction;
-	if (s->quantity == QUANTITY_NONE || (s->quantity == QUANTITY_COUNT && !s->fraction))
-		return;
-	session->event = profile_builder__string(s->b, events[s->quantity][0]);
-	session->event_unit = profile_builder__string(s->b, events[s->quantity][1]);
+	err = find_weights(s);
+	if (err || s->quantity == QUANTITY_NONE ||
+	    (s->quantity == QUANTITY_COUNT && !s->uncounted && !s->period))
+		return err;
+	session->event = profile_builder__string(s->b,
+						 s->period ? "events" : events[s->quantity][0]);
+	session->event_unit = profile_builder__string(
+		s->b,
+		s->quantity == QUANTITY_COUNT && !s->fraction ? "count" : events[s->quantity][1]);
+	return 0;
 }
 
 /* py-spy has the executing line of each function; other tools have its first one. */
@@ -685,7 +733,7 @@ static int read_parts(struct speedscope *s)
 	if (err)
 		return err;
 	choose_quantity(s, active);
-	set_event(s);
+	err = set_event(s);
 	find_base(s);
 	for (size_t i = 0; i < s->profiles.count && !err; i++)
 		if (is_chosen(s, &s->profiles.data[i]))
@@ -700,6 +748,7 @@ static void set_session(const struct speedscope *s)
 	session->start = session->end = IMPORT_MADE_UP_START;
 	session->untimed = s->untimed;
 	session->uncounted = s->uncounted;
+	session->event_period = s->period;
 	session->idle_known = session->weight_ahead = !s->untimed;
 	if (!s->untimed)
 		session->end += (uint64_t)(s->last - s->base) + 1;

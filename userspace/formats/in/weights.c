@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "formats/in/weights.h"
+
+#include "base/order.h"
+#include "formats/in/frames.h"
+
+/* Numbers that are no counts: three of four are at least as high, of few numbers much higher. */
+#define FEW_NUMBERS    16
+#define WEIGHT_MIN     100
+#define WEIGHT_MIN_FEW 100000
+/* A period of events. Multiples of 1000 are also times in ms, those of 1024 sizes. */
+#define PERIOD_MIN 1000
+
+DEFINE_ORDER(compare_weights, uint64_t, order_of(*x, *y));
+
+int weights__add(struct weights *w, uint64_t number)
+{
+	return number ? vec_push(&w->numbers, number) : 0;
+}
+
+/* A period that divides all weights; several of them, or each number is one of itself. */
+static uint64_t common_period(const uint64_t *weights, size_t count)
+{
+	uint64_t divisor = 0;
+
+	for (size_t i = 0; i < count; i++)
+		divisor = common_divisor(weights[i], divisor);
+	return count > 1 && divisor >= PERIOD_MIN && divisor % 1000 && divisor % 1024 ? divisor : 0;
+}
+
+bool weights__are_no_counts(struct weights *w, uint64_t *period)
+{
+	const size_t count = w->numbers.count;
+
+	*period = 0;
+	vec_sort(&w->numbers, compare_weights);
+	if (!count ||
+	    w->numbers.data[count / 4] < (count < FEW_NUMBERS ? WEIGHT_MIN_FEW : WEIGHT_MIN))
+		return false;
+	*period = common_period(w->numbers.data, count);
+	return true;
+}
+
+void weights__fini(struct weights *w)
+{
+	vec_free(&w->numbers);
+}
