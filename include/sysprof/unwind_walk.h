@@ -7,6 +7,8 @@
  *
  *   long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 address)
  *	reads user memory; 0, or it cannot be read
+ *   __u64 unwind_readable(struct unwind_state *s, __u64 address, __u64 size)
+ *	how many of these bytes can be read, if that is known; otherwise `size`
  *   const unsigned char *unwind_segment(struct unwind_state *s, const struct unwind_table *table)
  *	the segment of the table, of unwind_segment_size bytes, a power of two; NULL: there is none
  *   const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number)
@@ -90,7 +92,7 @@ static __always_inline long unwind_read_pair(struct unwind_state *s, __u64 addre
 	if (address & 7)
 		return -1;
 	if (address < s->window_start || address + 16 > s->window_end) {
-		size = UNWIND_WINDOW - (address & (UNWIND_WINDOW - 1));
+		size = unwind_readable(s, address, UNWIND_WINDOW - (address & (UNWIND_WINDOW - 1)));
 		size = size < 16 ? 16 : size; /* the pair may straddle two pages */
 		s->window_start = s->window_end = 0;
 		UNWIND_HIDE(size);

@@ -218,9 +218,12 @@ def test_copied_stacks_are_those_that_perf_walks():
 
 @natively
 def test_copied_stacks_of_a_function_without_a_frame():
-    """perf copies from the stack pointer on, and nothing below. If the frame pointer is saved there, its callers are unknown."""
-    for options, function, root in (((), "spin", "_start"), (("-p",), "spin_popped", "caller")):
-        path = recorded("leaf.data", "--call-graph", "dwarf", command=(fixture("leaf"), *options, "1"))
+    """
+    perf copies from the stack pointer on, and nothing below. If the frame pointer is saved there, its callers are unknown.
+    A copy may end within a page.
+    """
+    for size, options, function, root in ((8192, (), "spin", "_start"), (8192, ("-p",), "spin_popped", "caller"), (1024, (), "spin", "_start")):
+        path = recorded("leaf.data", "--call-graph", f"dwarf,{size}", command=(fixture("leaf"), *options, "1"))
         stacks = [[name for _, name in ours] for _, ours in compare_copied(path)]
         within = [names for names in stacks if names[:1] == [function]]
         assert len(within) >= len(stacks) * 0.9, stacks

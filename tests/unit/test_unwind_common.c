@@ -206,3 +206,29 @@ TEST(which)
 	s->ip = s->mapping.start;
 	assert_false(unwind_may_be_common(s));
 }
+
+#define COPY_SIZE 0x13e8u
+
+static int read_copy(void *context, void *to, size_t size, uint64_t address)
+{
+	return address - STACK > COPY_SIZE - size ? -1 : read_stack(context, to, size, address);
+}
+
+/* A copied stack may end within a page. */
+TEST(end_of_copy)
+{
+	const struct unwind_space copy = {.read = read_copy, .end = STACK + COPY_SIZE};
+	__u64 low, high;
+
+	random_stack();
+	for (uint64_t at = 0; at < STACK_SIZE; at += 8) {
+		struct walk walk = {.space = &copy};
+		long err = unwind_read_pair(&walk.state, STACK + at, &low, &high);
+
+		assert_int_equal(err, at + 16 <= COPY_SIZE ? 0 : -1);
+		if (err)
+			continue;
+		assert_memory_equal(&low, stack + at, sizeof(low));
+		assert_memory_equal(&high, stack + at + 8, sizeof(high));
+	}
+}

@@ -229,6 +229,7 @@ static enum stack_end walk_copy(struct walk *w, uint64_t *frames, size_t *count)
 		.find = find_range,
 		.count = mapping_table__count(w->maps),
 		.read = read_memory,
+		.end = copy->start + copy->size,
 		.context = w,
 	};
 	uint64_t registers[UNWIND_REGISTERS];

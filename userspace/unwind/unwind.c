@@ -13,6 +13,7 @@
 struct unwind_state;
 
 static long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 address);
+static __u64 unwind_readable(struct unwind_state *s, __u64 address, __u64 size);
 static const unsigned char *unwind_segment(struct unwind_state *s,
 					   const struct unwind_table *table);
 static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number);
@@ -69,6 +70,13 @@ static long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 addr
 	const struct unwind_space *space = space_of(s);
 
 	return space->read(space->context, to, size, address);
+}
+
+static __u64 unwind_readable(struct unwind_state *s, __u64 address, __u64 size)
+{
+	uint64_t end = space_of(s)->end;
+
+	return address < end && end - address < size ? end - address : size;
 }
 
 /* The walk has numbers where there are pointers here: 0 is that of the last range found. */

@@ -30,6 +30,7 @@ struct unwind_space {
 	/* Reads memory of the process. Nonzero: it cannot be read. */
 	int (*read)(void *context, void *to, size_t size, uint64_t address);
 	void *context;
+	uint64_t end; /* of a copied stack, which may end within a page; 0: whole pages are read */
 	uint64_t thread_base; /* of thread-local storage (FS); 0: unknown, as in a copied stack */
 };
 
