@@ -373,8 +373,6 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	if (!books || !initial.tid || TASK_READ(task, flags) & PF_KTHREAD)
 		return 0;
 	was_filtered = filter_names && has_filtered(initial.tid);
-	if (was_filtered)
-		forget_filtered(initial.tid);
 	if (!current_is_wanted(task, &initial, &ours) || !was_sampled(initial.tid))
 		return 0;
 	/* else its CPU time is of before it was a target, but for less than a tick */
@@ -388,7 +386,12 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/sched_process_free")
 int on_free(struct bpf_raw_tracepoint_args *ctx)
 {
-	forget_task((struct task_struct *)ctx->args[0]);
+	struct task_struct *task = (struct task_struct *)ctx->args[0];
+
+	forget_task(task);
+	/* not at its exit: it has ticks after that, while its memory is freed */
+	if (filter_names)
+		forget_filtered(BPF_CORE_READ(task, pid));
 	return 0;
 }
 

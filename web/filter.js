@@ -118,10 +118,13 @@ function wordsOf(text) {
 export function parseClauses(text) {
   if (text.length > FILTER_TEXT_MAX) throw new Error('not a filter: too long');
   let clauses = [];
-  for (const word of wordsOf(text)) {
-    const match = /^(?:(@)|--([a-z-]+)=)(.*)$/s.exec(word), name = match?.[1] ?? match?.[2];
-    if (!FILTER_KINDS.some((kind) => kind.name === name)) throw new Error(`not a filter: ${word}`);
-    clauses = addClause(clauses, name, match[3]);
+  const words = wordsOf(text);
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i], match = /^(?:(@)|--([a-z-]+)(?:=|$))(.*)$/s.exec(word), name = match?.[1] ?? match?.[2];
+    // as on the command line, the value may be the next word
+    const value = match?.[2] && !word.includes('=') ? words[++i] : match?.[3];
+    if (value === undefined || !FILTER_KINDS.some((kind) => kind.name === name)) throw new Error(`not a filter: ${word}`);
+    clauses = addClause(clauses, name, value);
   }
   return clauses;
 }

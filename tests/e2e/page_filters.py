@@ -186,6 +186,8 @@ def test_clauses_are_printed_by_the_page_as_by_the_program():
             got = page.evaluate(f"{TRIED}(() => printClauses(parseClauses({json.dumps(text)})))")
         if text:
             assert got == bytes_of(wanted).decode(), (given, wanted, got)
+    spaced = "--service shop --focus 'a b' --hide=c"
+    assert page.evaluate(f"printClauses(parseClauses({json.dumps(spaced)}))") == "--service=shop '--focus=a b' --hide=c"
     page.close()
 
 

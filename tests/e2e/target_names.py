@@ -280,6 +280,16 @@ def test_a_program_that_becomes_another():
     assert abs(thread.cpu_ns - SECONDS * 1e9) < 0.05 * SECONDS * 1e9 + 5e6, thread.cpu_ns
 
 
+def test_a_program_that_becomes_a_target_before_its_end():
+    """What it used before is in no weight, also if its only ticks are those that free its memory while it exits."""
+    used = ("import os, time", "memory = b'x' * (400 << 20)", "while time.process_time() < 0.6: pass",
+            "open('/proc/self/comm', 'w').write('late-name')", "os._exit(0)")
+    with Recorder("-F", "1999", "--comm", "late-name") as recorder:
+        run(sys.executable, "-c", "\n".join(used), check=0)
+        summary = json.loads(sysprof("report", "--json", recorder.finish().recording, check=0).out)["summary"]
+    assert summary["samples"] > 0 and summary["cpu_ns"] < 0.4e9, summary
+
+
 def test_a_service_that_becomes_another():
     """Each execve may change it: only the program in the middle is of the service."""
     script = f"""

@@ -2,17 +2,20 @@
 #include "formats/in/owners.h"
 
 #include <errno.h>
+#include <string.h>
 
+/* What it belongs to is a part of it: an execve may change that, and keeps pid and name. */
 static bool same_owner(const struct sample_owner *a, const struct sample_owner *b)
 {
 	return a->pid == b->pid && a->tid == b->tid && a->process.v == b->process.v &&
-	       a->thread.v == b->thread.v;
+	       a->thread.v == b->thread.v && !memcmp(&a->names, &b->names, sizeof(a->names));
 }
 
 static uint64_t hash_owner(const struct sample_owner *o)
 {
-	return hash_combine(hash_u64((uint64_t)o->pid << 32 | o->tid),
-			    hash_u64((uint64_t)o->process.v << 32 | o->thread.v));
+	return hash_combine(hash_combine(hash_u64((uint64_t)o->pid << 32 | o->tid),
+					 hash_u64((uint64_t)o->process.v << 32 | o->thread.v)),
+			    hash_u64(o->names.service.v));
 }
 
 MAP_KEY(owner_processes, struct owner_process, const struct sample_owner *, &entry->owner)
@@ -32,7 +35,7 @@ void owners__fini(struct owners *o)
 static struct owner_process *need_process(struct owners *o, const struct sample_owner *owner)
 {
 	const struct owner_process wanted = {
-		.owner = {.pid = owner->pid, .process = owner->process}};
+		.owner = {.pid = owner->pid, .process = owner->process, .names = owner->names}};
 	const struct profile_process process = {
 		.pid = owner->pid,
 		.name = owner->process.v ? owner->process : o->program,

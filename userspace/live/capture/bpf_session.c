@@ -119,7 +119,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->code_bytes = s->rings.sample * CODE_RING_SHARE;
 	bpf_program__set_autoload(skel->progs.on_exec,
 				  processes || threads || s->unwind.segment_size);
-	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
+	bpf_program__set_autoload(skel->progs.on_free, processes || threads || o->names);
 	bpf_program__set_autoload(skel->progs.identify, threads);
 	bpf_program__set_autoattach(skel->progs.identify, false);
 }
