@@ -617,8 +617,8 @@ def scope_sampled(random, expected, name, stacks, unit, kind):
     for path, weight in rows:
         odd = random.random()
         samples.append([10**6] if odd < 0.03 else [] if odd < 0.06 else [NAMES.index(frame) for frame in path])
-        weights.append(-1 if 0.06 < odd < 0.09 and kind != "fractions" else scope_number(weight, scale))
-        if odd < 0.03 or (0.06 < odd < 0.09 and kind != "fractions"):
+        weights.append(-1 if 0.06 < odd < 0.09 and kind not in ("fractions", "weights") else scope_number(weight, scale))
+        if odd < 0.03 or weights[-1] == -1:
             expected.left_out = True
         elif odd >= 0.06:
             expected.add(name, path, weight * 10**6 if kind == "fractions" else weight, 0, samples=weight if kind == "counts" else 1)
