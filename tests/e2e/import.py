@@ -205,15 +205,15 @@ def test_folded():
 
 @quick
 def test_what_processes_belong_to_is_read_back():
-    """Services, users, units and containers: of pprof and Firefox files those of all processes, of .cpuprofile files that of the one."""
-    path, out = os.path.join(GOLDEN, "services.sysprof"), [scratch("named.pb.gz"), scratch("named.cpuprofile"), scratch("named.json.gz")]
+    """Services, users, units and containers: of pprof and Firefox files and traces those of all processes, of .cpuprofile files that of the one."""
+    path, out = os.path.join(GOLDEN, "services.sysprof"), [scratch("named.pb.gz"), scratch("named.cpuprofile"), scratch("named.json.gz"), scratch("named.trace.json.gz")]
     sysprof("convert", path, *(word for name in out for word in ("-o", name)), check=0)
     for what in "service", "user", "unit", "container":
-        wanted, *named = ([(row[what], row.get(f"{what}_id"), row["self"], row["processes"]) for row in report(name, "--by", what)["rows"]] for name in (path, out[0], out[2]))
-        assert named == [wanted, wanted] and any(row[0] for row in wanted), (what, named, wanted)
-    for what in "process", "thread":  # not the titles that Firefox files show in their place
-        wanted, named = (sorted((row[what], row["self"]) for row in report(name, "--by", what)["rows"]) for name in (path, out[2]))
-        assert named == wanted, (what, named, wanted)
+        wanted, *named = (sorted((row[what], row.get(f"{what}_id") or "", row["self"], row["processes"]) for row in report(name, "--by", what)["rows"]) for name in (path, out[0], *out[2:]))
+        assert named == [wanted] * 3 and any(row[0] for row in wanted), (what, named, wanted)
+    for what in "process", "thread":  # not the titles that Firefox files and traces show in their place
+        wanted, *named = (sorted((row[what], row["self"]) for row in report(name, "--by", what)["rows"]) for name in (path, *out[2:]))
+        assert named == [wanted] * 2, (what, named, wanted)
     (busiest,) = report(out[1], "--by", "service")["rows"]
     assert busiest["service"] == "shop/orders", busiest
     assert report(out[0], "--service", "shop/*")["summary"]["filter"]["kept"]["samples"] == busiest["self"]

@@ -82,8 +82,10 @@ class Trace(Checker):
         name = event["name"]
         key, kind = ARGUMENTS[name]
         self.check(event["ts"] == 0, what + ": a time")
-        self.check(list(event["args"]) == [key] and isinstance(event["args"][key], kind),
+        own = event["args"].get("$sysprof") if name == "process_name" else None
+        self.check(list(event["args"]) == [key, "$sysprof"][:1 + (own is not None)] and isinstance(event["args"][key], kind),
                    what + ": args")
+        self.check(own is None or ("process" in own and all(isinstance(text, str) for text in own.values())), what + ": $sysprof")
         whose = (name, event["pid"]) if name.startswith("process") else (name, *thread)
         self.check(whose not in self.names, "%s: a second %s" % (what, name))
         self.names[whose] = event["args"].get(key)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/minmax.h"
 #include "base/order.h"
@@ -37,8 +38,9 @@ struct name {
 	uint32_t number;
 	int64_t end;
 	bool no_cpu; /* … and it used no CPU time: its samples count something else */
-	struct process_id process; /* 0: none yet */
-	uint32_t lane;		   /* the first one of a thread + 1; 0: none yet */
+	struct profile_names names; /* … and what it belongs to */
+	struct process_id process;  /* 0: none yet */
+	uint32_t lane;		    /* the first one of a thread + 1; 0: none yet */
 };
 
 static uint64_t hash_name(const struct name *n)
@@ -112,6 +114,27 @@ static struct name *need_name(struct names *names, int64_t pid, int64_t tid)
 	return names__need(names, &(struct name){.pid = pid, .tid = tid}, NULL);
 }
 
+/* From our own files, whose processes have titles as their names. */
+static int read_own_names(struct trace *t, const struct event *e, struct name *name)
+{
+	_cleanup_free_ char *copy = NULL;
+	struct json_value own = {}, process = {};
+	int err = json_type(e->args) == JSON_OBJECT
+			  ? json_members(&t->text, e->args, {"$sysprof", &own})
+			  : 0;
+
+	if (err || json_type(own) != JSON_OBJECT)
+		return err;
+	err = json_members(&t->text, own, {"process", &process})
+		      ?: import_names(&t->text, own, t->b, &name->names);
+	if (err || json_type(process) != JSON_STRING)
+		return err;
+	err = json_string_copy(&t->text, process, &copy);
+	if (!err)
+		name->text = profile_builder__string(t->b, copy);
+	return err;
+}
+
 static int add_name(struct trace *t, const struct event *e)
 {
 	bool of_process = json_is(e->name, "\"process_name\"");
@@ -126,7 +149,7 @@ static int add_name(struct trace *t, const struct event *e)
 	if (!name)
 		return -ENOMEM;
 	name->text = profile_builder__string(t->b, json_tree__string(args, "name", ""));
-	return 0;
+	return of_process ? read_own_names(t, e, name) : 0;
 }
 
 /* ---- profiles and their chunks --------------------------------------------------------------- */
@@ -400,6 +423,7 @@ static int process_of(struct trace *t, int64_t pid, struct process_id *process)
 				      .name = name->text.v ? name->text
 							   : profile_builder__string(
 								     t->b, t->request->name),
+				      .names = name->names,
 				      .is_target = true,
 			      });
 	*process = name->process;

@@ -128,13 +128,27 @@ static void write_sort_index(struct trace *t, const char *event, uint64_t index)
 	end_metadata(t);
 }
 
+/* What viewers do not show: the process's own name, and what it belongs to. */
+static void write_own_names(struct trace *t, const struct profile_process *process)
+{
+	if (!memcmp(&process->names, &(struct profile_names){}, sizeof(process->names)))
+		return;
+	json_key_object(&t->w, "$sysprof");
+	json_key_string(&t->w, "process", profile__string(t->p, process->name));
+	write_process_names(t->p, process, &t->w);
+	json_end_object(&t->w);
+}
+
 static void write_process(struct trace *t, const struct profile_process *process,
 			  const struct track *track, size_t index)
 {
 	char label[64], title[PROCESS_TITLE_SIZE];
 
 	t->tid = t->pid;
-	write_name(t, "process_name", process_title(t->p, process, title));
+	begin_metadata(t, "process_name");
+	json_key_string(&t->w, "name", process_title(t->p, process, title));
+	write_own_names(t, process);
+	end_metadata(t);
 	if (track->pid_life) {
 		snprintf(label, sizeof(label), "pid %" PRIu32 ", life %" PRIu32, process->pid,
 			 track->pid_life + 1);
