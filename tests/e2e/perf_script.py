@@ -10,7 +10,7 @@ import json
 import os
 import re
 
-from libe2e import firefox_threads, folded, main, quick, read, scratch, sysprof, write
+from libe2e import SYSPROF, firefox_threads, folded, main, quick, read, scratch, sysprof, write
 from libprofiles import perf, report
 
 # A line of JSON for each sample: what perf has, not what it prints
@@ -161,6 +161,20 @@ def test_facts_and_processes():
         assert collections.Counter({row["pid"]: row["self"] for row in rows}) == expected, (options, rows)
     rows = report(text_of(data), "--by", "process")["rows"]
     assert [row["self"] for row in rows] == [len(samples)], "without pids there is one process"
+
+
+def test_lives():
+    """Each program of a process has its samples, as in perf.data; with records of names and without."""
+    data, loop = scratch("lives.data"), "i=0; while [ $i -lt 60000 ]; do i=$((i + 1)); done"
+    perf("record", "-e", "cpu-clock", "-F", "4999", "-o", data, "--", "sh", "-c", f"{loop}; exec bash -c '{loop}; exec gzip -c {SYSPROF} >/dev/null'")
+
+    def lives(path):
+        return {(row["pid"], row["process"]): row["self"] for row in report(path, "--by", "process")["rows"]}
+
+    expected = lives(data)
+    assert {"sh", "bash", "gzip"} <= {name for _, name in expected}, expected
+    for options in (["-F", "+pid"], ["-F", "+pid", "--show-task-events"]):
+        assert lives(text_of(data, *options)) == expected, (options, lives(text_of(data, *options)), expected)
 
 
 def test_counted_event():

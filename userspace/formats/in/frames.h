@@ -58,6 +58,7 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(PROFILES, "profiles of an unknown kind or unit")                                         \
 	X(OTHER_UNIT, "profiles in another unit than the active one")                              \
 	X(OTHER_EVENTS, "samples of other events")                                                 \
+	X(ONE_EVENT, "samples without a period, which count as one event")                         \
 	X(NO_PERIOD, "samples without a period")                                                   \
 	X(IDLE, "samples of idle CPUs")                                                            \
 	X(NO_FIELDS, "lines that are no part of a sample")                                         \

@@ -72,6 +72,14 @@ static bool is_any(struct span name, const char *const *names)
 	return *names;
 }
 
+bool perf_event_is_tracepoint(const char *text)
+{
+	struct span name = {text, text + strlen(text)}, modifiers;
+
+	split_modifiers(&name, &modifiers);
+	return memchr(name.at, ':', span_size(name));
+}
+
 enum perf_event_rank perf_event_rank(const char *text)
 {
 	static const char *const clocks[] = {"cpu-clock", "task-clock", NULL};
@@ -89,7 +97,6 @@ enum perf_event_rank perf_event_rank(const char *text)
 		return PERF_EVENT_CLOCK;
 	if (is_any(name, cycles))
 		return PERF_EVENT_CYCLES;
-	return is_any(name, software) || memchr(name.at, ':', span_size(name))
-		       ? PERF_EVENT_SOFTWARE
-		       : PERF_EVENT_HARDWARE;
+	return is_any(name, software) || perf_event_is_tracepoint(text) ? PERF_EVENT_SOFTWARE
+									: PERF_EVENT_HARDWARE;
 }

@@ -21,5 +21,7 @@ enum perf_event_rank {
  */
 void perf_event_name(struct span printed, char *name);
 enum perf_event_rank perf_event_rank(const char *name);
+/* Without a period each sample of a tracepoint is one event. */
+bool perf_event_is_tracepoint(const char *name);
 
 #endif

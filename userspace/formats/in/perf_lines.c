@@ -509,6 +509,17 @@ bool perf_line__task(struct span record, uint32_t *pid, uint32_t *tid)
 	       read_pair((struct span){colon + 1, record.end}, '/', '\n', pid, tid);
 }
 
+bool perf_line__comm(struct span record, struct span *name)
+{
+	static const char exec[] = RECORD "COMM exec: ";
+	const char *colon = memrchr(record.at, ':', span_size(record));
+
+	*name = (struct span){record.at, record.at};
+	if (span_begins(record, exec) && colon && colon >= record.at + strlen(exec))
+		*name = (struct span){record.at + strlen(exec), colon};
+	return span_begins(record, RECORD "COMM");
+}
+
 bool perf_line__is_deferred(struct span record)
 {
 	return span_begins(record, DEFERRED);

@@ -59,6 +59,9 @@ bool perf_line__source(struct span line, struct span *file, uint32_t *number);
 /* The task that a record is about, or which it begins; false: none. */
 bool perf_line__task(struct span record, uint32_t *pid, uint32_t *tid);
 
+/* A record of a task's new name; `name`: empty unless it is by an execve. false: none. */
+bool perf_line__comm(struct span record, struct span *name);
+
 /* The user part of the stack of an earlier sample, since perf 6.19. */
 bool perf_line__is_deferred(struct span record);
 

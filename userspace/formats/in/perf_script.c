@@ -8,6 +8,9 @@
  * are CPU time. Those of another event are its counts: then there is no CPU time. Without periods a
  * sample counts 1. Samples of the idle task by a clock are no CPU time, and left out.
  *
+ * A process has a life for each name: an execve begins one. Records of names (--show-task-events)
+ * mark those of an execve. Without such records, any new name of the main thread begins a life.
+ *
  * Two passes: the first lines of samples; and, of those that are taken, in order of time, the
  * stacks (perf_stacks.h).
  */
@@ -38,7 +41,7 @@ struct block {
 	struct span body; /* its frames, with the source lines below them */
 	const char *root; /* the last frame; NULL: there is none */
 	struct string_id comm;
-	uint32_t pid, tid, event;
+	uint32_t pid, tid, event, life;
 	uint16_t cpu;
 	bool has_pid, has_tid, has_time, has_period;
 	bool in_line; /* the frame, if there is one, is at the end of the line */
@@ -60,13 +63,25 @@ struct task {
 };
 DEFINE_MAP_BY(tasks, struct task, uint32_t, tid);
 
-/* How a process is called: as its main thread, once that had a sample. */
-struct process_name {
-	uint32_t pid;
-	struct string_id name;
+/* A life of a process is called as its main thread, once that had a sample. */
+struct life {
+	struct string_id name; /* 0: unknown */
 	bool of_main;
 };
-DEFINE_MAP_BY(process_names, struct process_name, uint32_t, pid);
+
+/* The last life of a process. */
+struct last_life {
+	uint32_t pid, life;
+};
+DEFINE_MAP_BY(last_lives, struct last_life, uint32_t, pid);
+
+/* A record of an execve. */
+struct exec {
+	uint64_t time;
+	size_t order; /* of the block behind it */
+	struct string_id name;
+	uint32_t pid;
+};
 
 struct script {
 	struct profile_builder *b;
@@ -78,14 +93,18 @@ struct script {
 	VEC(struct block) blocks;
 	struct events events;
 	struct tasks tasks;
-	struct process_names names;
+	struct last_lives last_lives;
+	VEC(struct life) lives; /* the first one: of samples without a pid */
+	VEC(struct exec) execs;
 	char other_events[256];	   /* names of those that are left out */
 	const struct event *event; /* the profile's */
 	unsigned int facts;	   /* which of the header's were read */
 	bool is_open;		   /* the last block may get frames */
 	bool skips;		   /* until the next empty line or sample */
 	bool has_lines, has_stacks, is_timed;
-	bool has_tabs; /* before frames */
+	bool has_comms;	 /* records of new names */
+	bool is_counted; /* a sample is one event */
+	bool has_tabs;	 /* before frames */
 };
 
 /* ---- the first pass: lines ------------------------------------------------------------------- */
@@ -193,6 +212,18 @@ static void take_indented(struct script *s, struct span line)
 	s->frames.left_out[LEFT_OUT_NO_FIELDS] += !s->is_open && !s->skips;
 }
 
+static int take_comm(struct script *s, const struct perf_fields *f, uint32_t pid)
+{
+	struct exec exec = {.time = f->time, .order = s->blocks.count, .pid = pid};
+	struct span name;
+
+	if (!perf_line__comm(f->rest, &name))
+		return 0;
+	s->has_comms = true;
+	exec.name = intern(s, name);
+	return exec.name.v ? vec_push(&s->execs, exec) : 0;
+}
+
 static int take_record(struct script *s, const struct perf_fields *f)
 {
 	uint64_t lost = perf_line__lost(f->rest);
@@ -208,7 +239,7 @@ static int take_record(struct script *s, const struct perf_fields *f)
 	if (!task)
 		return -ENOMEM;
 	task->pid = wanted.pid;
-	return 0;
+	return take_comm(s, f, wanted.pid);
 }
 
 /* "# hostname : name", of --header; the first of several. */
@@ -455,6 +486,7 @@ static void leave_out(struct script *s)
 }
 
 DEFINE_ORDER(compare_blocks, struct block, ASCENDING(time) ?: ASCENDING(order));
+DEFINE_ORDER(compare_execs, struct exec, ASCENDING(time) ?: ASCENDING(order));
 
 static void sort_blocks(struct script *s)
 {
@@ -478,23 +510,64 @@ static void settle_pid(const struct script *s, struct block *b)
 	b->has_pid = true;
 }
 
-static int name_process(struct script *s, const struct block *b, struct process_id process)
+static int begin_life(struct script *s, uint32_t pid, struct life life)
 {
-	const struct process_name wanted = {.pid = b->pid};
-	bool is_main = b->pid == b->tid, is_new;
-	struct process_name *known;
+	struct last_life wanted = {.pid = pid},
+			 *last = last_lives__need(&s->last_lives, &wanted, NULL);
 
-	if (!b->has_pid || !b->comm.v)
-		return 0;
-	known = process_names__need(&s->names, &wanted, &is_new);
-	if (!known)
+	if (!last)
 		return -ENOMEM;
-	if (!is_new && (!is_main || (known->of_main && known->name.v == b->comm.v)))
-		return 0;
-	known->name = b->comm;
-	known->of_main = is_main;
-	profile_builder__process_name(s->b, process, b->comm);
-	return 0;
+	last->life = (uint32_t)s->lives.count;
+	return vec_push(&s->lives, life);
+}
+
+/* Is the comm of a thread without a name, as perf prints it? */
+static bool is_made_up(const struct script *s, const struct block *b)
+{
+	char made_up[16];
+
+	snprintf(made_up, sizeof(made_up), ":%u", b->tid);
+	return !strcmp(profile_builder__get_string(s->b, b->comm), made_up);
+}
+
+static int find_life(struct script *s, struct block *b)
+{
+	bool is_main = b->pid == b->tid && b->comm.v && !is_made_up(s, b);
+	struct last_life *last = last_lives__find(&s->last_lives, b->pid);
+	struct life *life = last ? &s->lives.data[last->life] : NULL;
+	int err = 0;
+
+	if (!life || (is_main && life->of_main && !s->has_comms && life->name.v != b->comm.v))
+		err = begin_life(s, b->pid, (struct life){b->comm, is_main});
+	else if (!life->name.v || (is_main && !life->of_main))
+		*life = (struct life){b->comm, is_main};
+	if (!err)
+		b->life = last_lives__find(&s->last_lives, b->pid)->life;
+	return err;
+}
+
+static bool is_before(const struct exec *exec, const struct block *b)
+{
+	return exec->time < b->time || (exec->time == b->time && exec->order <= b->order);
+}
+
+static int find_lives(struct script *s)
+{
+	int err = vec_push(&s->lives, (struct life){});
+	size_t e = 0;
+
+	vec_sort(&s->execs, compare_execs);
+	for (size_t i = 0; i < s->blocks.count && !err; i++) {
+		struct block *b = &s->blocks.data[i];
+
+		for (; e < s->execs.count && is_before(&s->execs.data[e], b) && !err; e++)
+			err = begin_life(s, s->execs.data[e].pid,
+					 (struct life){s->execs.data[e].name, true});
+		settle_pid(s, b);
+		if (!err && b->has_pid)
+			err = find_life(s, b);
+	}
+	return err;
 }
 
 /* A thread without a number is one by its name. */
@@ -502,7 +575,11 @@ static int thread_of(struct script *s, const struct block *b, struct owner_threa
 		     struct process_id *process)
 {
 	const struct sample_owner owner = {
-		.pid = b->pid, .tid = b->tid, .thread = {b->has_tid && b->tid ? 0 : b->comm.v}};
+		.pid = b->pid,
+		.tid = b->tid,
+		.process = s->lives.data[b->life].name,
+		.thread = {b->has_tid && b->tid ? 0 : b->comm.v},
+	};
 	int err = owners__thread(&s->owners, &owner, b->comm, thread)
 			  ?: owners__process(&s->owners, &owner, process);
 
@@ -510,7 +587,7 @@ static int thread_of(struct script *s, const struct block *b, struct owner_threa
 		(*thread)->name = b->comm;
 		profile_builder__thread_name(s->b, (*thread)->id, b->comm);
 	}
-	return err ?: name_process(s, b, *process);
+	return err;
 }
 
 static int add_sample(struct script *s, struct block *b)
@@ -520,7 +597,6 @@ static int add_sample(struct script *s, struct block *b)
 	struct process_id process;
 	int err;
 
-	settle_pid(s, b);
 	err = thread_of(s, b, &thread, &process)
 		      ?: perf_stacks__read(&s->stacks, b->body, b->in_line, process, &row.stack);
 	if (err)
@@ -528,14 +604,14 @@ static int add_sample(struct script *s, struct block *b)
 	row.comm = thread->name;
 	row.cpu = b->cpu;
 	row.time = s->is_timed ? b->time : s->owners.start + ++thread->rows;
-	*(is_clock(s) ? &row.weight : &row.events) = b->period;
+	*(is_clock(s) ? &row.weight : &row.events) = s->is_counted ? 1 : b->period;
 	return frames__sample(&s->frames, thread->id, &row, s->failure,
 			      (uint64_t)(b->body.at - s->start));
 }
 
 static int add_samples(struct script *s)
 {
-	int err = 0;
+	int err = find_lives(s);
 
 	for (size_t i = 0; i < s->blocks.count && !err; i++)
 		err = add_sample(s, &s->blocks.data[i]);
@@ -582,15 +658,21 @@ static void set_event(struct script *s)
 {
 	struct profile *session = profile_builder__session(s->b);
 	const char *name = profile_builder__get_string(s->b, s->event->name);
+	bool has_name = name && *name, has_periods = s->event->has_periods;
 
-	if (name && *name)
+	if (has_name)
 		profile_builder__meta(s->b, META_EVENT, name);
 	if (is_clock(s)) {
 		session->period = s->is_timed ? mean_period(s) : 0;
-	} else if (s->event->has_periods) {
-		session->event = profile_builder__string(s->b, name && *name ? name : "events");
-		session->event_unit = profile_builder__string(
-			s->b, name && !strcmp(name, META_EVENT_OFF_CPU) ? "nanoseconds" : "count");
+	} else if (has_name || has_periods) {
+		bool is_time = has_name && has_periods && !strcmp(name, META_EVENT_OFF_CPU);
+
+		s->is_counted = !has_periods;
+		if (s->is_counted && !perf_event_is_tracepoint(name))
+			s->frames.left_out[LEFT_OUT_ONE_EVENT] = s->blocks.count;
+		session->event = profile_builder__string(s->b, has_name ? name : "events");
+		session->event_unit = profile_builder__string(s->b,
+							      is_time ? "nanoseconds" : "count");
 		session->event_period = equal_period(s);
 	}
 }
@@ -659,7 +741,9 @@ static int read_perf_script(const struct import_request *request, struct import_
 	vec_free(&s.blocks);
 	events__fini(&s.events);
 	tasks__fini(&s.tasks);
-	process_names__fini(&s.names);
+	last_lives__fini(&s.last_lives);
+	vec_free(&s.lives);
+	vec_free(&s.execs);
 	return err;
 }
 
