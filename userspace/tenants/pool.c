@@ -309,6 +309,12 @@ static struct request *next_request(struct helper_pool *p, uint64_t now)
 	return requests__next(&p->requests, slow, count, now);
 }
 
+/* The other end is closed: the message was not delivered. */
+static bool has_no_reader(int error)
+{
+	return error == -EPIPE || error == -ECONNRESET;
+}
+
 static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t now)
 {
 	struct request *request = next_request(p, now);
@@ -328,8 +334,10 @@ static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t no
 	if (!p->options.once)
 		process_cpu_ns_of(helper->process.pid, &helper->cpu_begin);
 	err = message__send(helper->process.socket, &message, MSG_DONTWAIT);
-	if (message__is_for_now(err)) {
+	if (message__is_for_now(err) || has_no_reader(err)) {
 		requests__put_back(&p->requests, request);
+		if (has_no_reader(err)) /* it ended while it was idle */
+			abandon(p, helper, HELPER_DIED);
 		return;
 	}
 	helper->serving = request;
