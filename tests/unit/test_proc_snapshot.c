@@ -111,7 +111,21 @@ static void read_process(pid_t pid, bool is_target)
 	assert_int_equal(proc_snapshot__process(s, pid, is_target, take, &reported), 0);
 }
 
-static const helper_serve_fn map_services[] = {proc_maps__serve};
+/* When the last reading of a reader began and ended; its process writes it. */
+struct reading {
+	uint64_t began, ended;
+};
+
+static struct reading *reading;
+
+static void serve_and_note(struct helper_job *job)
+{
+	reading->began = monotonic_ns();
+	proc_maps__serve(job);
+	reading->ended = monotonic_ns();
+}
+
+static const helper_serve_fn map_services[] = {serve_and_note};
 
 static struct helper_pool *new_readers(void)
 {
@@ -121,6 +135,10 @@ static struct helper_pool *new_readers(void)
 						    .keeper = HELPER_READER_KEEPER};
 	struct helper_pool *pool;
 
+	if (!reading)
+		reading = mmap(NULL, sizeof(*reading), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(reading != MAP_FAILED);
 	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	return pool;
 }
@@ -361,11 +379,11 @@ static size_t count_same(const struct reported *a, const struct reported *b)
 	return same;
 }
 
-/* Records that the kernel writes while a reader reads: of one mapping, at evenly spread times. */
+/* Records that the kernel writes while a reader reads: of one mapping. */
 struct meanwhile {
 	struct proc_snapshot *s;
 	struct mmap_event record;
-	uint64_t since; /* 0: they have the time in the record */
+	enum { BEFORE, SPREAD, AT_THE_END } when; /* BEFORE: they have the time in the record */
 	unsigned int count, read_again;
 	bool execs;
 };
@@ -374,11 +392,13 @@ struct meanwhile {
 static int map_meanwhile(void *context)
 {
 	struct meanwhile *m = context;
-	uint64_t now = monotonic_ns(), step = (now - m->since) / (m->count ? m->count : 1);
+	uint64_t step = (reading->ended - reading->began) / (m->count ? m->count : 1);
 
 	for (unsigned int i = 1; i <= m->count; i++) {
-		if (m->since)
-			m->record.header.time = m->since + i * step;
+		if (m->when == SPREAD)
+			m->record.header.time = reading->began + i * step;
+		if (m->when == AT_THE_END)
+			m->record.header.time = reading->ended;
 		proc_snapshot__mapped(m->s, &m->record);
 		if (m->execs)
 			proc_snapshot__execed(m->s, &(struct comm_event){.header = m->record.header,
@@ -401,7 +421,6 @@ static void read_meanwhile(struct meanwhile *m, struct helper_pool *pool, pid_t 
 		.pool = pool, .catch_up = map_meanwhile, .read_again = count_reading, .context = m};
 
 	m->read_again = 0;
-	m->since = m->since ? monotonic_ns() : 0;
 	reported_fini(reported);
 	proc_snapshot__use_readers(m->s, &readers);
 	assert_int_equal(proc_snapshot__process(m->s, pid, false, take, reported), 0);
@@ -446,7 +465,7 @@ TEST(readers_report_the_same_mappings_as_the_caller)
 TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 {
 	struct reported here = {}, there = {};
-	struct meanwhile m = {.s = s, .count = 200, .since = 1};
+	struct meanwhile m = {.s = s, .count = 200, .when = SPREAD};
 	pid_t pid = start_child(map_much);
 	const struct mmap_event *one;
 	const struct event_header *last;
@@ -462,7 +481,7 @@ TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 	assert_null(reported_mapping(&there, (void *)(uintptr_t)one->start));
 	last = (const void *)there.events.data[there.events.count - 1];
 	assert_int_equal(last->type, EVENT_MAPS_READ);
-	assert_in_range(last_mapping(&there)->header.time, m.since, last->time - 1);
+	assert_in_range(last_mapping(&there)->header.time, reading->began, last->time - 1);
 	assert_int_equal(m.read_again, 0);
 	/* of a part: no record says since when the rest is there */
 	m.record.length--;
@@ -475,8 +494,8 @@ TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_MMAP], all);
 	m.record.pid--;
-	m.record.header.time = m.since;
-	m.since = 0;
+	m.record.header.time = reading->began;
+	m.when = BEFORE;
 	m.count = 5000;
 	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_MMAP], all);
@@ -487,15 +506,15 @@ TEST(mappings_made_while_a_process_is_read_are_left_to_their_records)
 	m.execs = true;
 	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_COMM], 1);
-	m.since = m.count = 1;
+	m.when = AT_THE_END;
+	m.count = 1;
 	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_COMM], 0);
 	assert_int_equal(m.read_again, 1);
 	m.execs = false;
-	m.count = 5000;
 
 	/* more than there is room for: nothing is certain */
-	m.since = 1;
+	m.count = 5000;
 	read_meanwhile(&m, pool, pid, &there);
 	assert_int_equal(there.of_type[EVENT_MMAP], 0);
 	assert_int_equal(m.read_again, 1);
@@ -588,6 +607,7 @@ TEST(each_kind_of_process_has_its_state)
 	struct proc_identity identity = {};
 	pthread_t helper;
 	siginfo_t info;
+	uint64_t before = monotonic_ns();
 	pid_t pid = start_child(nothing);
 	char comm[32];
 
@@ -595,7 +615,7 @@ TEST(each_kind_of_process_has_its_state)
 	assert_int_equal(identity.tgid, pid);
 	assert_int_equal(identity.ppid, getpid());
 	assert_string_equal(identity.comm, "test_proc_snaps");
-	assert_true(identity.start_time + 1000 * MS >= monotonic_ns());
+	assert_in_range(identity.start_time, before - 20 * MS, monotonic_ns());
 	kill(pid, SIGKILL);
 	assert_int_equal(waitid(P_PID, pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(proc_process_state(pid, &identity), PROC_ZOMBIE);
@@ -748,49 +768,48 @@ TEST(all_processes_are_reported_while_others_come_and_go)
 
 /* ---- reading again --------------------------------------------------------------------------- */
 
+/* Of the running test: a reread part at a made-up time, and how often it has read since the last look. */
+static struct live_part r;
+
+static unsigned int rereads_at(uint64_t now)
+{
+	unsigned int before = reported.of_type[EVENT_MAPS_READ];
+
+	assert_int_equal(r.tick(r.object, now), 0);
+	return reported.of_type[EVENT_MAPS_READ] - before;
+}
+
 TEST(repeated_rereading_of_a_process_is_delayed)
 {
 	struct tasks *tasks = tasks__new(&(struct tasks_options){});
-	struct live_part r;
-	uint64_t start;
+	uint64_t now = 1000 * MS;
 
 	assert_non_null(tasks);
 	assert_int_equal(reread_part__new(&(struct reread_options){tasks, s, take, &reported}, &r),
 			 0);
-	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
+	assert_int_equal(rereads_at(now), 0);
 	reread_part__request(r.object, getpid());
 	reread_part__request(r.object, getpid());
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 0); /* not yet */
-	start = monotonic_ns();
-	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
+	assert_int_equal(rereads_at(now), 1);
 	assert_true(reported.of_type[EVENT_MMAP] > 2);
 	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
-	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1); /* not requested */
-	reread_part__request(r.object, getpid());
-	while (reported.of_type[EVENT_MAPS_READ] == 1) {
-		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-		usleep(1000);
+	assert_int_equal(rereads_at(now + 10000 * MS), 0); /* not requested */
+	/* each time twice as late */
+	for (uint64_t delay = 100 * MS; delay <= 400 * MS; delay *= 2) {
+		reread_part__request(r.object, getpid());
+		assert_int_equal(rereads_at(now + delay - 1), 0);
+		now += delay;
+		assert_int_equal(rereads_at(now), 1);
 	}
-	assert_true(monotonic_ns() - start >= 100 * MS);
-	start = monotonic_ns();
-	reread_part__request(r.object, getpid());
-	while (reported.of_type[EVENT_MAPS_READ] == 2) {
-		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-		usleep(1000);
-	}
-	assert_true(monotonic_ns() - start >= 190 * MS);
 	assert_int_equal(tasks__exec(tasks, getpid(), 1), 0);
 	assert_int_equal(tasks__exec(tasks, 1, 1), 0);
 	reread_part__request(r.object, getpid());
-	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 4);
+	assert_int_equal(rereads_at(now), 1);
 	/* more processes than are remembered, none of which exists */
 	for (uint32_t pid = 5000000; pid < 5150000; pid++)
 		reread_part__request(r.object, pid);
-	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 4);
+	assert_int_equal(rereads_at(now), 0);
 	r.free(r.object);
 	tasks__free(tasks);
 }
