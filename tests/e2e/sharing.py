@@ -145,23 +145,88 @@ def test_a_program_without_its_names():
         assert re.search(rb"libc(\.so|_start|_start_call_main)|\[kernel|asm_sysvec|do_syscall", hidden), suffix
 
 
-def test_the_same_key_gives_the_same_difference():
-    old, new = scratch("old.sysprof"), scratch("new.sysprof")
-    for path, seconds in (old, "0.4"), (new, "0.7"):
-        record("-o", path, "--", fixture("chain"), "-t", "3", seconds)
+def compared(old, new):
+    return json.loads(sysprof("diff", old, new, "--json").out)
+
+
+def without_names(difference):
+    """Figures and verdicts, rows with equal ones in any order."""
+    rows = sorted(json.dumps([row["verdict"], figures(row)]) for row in difference["rows"])
+    tests = sorted(json.dumps(figures(test)) for test in difference["tests"])
+    rest = {key: value for key, value in difference.items() if key not in ("rows", "tests")}
+    return rows, tests, figures(rest)
+
+
+def shape(path):
+    """The call tree of a folded file without its names."""
+    root = [0, {}]
+    for line in read(path).splitlines():
+        if line.startswith("#"):
+            continue
+        stack, count = line.rsplit(" ", 1)
+        node = root
+        for frame in stack.split(";"):
+            node = node[1].setdefault(frame, [0, {}])
+        node[0] += int(count)
+    return canonical(root)
+
+
+def canonical(node):
+    return node[0], tuple(sorted(canonical(child) for child in node[1].values()))
+
+
+def check_pair(old, new, private):
+    """Both as files with and without names: the same rows, verdicts and trees."""
     secret = key("key", "0123456789abcdef0123456789abcdef")
-    shown = sysprof("diff", old, new, "--json").out
-    hidden = sysprof("diff", anonymous(old, "pb.gz", secret), anonymous(new, "pb.gz", secret), "--json").out
-    converted = []
-    for path in old, new:
-        converted.append(scratch(f"{os.path.basename(path)}.pb.gz"))
-        sysprof("convert", path, "-o", converted[-1], check=0)
-    shown = sysprof("diff", *converted, "--json").out
-    assert figures(json.loads(shown)) == figures(json.loads(hidden)), (shown, hidden)
-    assert "leaf" in shown and "leaf" not in hidden
-    other = key("other", "another key of the same length ..")
+    for suffix in "pb.gz", "json", "folded":
+        shown = []
+        for path in old, new:
+            shown.append(scratch(f"{os.path.basename(path)}.shown.{suffix}"))
+            sysprof("convert", path, "-o", shown[-1], check=0)
+        hidden = [anonymous(path, suffix, secret) for path in (old, new)]
+        first, second = compared(*shown), compared(*hidden)
+        assert first["tests"] and without_names(first) == without_names(second), (suffix, first, second)
+        assert private in contents(shown[0]) and private not in contents(hidden[0]), suffix
+        if suffix == "folded":
+            assert [shape(path) for path in shown] == [shape(path) for path in hidden]
+
+
+def recorded(name, *command):
+    record("-o", scratch(name), "--", *command)
+    return scratch(name)
+
+
+def test_the_same_key_gives_the_same_difference():
+    old, new = (recorded(f"{seconds}.sysprof", fixture("chain"), "-t", "3", seconds) for seconds in ("0.4", "0.7"))
+    check_pair(old, new, b"leaf")
+    secret, other = key("key", "0123456789abcdef0123456789abcdef"), key("other", "another key of the same length ..")
     assert contents(anonymous(old, "folded", secret)) == contents(anonymous(old, "folded", secret))
     assert contents(anonymous(old, "folded", secret)) != contents(anonymous(old, "folded", other))
+
+
+def test_differences_of_programs_that_start_often():
+    """One side has the loader's _start beside the programs', the other hardly any."""
+    loop = '"$0" 0.02;' * 25
+    check_pair(recorded("one.sysprof", fixture("chain"), "0.5"),
+               recorded("many.sysprof", "/bin/sh", "-c", loop, fixture("chain")), b"leaf")
+
+
+PYTHON = """
+import json, sys, time
+def acme_work(value):
+    return sum(hash(str(i)) for i in range(3000))
+def dumps(value, how):
+    return how(value)
+end = time.time() + 0.6
+while time.time() < end:
+    dumps({str(i): [i] * 9 for i in range(200)}, json.dumps if sys.argv[1] == "json" else acme_work)
+"""
+
+
+def test_differences_of_a_script_with_names_of_its_library():
+    """The script's dumps() is beside that of Python's json on one side only."""
+    script = write(scratch("script.py"), PYTHON)
+    check_pair(*(recorded(f"{how}.sysprof", "/usr/bin/python3", script, how) for how in ("acme", "json")), b"acme_work")
 
 
 def test_bad_keys():

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "profile/anonymize.h"
 
+#include "compare/names.h"
 #include "import_support.h"
 #include "formats/out/html_data.h"
 #include "profile/profile_check.h"
@@ -290,6 +291,11 @@ TEST(no_format_of_an_anonymous_profile_has_a_name_of_its_host)
 		assert_null(strstr(anonymous_profile__get(a)->strings[i], "acme"));
 }
 
+static bool is_of_kernel(const struct profile *p, size_t function)
+{
+	return p->dsos[p->functions[function].dso.v].kind == DSO_KERNEL;
+}
+
 /* Everything but texts. */
 static void check_shape(const struct profile *p, const struct profile *a)
 {
@@ -306,11 +312,12 @@ static void check_shape(const struct profile *p, const struct profile *a)
 			assert_ptr_equal(a->threads[t].samples[kind].weight,
 					 p->threads[t].samples[kind].weight);
 		}
-	/* equal names are equal, others are not */
+	/* equal names are equal, others are not; the kernel keeps its own */
 	for (size_t i = 1; i < p->function_count; i++)
 		for (size_t k = 1; k < i; k++)
-			assert_int_equal(a->functions[i].name.v == a->functions[k].name.v,
-					 p->functions[i].name.v == p->functions[k].name.v);
+			if (is_of_kernel(p, i) == is_of_kernel(p, k))
+				assert_int_equal(a->functions[i].name.v == a->functions[k].name.v,
+						 p->functions[i].name.v == p->functions[k].name.v);
 }
 
 TEST(the_shape_of_a_profile_stays)
@@ -328,6 +335,151 @@ TEST(the_shape_of_a_profile_stays)
 	_cleanup_anonymous_ struct anonymous_profile *a = anonymize(p, secret_key);
 
 	check_shape(p, anonymous_profile__get(a));
+}
+
+static const char *const names_of_many[] = {"_start", "memcpy",	    "__memcpy_avx_unaligned_erms",
+					    "main",   "decode",	    "acme_checkout",
+					    "sort",   "_int_malloc"};
+#define NAMES_OF_MANY (sizeof(names_of_many) / sizeof(*names_of_many))
+
+static void sample_names_in(struct fixture *f, struct thread_id thread, struct dso_id dso,
+			    uint64_t address)
+{
+	for (size_t i = 0; i < NAMES_OF_MANY; i++) {
+		struct location_id at = add_location(f, dso, address + i);
+
+		NAME(f, at, {.function = names_of_many[i]});
+		add_sample(f, thread, address + i, STACK(f, at), 1, "a");
+	}
+}
+
+/* Of a program's functions; with files that are kept and have functions of the same names, or not. */
+static struct anonymous_profile *anonymize_names(struct fixture *f, bool with_public_files)
+{
+	static const char *const files[] = {"/usr/lib64/ld-linux-x86-64.so.2", "/usr/lib/libc.so.6",
+					    "/usr/bin/python3.11"};
+	struct thread_id thread;
+
+	fixture__init(f, 10);
+	f->process = add_process(f, 1, "a", 0, 0);
+	thread = add_thread(f, f->process, 1, true, "a", 0);
+	sample_names_in(f, thread, f->program, 100);
+	if (!with_public_files)
+		return anonymize(finish(f), secret_key);
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		sample_names_in(f, thread, add_dso(f, DSO_FILE, files[i], 0), 1000 + 100 * i);
+	sample_names_in(f, thread, f->kernel, 2000);
+	return anonymize(finish(f), secret_key);
+}
+
+TEST(what_else_a_profile_has_does_not_decide_whether_a_name_is_kept)
+{
+	_cleanup_fixture_ struct fixture f, g;
+	_cleanup_anonymous_ struct anonymous_profile *alone = anonymize_names(&f, false);
+	_cleanup_anonymous_ struct anonymous_profile *among = anonymize_names(&g, true);
+	const struct profile *p = anonymous_profile__get(alone);
+	const struct profile *q = anonymous_profile__get(among);
+
+	for (size_t i = 0; i < NAMES_OF_MANY; i++) {
+		const char *name = profile__string(p, p->functions[i + 1].name);
+		bool is_hidden = !strncmp(names_of_many[i], "acme", 4);
+
+		assert_string_equal(name, profile__string(q, q->functions[i + 1].name));
+		assert_int_equal(!strcmp(name, names_of_many[i]), !is_hidden);
+	}
+}
+
+/* ---- names that comparisons take for one ----------------------------------------------------- */
+
+static bool same_for_comparisons(const struct profile *p, size_t one, size_t other)
+{
+	char first[256], second[256];
+
+	stable_name(first, sizeof(first), profile__string(p, p->functions[one].name));
+	stable_name(second, sizeof(second), profile__string(p, p->functions[other].name));
+	return !strcmp(first, second);
+}
+
+static const char *const stems[] = {
+	"acme",	  "acme::run", "com.acme.Run.call", "main.run",
+	"strcpy", "DataAcme",  "[libacme.so]",	    "[libacme-1.2.so.3]"};
+static const char *const ends[] = {
+	"",
+	".isra.0",
+	".constprop.1",
+	".cold",
+	".part.3.cold",
+	".llvm.12345678901234567890",
+	".str2",
+	".str2.7",
+	"::h0123456789abcdef",
+	"::h0123456789abcdee",
+	"+0x1f",
+	"+0x20",
+	" [clone .isra.0]",
+	".func1",
+	".func2.3",
+	".gowrap1",
+	"$_0",
+	"$_1",
+	"#2",
+	"#3",
+	"lambda$12",
+	"lambda$13",
+	"$lambda$main$0",
+	"$lambda$main$1",
+	"$$Lambda$14/0x7f12.run",
+	"$$Lambda$15/0x7a.run",
+	"MethodAccessor12",
+	"MethodAccessor3",
+	"__unnamed_1",
+	"_lambda_4",
+	"_lambda_55",
+	"{closure#0}",
+	"{closure#1}",
+	"$anonfun$3",
+	".Lambda$MH/0x7f",
+	"1",
+	"2",
+	".1",
+	".other",
+	"Accessor",
+	"lambda",
+	"(int, acme)",
+	"<int>::get",
+};
+#define STEMS (sizeof(stems) / sizeof(*stems))
+#define ENDS  (sizeof(ends) / sizeof(*ends))
+
+TEST(names_that_comparisons_take_for_one_are_so_without_names)
+{
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_anonymous_ struct anonymous_profile *a = NULL;
+	const struct profile *p, *q;
+	struct thread_id thread;
+
+	fixture__init(&f, 10);
+	f.process = add_process(&f, 1, "a", 0, 0);
+	thread = add_thread(&f, f.process, 1, true, "a", 0);
+	for (size_t i = 0; i < STEMS * ENDS; i++) {
+		struct location_id at = add_location(&f, f.program, 1 + i);
+		char name[64];
+
+		snprintf(name, sizeof(name), "%s%s", stems[i / ENDS], ends[i % ENDS]);
+		NAME(&f, at, {.function = name});
+		add_sample(&f, thread, 1 + i, STACK(&f, at), 1, "a");
+	}
+	p = finish(&f);
+	a = anonymize(p, secret_key);
+	q = anonymous_profile__get(a);
+	for (size_t i = 1; i < p->function_count; i++)
+		for (size_t k = 1; k < i; k++)
+			if (same_for_comparisons(p, i, k) != same_for_comparisons(q, i, k))
+				fail_msg("%s and %s are %s and %s",
+					 profile__string(p, p->functions[i].name),
+					 profile__string(p, p->functions[k].name),
+					 profile__string(q, q->functions[i].name),
+					 profile__string(q, q->functions[k].name));
 }
 
 TEST(the_same_key_gives_the_same_file_and_another_key_another)

@@ -95,7 +95,7 @@ static int name_function(struct adding *a, const struct profile_location *locati
 	const struct profile_function *f = &a->p->functions[function];
 	const char *name = profile__string(a->p, f->name);
 	const char *file = profile__string(a->p, f->definition_file), *slash = strrchr(file, '/');
-	char stable[2 * EVENT_PATH_MAX], with_file[EVENT_PATH_MAX];
+	char stable[8 * EVENT_PATH_MAX], with_file[EVENT_PATH_MAX];
 
 	if (*file && (!strcmp(name, "(anonymous)") || !strcmp(name, "<lambda>"))) {
 		snprintf(with_file, sizeof(with_file), "%s %s", name, slash ? slash + 1 : file);

@@ -47,7 +47,6 @@ struct anonymous_profile {
 	struct anonymous_key key;
 	struct strtab *strings;
 	uint32_t *known[TEXT_KIND_COUNT]; /* by string of `from`: its text, 0: not made yet */
-	bool *is_public;		  /* by string of `from`: a public function has this name */
 	bool hides_kernel;		  /* which build it is: its release is hashed, or unknown */
 	VEC(char) text;			  /* scratch */
 	int error;			  /* the first one */
@@ -128,7 +127,7 @@ static size_t letters_at(const char *at)
 {
 	size_t size = 0;
 
-	while (is_letter(at + size))
+	while (is_letter(at + size) && !public_mark(at + size))
 		size++;
 	return size;
 }
@@ -143,6 +142,14 @@ static size_t hex_at(const char *at)
 	return strspn(at, "0123456789abcdef");
 }
 
+/* "0x1f" */
+static size_t address_at(const char *at)
+{
+	size_t digits = !strncmp(at, "0x", 2) ? strspn(at + 2, "0123456789abcdefABCDEF") : 0;
+
+	return digits ? digits + 2 : 0;
+}
+
 static bool ends_word(const char *at)
 {
 	return !is_letter(at) && !isdigit((unsigned char)*at);
@@ -154,13 +161,13 @@ static bool ends_word(const char *at)
  */
 static size_t put_number(struct anonymous_profile *a, const char *at)
 {
-	size_t size = hex_at(at);
+	size_t size = address_at(at);
 
-	if (!strncmp(at, "0x", 2) && hex_at(at + 2)) {
-		size = 2 + hex_at(at + 2);
+	if (size) {
 		put(a, at, size);
 		return size;
 	}
+	size = hex_at(at);
 	if (!strncmp(at, BPF_PROG, strlen(BPF_PROG)) && hex_at(at + strlen(BPF_PROG)) >= TAG_SIZE) {
 		put(a, BPF_PROG, strlen(BPF_PROG));
 		put_hex(a, at + strlen(BPF_PROG), TAG_SIZE);
@@ -173,10 +180,20 @@ static size_t put_number(struct anonymous_profile *a, const char *at)
 		put_hex(a, at + 1, HEX_SIZE);
 		return 1 + HEX_SIZE;
 	}
-	if (size < HEX_LEAST || !ends_word(at + size) || strcspn(at, "0123456789") >= size)
+	if (size < HEX_LEAST || !ends_word(at + size) || strcspn(at, "0123456789") >= size ||
+	    digits_at(at) >= size)
 		return 0;
 	put_hex(a, at, size);
 	return size;
+}
+
+/* "str2" */
+static size_t public_word_with_digits(const char *at)
+{
+	size_t size = letters_at(at);
+
+	size += size ? digits_at(at + size) : 0;
+	return size && ends_word(at + size) && is_public_word(at, size) ? size : 0;
 }
 
 /* A word or a sign. Returns its size. */
@@ -186,6 +203,13 @@ static size_t put_word(struct anonymous_profile *a, const char *at, bool begins)
 
 	if (size)
 		return size;
+	size = public_mark(at);
+	if (!size && begins)
+		size = public_word_with_digits(at);
+	if (size) {
+		put(a, at, size);
+		return size;
+	}
 	size = letters_at(at);
 	if (size) {
 		put_letters(a, at, size);
@@ -217,7 +241,10 @@ static void put_words(struct anonymous_profile *a, const char *text)
 static void put_function(struct anonymous_profile *a, const char *name, enum name_language language)
 {
 	bool begins_word = true, begins = true;
+	size_t whole = public_function(name);
 
+	put(a, name, whole);
+	name += whole;
 	while (*name) {
 		size_t size = begins ? public_qualified_name(name, language) : 0;
 
@@ -435,50 +462,55 @@ static bool is_public_kernel_function(const char *name)
 	return !module || is_public_kernel_module(module + 2, strcspn(module + 2, "]"));
 }
 
+static const char *source_of(const struct anonymous_profile *a,
+			     const struct profile_function *function)
+{
+	const char *file = profile__string(a->from, function->definition_file);
+
+	return *file ? file : profile__string(a->from, a->from->dsos[function->dso.v].path);
+}
+
+/* "JSONDecoder.decode". A program may well have a "dumps" of its own. */
+static bool is_method(const char *name)
+{
+	const char *dot = strchr(name, '.');
+
+	return dot && dot > name && dot[1] && dot[1] != '<';
+}
+
+/*
+ * By the function and its file alone: whatever else a profile has, a name is the same in all files
+ * of a key. What many files have is kept in all of them (public_function()), since comparisons
+ * merge functions by name.
+ */
 static enum text_kind kind_of_function(const struct anonymous_profile *a,
 				       const struct profile_function *function)
 {
 	const struct profile_dso *dso = &a->from->dsos[function->dso.v];
 	bool is_public = is_public_dso(a, dso);
 
+	const char *name = profile__string(a->from, function->name);
+
 	if (dso->kind == DSO_KERNEL)
-		return is_public && is_public_kernel_function(
-					    profile__string(a->from, function->name))
-			       ? TEXT_KEPT
-			       : TEXT_WORDS;
-	if (is_public || is_public_source(profile__string(a->from, function->definition_file)))
+		return is_public && is_public_kernel_function(name) ? TEXT_KEPT : TEXT_NATIVE;
+	if (dso->is_interpreted ||
+	    is_public_source(profile__string(a->from, function->definition_file)))
+		is_public = is_public_source(source_of(a, function)) && is_method(name);
+	if (is_public)
 		return TEXT_KEPT;
 	return dso_kind_is_made(dso->kind) ? TEXT_MANAGED : TEXT_NATIVE;
-}
-
-/* Formats that merge functions by name alone merge those of a program with those of libc. */
-static void note_public_names(struct anonymous_profile *a)
-{
-	for (size_t i = 1; i < a->from->function_count; i++) {
-		const struct profile_function *function = &a->from->functions[i];
-
-		if (kind_of_function(a, function) == TEXT_KEPT)
-			a->is_public[function->name.v] = a->is_public[function->full_name.v] = true;
-	}
-}
-
-static struct string_id renamed_function(struct anonymous_profile *a, enum text_kind kind,
-					 struct string_id name)
-{
-	return renamed(a, a->is_public[name.v] ? TEXT_KEPT : kind, name);
 }
 
 static void rename_functions(struct anonymous_profile *a)
 {
 	if (!COPY(a, functions, function_count))
 		return;
-	note_public_names(a);
 	for (size_t i = 1; i < a->from->function_count; i++) {
 		struct profile_function *function = &a->functions[i];
 		enum text_kind kind = kind_of_function(a, function);
 
-		function->name = renamed_function(a, kind, function->name);
-		function->full_name = renamed_function(a, kind, function->full_name);
+		function->name = renamed(a, kind, function->name);
+		function->full_name = renamed(a, kind, function->full_name);
 		function->definition_file = renamed(a, TEXT_PATH, function->definition_file);
 	}
 	a->p.functions = a->functions;
@@ -718,9 +750,6 @@ static int allocate(struct anonymous_profile *a)
 	a->strings = strtab__new();
 	if (!a->strings)
 		return -ENOMEM;
-	a->is_public = calloc(a->from->string_count, sizeof(*a->is_public));
-	if (!a->is_public)
-		return -ENOMEM;
 	for (int kind = 0; kind < TEXT_KIND_COUNT; kind++) {
 		a->known[kind] = calloc(a->from->string_count, sizeof(*a->known[kind]));
 		if (!a->known[kind])
@@ -771,7 +800,6 @@ void anonymous_profile__free(struct anonymous_profile *a)
 		return;
 	for (int kind = 0; kind < TEXT_KIND_COUNT; kind++)
 		free(a->known[kind]);
-	free(a->is_public);
 	strtab__free(a->strings);
 	vec_free(&a->text);
 	free(a->dsos);

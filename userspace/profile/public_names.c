@@ -186,8 +186,9 @@ static const char words[] =
 	" main start init run bool char short int long float double void unsigned signed const auto"
 	" static inline class struct enum union namespace template typename operator new delete"
 	" func gowrap lambda closure anonymous anon Proxy Accessor unnamed Lambda MH anonfun impl for"
+	" locals module listcomp genexpr dictcomp setcomp"
 	" as dyn mut fn self this module clone isra constprop part cold llvm lto_priv localalias"
-	" unlikely str warm specialized so py js mjs cjs ts java jar class rb php pl go rs c cc cpp h"
+	" unlikely str str2 warm specialized so py js mjs cjs ts java jar class rb php pl go rs c cc cpp h"
 	" hpp lib bin usr tmp home opt srv var dev shm perf map dump jit deleted memfd file"
 	/* what sysprof and the formats call things */
 	" sysprof record agent unknown kernel kallsyms vdso vsyscall vectors heap stack idle root"
@@ -209,6 +210,68 @@ static const char words[] =
 	" inuse_space contentions delay bytes nanoseconds microseconds seconds wall weight objects"
 	/* releases of kernels */
 	" Linux generic amd azure aws gcp cloud rt el fc lts pve arch fbk ";
+
+/*
+ * Functions that files have of their own under the name of one of libc, the kernel or a runtime: the
+ * beginning of each program, what allocators replace, what is linked statically or written again.
+ * Where a function is from does not matter for these, because comparisons merge by name.
+ */
+static const char functions[] =
+	/* each program */
+	" _start _init _fini start frame_dummy register_tm_clones deregister_tm_clones call_init"
+	" __do_global_dtors_aux __libc_csu_init __libc_csu_fini __libc_start_main"
+	" __libc_start_call_main __libc_start_main_impl _dl_relocate_static_pie start_thread"
+	" thread_start clone clone3 __clone __clone3 __restore_rt"
+	/* memory */
+	" malloc calloc realloc free cfree memalign aligned_alloc posix_memalign valloc pvalloc"
+	" reallocarray malloc_usable_size malloc_trim mallinfo mallopt malloc_consolidate"
+	" __libc_malloc __libc_free __libc_calloc __libc_realloc __libc_memalign _int_malloc"
+	" _int_free _int_realloc _int_memalign unlink_chunk sysmalloc systrim mmap munmap mremap"
+	" mprotect madvise brk sbrk __mmap __munmap __brk"
+	/* bytes and texts */
+	" memcpy memmove memset memcmp memchr memrchr memmem mempcpy rawmemchr bcopy bzero bcmp"
+	" strlen strnlen strcmp strncmp strcasecmp strncasecmp strcpy strncpy stpcpy stpncpy strcat"
+	" strncat strchr strchrnul strrchr strstr strcasestr strspn strcspn strpbrk strsep strtok"
+	" strtok_r strdup strndup strlcpy strlcat strscpy strcoll strerror strerror_r strsignal"
+	" wcslen wcscmp wcscpy wmemcpy wmemset strtol strtoul strtoll strtoull strtod strtof strtold"
+	" atoi atol atof isalpha isdigit isspace tolower toupper"
+	/* files, processes, time */
+	" printf fprintf sprintf snprintf vprintf vfprintf vsprintf vsnprintf sscanf vsscanf puts"
+	" fputs putchar fputc fgetc getc getline fgets fopen fclose fread fwrite fflush fseek ftell"
+	" open openat close read write pread pwrite pread64 pwrite64 readv writev lseek stat fstat"
+	" lstat fstatat access readlink getdents64 rename unlink mkdir rmdir ioctl fcntl dup dup2"
+	" pipe pipe2 poll ppoll select epoll_wait epoll_ctl socket connect bind listen accept accept4"
+	" send sendto sendmsg recv recvfrom recvmsg shutdown getaddrinfo syscall fork vfork execve"
+	" waitpid wait4 exit _exit abort kill raise signal sigaction sleep usleep nanosleep"
+	" clock_gettime clock_nanosleep gettimeofday time getpid gettid getenv setenv sched_yield"
+	" pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_cond_wait"
+	" pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast pthread_rwlock_rdlock"
+	" pthread_rwlock_wrlock pthread_rwlock_unlock pthread_spin_lock pthread_once"
+	" pthread_getspecific pthread_setspecific sem_wait sem_post setjmp longjmp"
+	/* numbers */
+	" sin cos tan asin acos atan atan2 sinh cosh tanh exp exp2 expm1 log log2 log10 log1p pow"
+	" sqrt cbrt hypot fmod floor ceil round trunc rint fabs ldexp frexp modf rand srand random"
+	" srandom rand_r abs labs div gcd lcm"
+	/* algorithms and words that the kernel and runtimes have, too */
+	" qsort qsort_r bsearch sort list_sort hash crc16 crc32 crc32c adler32 md5 sha1 sha224 sha256"
+	" sha384 sha512 xxh32 xxh64 inflate deflate uncompress compress hex2bin bin2hex show store"
+	" parse number string pointer help load expand evict error complete prepend schedule panic"
+	" yield up down noop get put set add remove insert lookup find next push pop clear copy"
+	" compare swap lock unlock notify update reset release acquire flush emit encode decode dump"
+	" dumps loads format join split match search replace call apply bind wrapper iter items keys"
+	" values append extend index process handle dispatch ";
+
+/* Patterns of the same: libc's internal names, its versions for instructions. */
+static const char *const functions_like[] = {
+	"__mem*_*unaligned*", "__mem*_sse*",  "__mem*_avx*",  "__mem*_evex*",
+	"__mem*_erms*",	      "__str*_sse*",  "__str*_avx*",  "__str*_evex*",
+	"__wcs*_avx*",	      "__wcs*_evex*", "__wmem*_avx*", "__wmem*_evex*",
+};
+
+/* Before numbers that a rebuild changes (compare/names.c). */
+static const char *const marks[] = {
+	"Lambda$MH$", "_lambda_", "__unnamed_", "lambda$", "Accessor", "$anonfun$",
+};
 
 static bool matches(const char *const *patterns, size_t count, const char *name)
 {
@@ -262,6 +325,31 @@ static size_t name_at(const char *at, const char *signs)
 	       (at[size] && strchr(signs, at[size])))
 		size++;
 	return size;
+}
+
+size_t public_function(const char *name)
+{
+	size_t length = name_at(name, "");
+	char text[64];
+
+	if (!length || length >= sizeof(text))
+		return 0;
+	if (is_listed(functions, name, length))
+		return length;
+	memcpy(text, name, length);
+	text[length] = '\0';
+	return matches(functions_like, COUNT(functions_like), text) ? length : 0;
+}
+
+size_t public_mark(const char *at)
+{
+	for (size_t i = 0; i < COUNT(marks); i++) {
+		size_t length = strlen(marks[i]);
+
+		if (!strncmp(marks[i], at, length) && isdigit((unsigned char)at[length]))
+			return length;
+	}
+	return 0;
 }
 
 static bool has_public_crate(const char *name)

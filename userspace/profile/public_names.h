@@ -19,8 +19,15 @@ bool is_public_module(const char *name);
 bool is_public_kernel_module(const char *name, size_t length);
 /* A source file of a runtime's own library: "node:fs", "/usr/lib/python3.12/json/decoder.py". */
 bool is_public_source(const char *path);
-/* A word: "int", "lambda". */
+/* A word: "int", "lambda", "str2". */
 bool is_public_word(const char *word, size_t length);
+/*
+ * The length of the function at `name` that many files have one of, be they public or not: "_start",
+ * "memcpy" of "memcpy.part.0"; or 0.
+ */
+size_t public_function(const char *name);
+/* The length of what comparisons look for before a number: "lambda$" of "lambda$12"; or 0. */
+size_t public_mark(const char *at);
 /*
  * The length of the qualified name at `name` ("java.util.HashMap.get"), up to its arguments, if its
  * package or namespace is one of a runtime; or 0.
