@@ -26,7 +26,7 @@ runtimes       | read   : base tenants elf runtimes | event.h made_frames.h runt
 runtimes/place | read   : base world runtimes runtimes/place | event.h profile.h profile_builder.h | what was answered, and where in a stack a function of a runtime belongs
 files          | read   : base tenants elf stream files | event.h event_handler.h | mapped files: found, opened, kept open, looked up by their identity
 jit            | read   : base jit | profile.h | formats of perf maps and jitdumps, code over time, names of JIT compilers
-jit/names      | read   : base tenants stream jit runtimes world jit/names | event.h profile.h profile_builder.h | what a recording has of the JIT code of a process, and its names
+jit/names      | read   : base tenants stream jit runtimes world jit/names | event.h meta_keys.h profile.h profile_builder.h profile_code.h | what a recording has of the JIT code of a process, and its names
 world          | read   : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h profile_code.h | processes, threads, mappings and images at time t; the recorder
 symbolize      | read   : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
 window         | read   : base elf files jit/names services stream stream/perf world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording

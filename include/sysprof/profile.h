@@ -246,6 +246,7 @@ struct profile_location {
 		line_count; /* into profile->lines, innermost first; ≥ 1 once finished */
 	/* JIT code: */
 	uint32_t version; /* number of the function among those at this address over time, from 0 */
+	uint32_t code_version; /* as in profile_code; 0: its machine code is not there */
 	enum code_tier tier;
 	bool ambiguous;	     /* another function may have been at the address; */
 	uint32_t sure_lines; /* this number of outermost lines is certain even so */
@@ -551,14 +552,15 @@ enum code_machine {
 };
 
 /*
- * The machine code of a function that had samples, as it was mapped. A location's code
- * has the same dso, process and version, and its bytes include the location's address. Codes with
- * equal dso, process and version do not overlap. Functions without code were left out.
+ * The machine code of a function that had samples, as it was mapped, or as its JIT compiler reported it.
+ * A location's code has the same dso and process, of JIT code the location's code_version, else version
+ * 0, and its bytes include the location's address. Codes with equal dso, process and version do not
+ * overlap. Functions without code were left out.
  */
 struct profile_code {
 	struct dso_id dso;
 	struct process_id process; /* as in profile_location: 0 but for JIT code */
-	uint32_t version;	   /* as in profile_location */
+	uint32_t version;	   /* of JIT code: a number of its own, from 1 on */
 	enum code_machine machine;
 	uint64_t address; /* of the first byte, as profile_location.address counts for the dso */
 	uint32_t size;	  /* of `bytes`; at least 1 */

@@ -15,6 +15,9 @@
  */
 void profile_builder__add_code(struct profile_builder *b, const struct profile_code *code,
 			       const struct profile_code_row *rows, size_t row_count);
+/* The machine code of a location in JIT code, by profile_code.version. */
+void profile_builder__code_version(struct profile_builder *b, struct location_id id,
+				   uint32_t version);
 /* Adds a source, whose text is copied. Texts with NUL bytes and later texts of a path are left out. */
 void profile_builder__add_source(struct profile_builder *b, const struct profile_source *source);
 

@@ -6,6 +6,7 @@
 
 A fixture makes one function after the other at one address and notes when each ran: its log is the judge.
 """
+import json
 import os
 import shutil
 import signal
@@ -149,6 +150,43 @@ def test_the_same_reported_by_a_jitdump():
     """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, reported when the process ends."""
     judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), hz=1999)
     assert judged.wrong == judged.unnamed == judged.flagged == 0, judged
+
+
+def numbers_of(copies):
+    """Each copy's number, which is in its code, and its samples."""
+    for copy in copies:
+        texts = [i["text"] for i in copy.get("instructions", ())]
+        yield int(texts[2].rsplit(" ", 1)[1], 0) if texts else None, copy["self"]
+
+
+@natively
+def test_machine_code_is_of_the_version_that_ran():
+    """One function, compiled again and again at one address: each version has its samples and its own bytes."""
+    need_root()
+    paths = [scratch(f"versions-{i}.sysprof") for i in range(2)]
+    with Fixture("jitreuse", "-d", "-n", 1, "-p", 100, "-f", scratch(""), 3) as f:
+        f.wait_facts("start")
+        with Background(SYSPROF, "record", "-p", f.pid, "-F", 999, "-o", paths[0]) as one:
+            with Background(SYSPROF, "record", "-p", f.pid, "-F", 999, "-o", paths[1]) as other:
+                spans = spans_of(f.finish(check=0))
+                other.finish(check=0)
+            one.finish(check=0)
+    both = {}
+    for path in paths:
+        run(SYSPROF, "convert", path, "-o", path + ".json", check=0)
+        expected = {}
+        for leaf in leaves(path + ".json", f.pid):
+            if leaf.jit and leaf.name == "f0":
+                # between two spans another version is written: samples are of the one before
+                number = sum(start <= leaf.when for _, start, _ in spans) - 1
+                expected[number] = expected.get(number, 0) + 1
+        got = json.loads(run(SYSPROF, "report", path, "--annotate", "f0", "--asm", "--json", check=0).out)["annotation"]
+        assert len(expected) > 1 and dict(numbers_of(got["copies"])) == expected, (expected, got)
+        both.update((number, both.get(number, 0) + count) for number, count in expected.items())
+    joined = json.loads(run(SYSPROF, "report", *paths, "--annotate", "f0", "--asm", "--json", check=0).out)["annotation"]
+    assert dict(numbers_of(joined["copies"])) == both, (both, joined)
+    text = run(SYSPROF, "report", paths[0], "--annotate", "f0", "--asm", check=0).out
+    assert "version 1" in text and "    rdtsc" in text, text
 
 
 @long

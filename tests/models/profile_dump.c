@@ -174,6 +174,8 @@ static void dump_code(const struct profile *p, FILE *out)
 		fprintf(out, " process=%" PRIu32, l->process.v);
 		if (l->version)
 			fprintf(out, " version=%" PRIu32, l->version);
+		if (l->code_version)
+			fprintf(out, " code=%" PRIu32, l->code_version);
 		if (l->tier)
 			fprintf(out, " tier=\"%s\"", code_tier_text(l->tier));
 		fputs(l->ambiguous ? " ambiguous" : "", out);
@@ -332,6 +334,9 @@ static void dump_bundle(const struct profile *p, FILE *out)
 
 		fprintf(out, "code %zu dso=%" PRIu32 " address=0x%" PRIx64 " machine=\"%s\" ", i,
 			code->dso.v, code->address, code_machine_name(code->machine));
+		if (code->version)
+			fprintf(out, "process=%" PRIu32 " version=%" PRIu32 " ", code->process.v,
+				code->version);
 		for (uint32_t k = 0; k < code->size; k++)
 			fprintf(out, "%02x", code->bytes[k]);
 		fputc('\n', out);

@@ -62,9 +62,9 @@ static inline void end_record(struct dump *d, size_t at)
 	memcpy(d->bytes + at + 4, &size, sizeof(size));
 }
 
-/* With so many bytes of its code. */
-static inline void put_load_cut(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
-				uint64_t written, const char *name)
+/* With so many bytes of its code, all of them this one. */
+static inline void put_load_of(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
+			       uint64_t written, unsigned char byte, const char *name)
 {
 	size_t at = begin_record(d, 0, time);
 
@@ -76,8 +76,14 @@ static inline void put_load_cut(struct dump *d, uint64_t time, uint64_t address,
 	put64(d, 7);
 	put(d, name, strlen(name) + 1);
 	for (uint64_t i = 0; i < written; i++)
-		put(d, "\x90", 1);
+		put(d, &byte, 1);
 	end_record(d, at);
+}
+
+static inline void put_load_cut(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
+				uint64_t written, const char *name)
+{
+	put_load_of(d, time, address, size, written, 0x90, name);
 }
 
 static inline void put_load(struct dump *d, uint64_t time, uint64_t address, uint64_t size,

@@ -386,4 +386,80 @@ TEST(moved_code_has_no_cfi_in_either_place)
 	free(list);
 }
 
+/* ---- machine code ---------------------------------------------------------------------------- */
+
+#define NO_BYTE (-1)
+
+/* The byte of which all code at an address is at a time. */
+static int byte_at(uint64_t address, uint64_t time, enum jit_text_state expected)
+{
+	struct jit_answer answer = request(address, time);
+	struct jit_bytes bytes;
+
+	assert_int_not_equal(answer.entry, JIT_NO_ENTRY);
+	assert_int_equal(jit_code__bytes(c, answer.entry, &bytes), expected);
+	if (expected != JIT_TEXT_KEPT)
+		return NO_BYTE;
+	assert_int_equal(bytes.machine, 62);
+	assert_int_equal(bytes.address,
+			 jit_timeline__range(jit_code__timeline(c), answer.entry).start);
+	for (uint32_t i = 1; i < bytes.size; i++)
+		assert_int_equal(bytes.bytes[i], bytes.bytes[0]);
+	return bytes.bytes[0];
+}
+
+static void begin_texts(void)
+{
+	begin_dump(0);
+	jit_code__keep_text(c);
+	put_load_of(&d, 100, 0x1000, 32, 32, 0x11, "f");
+	put_load_of(&d, 200, 0x1000, 32, 32, 0x22, "f");
+	put_load_of(&d, 210, 0x2000, 32, 32, 0x33, "moved");
+	put_move(&d, 250, 0x2000, 0x3000, 32);
+	put_load_of(&d, 260, 0x4000, 32, 32, 0, "blank");
+	put_load_of(&d, 300, 0x1010, 32, 32, 0x44, "g");
+	assert_int_equal(feed_records(0, 0, false), 0);
+	settle();
+}
+
+TEST(each_version_has_the_machine_code_that_was_loaded)
+{
+	begin_texts();
+	assert_int_equal(byte_at(0x1008, 150, JIT_TEXT_KEPT), 0x11);
+	assert_int_equal(byte_at(0x1008, 250, JIT_TEXT_KEPT), 0x22);
+	assert_int_equal(byte_at(0x1018, 350, JIT_TEXT_KEPT), 0x44);
+	assert_int_equal(byte_at(0x2008, 220, JIT_TEXT_KEPT), 0x33);
+	byte_at(0x3008, 350, JIT_TEXT_NONE); /* moving it may have changed it */
+	byte_at(0x4008, 350, JIT_TEXT_NONE);
+}
+
+TEST(forgetting_code_keeps_the_bytes_of_the_rest)
+{
+	uint64_t shed;
+
+	begin_texts();
+	assert_int_equal(jit_code__shrink(c, SIZE_MAX, &shed), 0);
+	settle();
+	assert_int_equal(byte_at(0x1018, 350, JIT_TEXT_KEPT), 0x44);
+	byte_at(0x3008, 350, JIT_TEXT_NONE);
+}
+
+TEST(bytes_without_room_are_marked)
+{
+	begin_texts();
+	assert_true(jit_code__drop_text(c));
+	assert_false(jit_code__drop_text(c));
+	put_load_of(&d, 400, 0x5000, 32, 32, 0x55, "late");
+	assert_int_equal(feed_records(0, 0, false), 0);
+	settle();
+	byte_at(0x1008, 150, JIT_TEXT_LEFT);
+	byte_at(0x4008, 350, JIT_TEXT_NONE);
+	byte_at(0x5008, 450, JIT_TEXT_LEFT);
+	begin_dump(0); /* where they are not wanted, nothing is left out */
+	put_load_of(&d, 100, 0x1000, 32, 32, 0x11, "f");
+	assert_int_equal(feed_records(0, 0, false), 0);
+	settle();
+	byte_at(0x1008, 150, JIT_TEXT_NONE);
+}
+
 EACH_TEST_WITH(NULL, tear_down);

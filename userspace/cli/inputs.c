@@ -85,6 +85,9 @@ static void print_recording_notes(const char *path, const struct recording_summa
 	if (profile__meta(profile, META_LINES_MISSING))
 		log_print(LOG_WARNING, "%s: lines are missing: %s", path,
 			  profile__meta(profile, META_LINES_MISSING));
+	if (profile__meta(profile, META_JIT_CODE_LEFT_OUT))
+		log_print(LOG_WARNING, "%s: machine code of jitdumps left out: %s", path,
+			  profile__meta(profile, META_JIT_CODE_LEFT_OUT));
 	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
 		if (figures__is_loss(&figures, id))
 			log_print(LOG_WARNING, "%s: left out: %llu %s", path,

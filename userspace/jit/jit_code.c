@@ -47,6 +47,8 @@ struct dump_record {
 	uint32_t name;
 	uint32_t first_line, line_count;
 	uint32_t unwinding, unwinding_size; /* in `unwinding`; 0 bytes: there is none */
+	uint32_t text, text_size;	    /* in `texts`; the same */
+	bool text_left;			    /* its bytes had no room */
 	uint32_t order;			    /* in the file */
 	bool used;			    /* by a query since the last shrinking */
 };
@@ -72,6 +74,8 @@ struct jit_code {
 	VEC(struct dump_record) records;
 	VEC(struct dump_line) lines;
 	VEC(unsigned char) unwinding;
+	VEC(uint8_t) texts; /* machine code */
+	bool keeps_texts, texts_full;
 	size_t unwinding_reported; /* its size at the last report */
 	bool unwinding_full;	   /* records were dropped since */
 	uint64_t unwinding_left;   /* records were dropped */
@@ -126,6 +130,7 @@ void jit_code__free(struct jit_code *c)
 	vec_free(&c->records);
 	vec_free(&c->lines);
 	vec_free(&c->unwinding);
+	vec_free(&c->texts);
 	hashmap__fini(&c->by_start);
 	free(c);
 }
@@ -147,7 +152,8 @@ size_t jit_code__memory(const struct jit_code *c)
 {
 	return c->text + jit_timeline__memory(c->timeline) +
 	       c->records.capacity * sizeof(*c->records.data) +
-	       c->lines.capacity * sizeof(*c->lines.data) + c->unwinding.capacity;
+	       c->lines.capacity * sizeof(*c->lines.data) + c->unwinding.capacity +
+	       c->texts.capacity;
 }
 
 /* ---- perf maps ------------------------------------------------------------------------------- */
@@ -245,6 +251,45 @@ static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
 	return vec_append(&c->unwinding, load->unwinding, size);
 }
 
+#define TEXTS_MAX (64u << 20) /* bytes of code of one dump */
+#define TEXT_MAX  (1u << 20)  /* of one function; the rest is left out */
+
+/* Bytes that have no room are marked in the record: names are more important. */
+static int keep_text(struct jit_code *c, const struct jitdump_load *load,
+		     struct dump_record *record)
+{
+	size_t size = min_u64(load->size, TEXT_MAX);
+
+	if (!load->code || !c->keeps_texts)
+		return 0;
+	record->text_left = c->texts_full || c->texts.count + size > TEXTS_MAX;
+	if (record->text_left)
+		return 0;
+	record->text = c->texts.count;
+	record->text_size = size;
+	return vec_append(&c->texts, load->code, size);
+}
+
+void jit_code__keep_text(struct jit_code *c)
+{
+	c->keeps_texts = c->use == JIT_CODE_DUMP;
+}
+
+bool jit_code__drop_text(struct jit_code *c)
+{
+	bool had = c->texts.capacity;
+
+	for (size_t i = 0; i < c->records.count; i++) {
+		struct dump_record *r = &c->records.data[i];
+
+		r->text_left |= r->text_size > 0;
+		r->text_size = 0;
+	}
+	vec_free(&c->texts);
+	c->texts_full = true;
+	return had;
+}
+
 void jit_code__set_clock(struct jit_code *c, int64_t ahead, bool known)
 {
 	c->ahead = ahead;
@@ -293,7 +338,8 @@ static int keep_load(void *context, const struct jitdump_load *load)
 	record.name = (uint32_t)name;
 	record.first_line = c->lines.count;
 	err = (name < 0 ? (int)name : 0)
-		      ?: (frames ? keep_unwinding(c, load, &record) : add_dump_lines(c, load));
+		      ?: (frames ? keep_unwinding(c, load, &record)
+				 : add_dump_lines(c, load) ?: keep_text(c, load, &record));
 	record.line_count = c->lines.count - record.first_line;
 	return err ? err : vec_push(&c->records, record);
 }
@@ -405,11 +451,13 @@ static int take_kept(struct jit_code *c, struct jit_code *kept, int err)
 	vec_free(&dropped->records);
 	vec_free(&dropped->lines);
 	vec_free(&dropped->unwinding);
+	vec_free(&dropped->texts);
 	if (err)
 		return err;
 	c->records = kept->records;
 	c->lines = kept->lines;
 	c->unwinding = kept->unwinding;
+	c->texts = kept->texts;
 	return 0;
 }
 
@@ -739,9 +787,19 @@ static int keep_lines(const struct jit_code *c, struct dump_record *r, struct ji
 	return 0;
 }
 
+static int keep_record_text(const struct jit_code *c, struct dump_record *r, struct jit_code *kept)
+{
+	uint32_t first = kept->texts.count;
+	int err = r->text_size ? vec_append(&kept->texts, c->texts.data + r->text, r->text_size)
+			       : 0;
+
+	r->text = first;
+	return err;
+}
+
 static int keep_record(const struct jit_code *c, struct dump_record r, struct jit_code *kept)
 {
-	int err = keep_lines(c, &r, kept);
+	int err = keep_lines(c, &r, kept) ?: keep_record_text(c, &r, kept);
 
 	r.order = kept->records.count;
 	return err ? err : vec_push(&kept->records, r);
@@ -753,6 +811,8 @@ static struct dump_record load_of_entry(const struct jit_code *c, uint32_t entry
 	struct code_range range = jit_timeline__range(c->timeline, entry);
 	struct dump_record r = c->records.data[jit_timeline__name(c->timeline, entry)];
 
+	if (r.address != range.start)
+		r.text_size = 0; /* moving it may have changed it */
 	r.address = range.start;
 	r.size = range.end - range.start;
 	r.after = jit_timeline__after(c->timeline, entry);
@@ -937,9 +997,52 @@ bool jit_code__same_function(void *code, uint32_t entry, uint32_t other)
 	return function && function == function_of(c, other_name);
 }
 
+/* The load of an entry of a jitdump. */
+static const struct dump_record *record_of(const struct jit_code *c, uint32_t entry)
+{
+	return &c->records.data[jit_timeline__name(c->timeline, entry)];
+}
+
+enum jit_text_state jit_code__bytes(const struct jit_code *c, uint32_t entry,
+				    struct jit_bytes *text)
+{
+	const struct dump_record *r;
+
+	if (!is_dump(c))
+		return JIT_TEXT_NONE;
+	r = record_of(c, entry);
+	if (r->text_left)
+		return JIT_TEXT_LEFT;
+	if (!r->text_size || jit_timeline__range(c->timeline, entry).start != r->address)
+		return JIT_TEXT_NONE;
+	*text = (struct jit_bytes){r->address, c->texts.data + r->text, r->text_size,
+				   c->dump.machine};
+	return JIT_TEXT_KEPT;
+}
+
 bool jit_code__has_lines(const struct jit_code *c)
 {
 	return c->lines.count > 0;
+}
+
+static struct jit_line line_of(const struct jit_code *c, const struct dump_line *line)
+{
+	return (struct jit_line){strtab__get(c->names, line->file), line->file, line->line,
+				 line->column};
+}
+
+size_t jit_code__line_count(const struct jit_code *c, uint32_t entry)
+{
+	return is_dump(c) ? record_of(c, entry)->line_count : 0;
+}
+
+struct jit_line jit_code__line_at(const struct jit_code *c, uint32_t entry, size_t index,
+				  uint32_t *offset)
+{
+	const struct dump_line *line = &c->lines.data[record_of(c, entry)->first_line + index];
+
+	*offset = min_u64(line->offset, UINT32_MAX);
+	return line_of(c, line);
 }
 
 bool jit_code__line(const struct jit_code *c, uint32_t entry, uint64_t address,
@@ -952,15 +1055,13 @@ bool jit_code__line(const struct jit_code *c, uint32_t entry, uint64_t address,
 
 	if (!is_dump(c))
 		return false;
-	r = &c->records.data[jit_timeline__name(c->timeline, entry)];
+	r = record_of(c, entry);
 	if (!r->line_count)
 		return false;
 	lines = c->lines.data + r->first_line;
 	count = partition_point(lines, r->line_count, l, l->offset <= offset);
 	if (!count)
 		return false;
-	lines += count - 1;
-	*line = (struct jit_line){strtab__get(c->names, lines->file), lines->file, lines->line,
-				  lines->column};
+	*line = line_of(c, &lines[count - 1]);
 	return line->line > 0;
 }

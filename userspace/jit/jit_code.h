@@ -37,6 +37,11 @@ void jit_code__set_clock(struct jit_code *c, int64_t ahead, bool known);
 /* 0, -ENOMEM, -E2BIG, or an error of jitdump_reader__feed(). After an error the rest is ignored. */
 int jit_code__feed(struct jit_code *c, const struct jit_piece *piece);
 
+/* Keeps machine code of a jitdump, too: call it before feeding. */
+void jit_code__keep_text(struct jit_code *c);
+/* Drops them all, also those to come. False: there were none. */
+bool jit_code__drop_text(struct jit_code *c);
+
 /* Memory in use, bytes, approximately. */
 size_t jit_code__memory(const struct jit_code *c);
 
@@ -103,6 +108,24 @@ const char *jit_code__name(const struct jit_code *c, uint32_t entry);
 /* The number of the name's text: equal texts have one number, also as files of lines. */
 uint32_t jit_code__name_number(const struct jit_code *c, uint32_t entry);
 
+/*
+ * The machine code of an entry of a jitdump as it was loaded. Valid until the next feeding, settling or
+ * forgetting.
+ */
+struct jit_bytes {
+	uint64_t address;
+	const uint8_t *bytes;
+	uint32_t size;
+	uint32_t machine; /* EM_X86_64, … */
+};
+enum jit_text_state {
+	JIT_TEXT_NONE, /* the file does not have it, or the code has moved since */
+	JIT_TEXT_LEFT, /* it had no room */
+	JIT_TEXT_KEPT,
+};
+enum jit_text_state jit_code__bytes(const struct jit_code *c, uint32_t entry,
+				    struct jit_bytes *text);
+
 /* Does any of its entries have lines? */
 bool jit_code__has_lines(const struct jit_code *c);
 
@@ -111,6 +134,13 @@ struct jit_line {
 	uint32_t file_number; /* as jit_code__name_number() */
 	uint32_t line, column;
 };
+/*
+ * The number of lines of an entry, and one of them by its index: they are sorted by offset, *offset from
+ * the entry's start, several of which may be equal.
+ */
+size_t jit_code__line_count(const struct jit_code *c, uint32_t entry);
+struct jit_line jit_code__line_at(const struct jit_code *c, uint32_t entry, size_t index,
+				  uint32_t *offset);
 /* The line of the instruction at `address` in an entry of a jitdump. False: unknown. */
 bool jit_code__line(const struct jit_code *c, uint32_t entry, uint64_t address,
 		    struct jit_line *line);

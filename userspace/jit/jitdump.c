@@ -240,6 +240,12 @@ static void finish_lines(struct jitdump_reader *r, const struct jitdump_load *lo
 	}
 }
 
+/* Without --code the recorder replaces code by zeros. */
+static bool is_blank(const char *bytes, uint64_t size)
+{
+	return !size || (!bytes[0] && !memcmp(bytes, bytes + 1, size - 1));
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 static int on_load(struct jitdump_reader *r, const struct record *record, struct body body,
@@ -255,6 +261,8 @@ static int on_load(struct jitdump_reader *r, const struct record *record, struct
 		return 1;
 	reported.address = load.address;
 	reported.size = load.size;
+	if (!is_blank(body.at, load.size))
+		reported.code = (const uint8_t *)body.at;
 	if (r->lines.count && r->lines_of == load.address) {
 		finish_lines(r, &reported);
 		reported.lines = r->lines.data;
@@ -336,6 +344,7 @@ static ssize_t take_header(struct jitdump_reader *r, const char *bytes, size_t s
 		return -ENOTSUP;
 	r->has_header = true;
 	r->tsc = header.flags & FLAG_TSC;
+	r->machine = header.machine;
 	r->skip = header.total_size - sizeof(header);
 	return sizeof(header);
 }

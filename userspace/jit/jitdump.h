@@ -29,6 +29,7 @@ struct jitdump_load {
 	const struct jitdump_line
 		*lines; /* in the order of the file; addresses are those of the code */
 	size_t line_count;
+	const uint8_t *code;   /* its `size` bytes; NULL: they were blanked */
 	const void *unwinding; /* .eh_frame, then its .eh_frame_hdr; NULL: none */
 	size_t unwinding_size, eh_frame_header_size;
 };
@@ -55,7 +56,8 @@ struct jitdump_counts {
 /* A dump, read piece by piece. All zero is ready. */
 struct jitdump_reader {
 	bool has_header;
-	bool tsc; /* times are those of the TSC, else of CLOCK_MONOTONIC */
+	bool tsc;	  /* times are those of the TSC, else of CLOCK_MONOTONIC */
+	uint32_t machine; /* EM_X86_64, … */
 	struct jitdump_counts counts;
 
 	/* private */

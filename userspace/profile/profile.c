@@ -99,7 +99,9 @@ const struct profile_code *profile__code(const struct profile *p,
 		.dso = location->dso,
 		.process = location->process,
 		/* versions of files' locations differ in names only */
-		.version = kind == DSO_FILE || kind == DSO_VDSO ? 0 : location->version,
+		.version = kind == DSO_FILE || kind == DSO_VDSO ? 0
+			   : kind == DSO_JIT			? location->code_version
+								: location->version,
 		.address = location->address,
 	};
 	size_t end = partition_index(p->code_count, i, begins_before(&p->codes[i], &wanted));

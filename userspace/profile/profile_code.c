@@ -62,6 +62,13 @@ void profile_builder__add_code(struct profile_builder *b, const struct profile_c
 		builder_has_failed(b, vec_push(&b->codes, copy));
 }
 
+void profile_builder__code_version(struct profile_builder *b, struct location_id id,
+				   uint32_t version)
+{
+	if (!b->error && id.v)
+		b->locations.data[id.v].code_version = version;
+}
+
 void profile_builder__add_source(struct profile_builder *b, const struct profile_source *source)
 {
 	struct profile_source copy = *source;

@@ -12,6 +12,19 @@ MAP_FUNCTIONS_OF_BYTES(copied_lines, struct copied_line);
 MAP_FUNCTIONS_BY_BYTES(copied_places, struct placed, struct copied_place, place);
 MAP_FUNCTIONS_BY_BYTES(copied_addresses, struct placed_address, struct copied_address, address);
 
+static uint64_t hash_jit_code(const struct copied_jit_code *code)
+{
+	return hash_combine(hash_u64(code->address), (uint64_t)code->process << 32 | code->size);
+}
+
+static bool same_jit_code(const struct copied_jit_code *a, const struct copied_jit_code *b)
+{
+	return a->dso == b->dso && a->process == b->process && a->address == b->address &&
+	       a->size == b->size && !memcmp(a->bytes, b->bytes, a->size);
+}
+
+MAP_FUNCTIONS_OF(copied_jit_codes, struct copied_jit_code, hash_jit_code, same_jit_code);
+
 _Static_assert(sizeof(struct copied_line) == 20, "padding would be in the key");
 _Static_assert(sizeof(struct copied_place) == 40, "padding would be in the key");
 _Static_assert(sizeof(struct copied_address) == 16, "padding would be in the key");
@@ -21,6 +34,7 @@ void copied_code__fini(struct copied_code *code)
 	copied_lines__fini(&code->lines);
 	copied_places__fini(&code->places);
 	copied_addresses__fini(&code->addresses);
+	copied_jit_codes__fini(&code->jit_codes);
 }
 
 static uint32_t *numbers(size_t count)
@@ -163,8 +177,59 @@ static struct location_id add_place(struct profile_copy *c, const struct copied_
 	at->versions++;
 	set_lines(c, id, place);
 	profile_builder__code(c->b, id, (enum code_tier)place->tier, place->ambiguous);
+	profile_builder__code_version(c->b, id, place->code_version);
 	profile_builder__sure_lines(c->b, id, place->sure_lines);
 	return id;
+}
+
+/* `version`, process: in the builder. */
+static void copy_code(struct profile_copy *c, const struct profile_code *from,
+		      struct process_id process, uint32_t version)
+{
+	VEC(struct profile_code_row) rows = {};
+	struct profile_code code = *from;
+	int err = 0;
+
+	code.dso = copy_dso(c, from->dso);
+	code.process = process;
+	code.version = version;
+	for (uint32_t i = 0; i < from->row_count && !err; i++) {
+		struct profile_code_row row = c->p->code_rows[from->first_row + i];
+
+		if (row.function.v)
+			row.function = copy_function(c, row.function);
+		row.file = profile_copy__string(c, row.file);
+		err = vec_push(&rows, row);
+	}
+	if (!builder_has_failed(c->b, err))
+		profile_builder__add_code(c->b, &code, rows.data, rows.count);
+	vec_free(&rows);
+}
+
+/* Its version in the builder; 0: there is none, or no memory. */
+static uint32_t copy_jit_code(struct profile_copy *c, const struct profile_location *l,
+			      struct dso_id dso, struct process_id process)
+{
+	const struct profile_code *code = l->code_version ? profile__code(c->p, l) : NULL;
+	struct copied_jit_code wanted, *known;
+	bool is_new = false;
+
+	if (!code)
+		return 0;
+	wanted = (struct copied_jit_code){.dso = dso.v,
+					  .process = process.v,
+					  .size = code->size,
+					  .address = code->address,
+					  .bytes = code->bytes};
+	known = copied_jit_codes__need(&c->code->jit_codes, &wanted, &is_new);
+	if (builder_has_failed(c->b, known ? 0 : -ENOMEM))
+		return 0;
+	if (is_new) {
+		known->version = c->code->jit_codes.count;
+		copy_code(c, code, process, known->version);
+		known->bytes = c->b->error ? NULL : c->b->codes.data[c->b->codes.count - 1].bytes;
+	}
+	return known->version;
 }
 
 static struct location_id copy_location(struct profile_copy *c, struct location_id id)
@@ -184,6 +249,8 @@ static struct location_id copy_location(struct profile_copy *c, struct location_
 		.category = (uint8_t)l->category,
 		.tier = (uint8_t)l->tier,
 		.ambiguous = l->ambiguous,
+		.code_version = copy_jit_code(c, l, copy_dso(c, l->dso),
+					      (struct process_id){c->processes[l->process.v]}),
 		.address = l->address,
 		.elf_address = l->elf_address,
 	};
@@ -216,26 +283,6 @@ struct stack_id profile_copy__stack(struct profile_copy *c, struct stack_id id)
 	return (struct stack_id){c->stacks[id.v]};
 }
 
-static void copy_code(struct profile_copy *c, const struct profile_code *from)
-{
-	VEC(struct profile_code_row) rows = {};
-	struct profile_code code = *from;
-	int err = 0;
-
-	code.dso = copy_dso(c, from->dso);
-	for (uint32_t i = 0; i < from->row_count && !err; i++) {
-		struct profile_code_row row = c->p->code_rows[from->first_row + i];
-
-		if (row.function.v)
-			row.function = copy_function(c, row.function);
-		row.file = profile_copy__string(c, row.file);
-		err = vec_push(&rows, row);
-	}
-	if (!builder_has_failed(c->b, err))
-		profile_builder__add_code(c->b, &code, rows.data, rows.count);
-	vec_free(&rows);
-}
-
 static void copy_source(struct profile_copy *c, const struct profile_source *from)
 {
 	struct profile_source source = *from;
@@ -255,7 +302,7 @@ void profile_copy__code(struct profile_copy *c)
 
 	for (size_t i = 0; i < p->code_count; i++)
 		if (p->dsos[p->codes[i].dso.v].kind == DSO_FILE)
-			copy_code(c, &p->codes[i]);
+			copy_code(c, &p->codes[i], (struct process_id){0}, 0);
 	for (size_t i = 0; i < p->source_count; i++)
 		copy_source(c, &p->sources[i]);
 }

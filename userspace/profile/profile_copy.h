@@ -25,7 +25,8 @@ struct copied_place {
 	uint32_t dso, process;
 	uint32_t chain; /* 0: without a name */
 	uint32_t sure_lines;
-	uint8_t category, tier, ambiguous, reserved[5];
+	uint8_t category, tier, ambiguous, reserved;
+	uint32_t code_version;
 	uint64_t address, elf_address;
 };
 
@@ -48,11 +49,21 @@ MAP_TYPE(copied_lines, struct copied_line);
 MAP_TYPE(copied_places, struct placed);
 MAP_TYPE(copied_addresses, struct placed_address);
 
+/* Machine code of a JIT compiler, in the builder. */
+struct copied_jit_code {
+	uint32_t dso, process, size;
+	uint32_t version;
+	uint64_t address;
+	const uint8_t *bytes;
+};
+MAP_TYPE(copied_jit_codes, struct copied_jit_code);
+
 /* Shared by all profiles that are copied into a builder. All zeros is empty. */
 struct copied_code {
 	struct copied_lines lines;
 	struct copied_places places;
 	struct copied_addresses addresses;
+	struct copied_jit_codes jit_codes;
 };
 void copied_code__fini(struct copied_code *code);
 
@@ -75,9 +86,9 @@ struct string_id profile_copy__string(struct profile_copy *c, struct string_id i
 /* 0: no memory, which the builder remembers. */
 struct stack_id profile_copy__stack(struct profile_copy *c, struct stack_id id);
 /*
- * Machine code of files and the sources, after the stacks. Of JIT code and the kernel's nothing is
- * copied, because two profiles may disagree about it. If texts of a path differ, the first one is
- * kept, as changed.
+ * Machine code of files and the sources, after the stacks, with which that of JIT compilers was copied.
+ * Of the kernel's nothing is, because two profiles may disagree about it. If texts of a path differ, the
+ * first one is kept, as changed.
  */
 void profile_copy__code(struct profile_copy *c);
 

@@ -360,12 +360,23 @@ static int join_lists(struct merging *a)
 static bool is_joined(const char *key)
 {
 	static const char *const keys[] = {
-		META_PRODUCT,	    META_HOSTNAME,	META_KERNEL_RELEASE,
-		META_COMMAND,	    META_TARGET,	META_EVENT,
-		META_CPU,	    META_CPU_CHANGES,	META_CLOCK_REASON,
-		META_LINES_MISSING, META_CODE_LEFT_OUT, META_FILES_NOT_READ,
-		META_NOT_READ,	    META_CPU_TIME,	META_FORMAT,
+		META_PRODUCT,
+		META_HOSTNAME,
+		META_KERNEL_RELEASE,
+		META_COMMAND,
+		META_TARGET,
+		META_EVENT,
+		META_CPU,
+		META_CPU_CHANGES,
+		META_CLOCK_REASON,
+		META_LINES_MISSING,
+		META_CODE_LEFT_OUT,
+		META_FILES_NOT_READ,
+		META_NOT_READ,
+		META_CPU_TIME,
+		META_FORMAT,
 		META_PART_OF,
+		META_JIT_CODE_LEFT_OUT,
 	};
 
 	return any_of(keys, sizeof(keys) / sizeof(*keys), known, !strcmp(key, *known));

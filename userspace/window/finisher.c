@@ -254,6 +254,8 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 	pthread_cond_init(&f->idle, NULL);
 	f->symbolizer = symbolizer__new();
 	f->jit = jit_sources__new();
+	if (f->jit && options->jit_text)
+		jit_sources__keep_text(f->jit);
 	if (f->jit && options->jit_memory)
 		jit_sources__limit(f->jit, options->jit_memory / 2, options->jit_memory);
 	/* without root a keeper's children cannot set oom_score_adj: they are not dumpable */

@@ -37,6 +37,7 @@ struct finisher_options {
 	bool full_names;		   /* profile_builder__show_full_names() */
 	struct symbolizer_options symbols; /* for windows that the thread finishes */
 	uint64_t jit_memory;		   /* as in session_options */
+	bool jit_text; /* machine code of jitdumps gets into profiles; a recording has it anyway */
 	window_finished_fn finished;
 	void *context;
 };

@@ -51,6 +51,7 @@ static int new_windows(const char *path, const struct replay_options *options,
 		.split = options->finished != NULL,
 		.arguments = options->arguments,
 		.finisher = {.full_names = options->full_names,
+			     .jit_text = true,
 			     .finished = options->finished,
 			     .context = options->context},
 	};

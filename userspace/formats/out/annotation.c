@@ -238,7 +238,7 @@ static struct annotation_copy *copy_of(struct annotation *a, const struct profil
 		.function = outer->function.v,
 		.dso = l->dso,
 		.process = l->process,
-		.version = l->version,
+		.version = l->code_version ?: l->version,
 		.tier = l->tier,
 		.to_elf = l->elf_address == PROFILE_UNKNOWN_ADDRESS ? 0
 								    : l->elf_address - l->address,
@@ -275,6 +275,8 @@ static int count_place(struct annotation *a, struct location_id id, bool is_leaf
 			continue;
 		add_self(&row->counts, hit);
 		add_self(&copy->counts, hit);
+		if (l->ambiguous)
+			copy->doubtful += hit->samples;
 		add_self(place, hit);
 		add_self(&a->counts, hit);
 	}
@@ -341,6 +343,27 @@ static int compare_lines(const void *x, const void *y, void *context)
 
 DEFINE_ORDER(compare_copies, struct annotation_copy, DESCENDING(counts.self) ?: DESCENDING(counts.total) ?: ASCENDING(function) ?: ASCENDING(version) ?: ASCENDING(process.v));
 
+DEFINE_ORDER(compare_versions, struct annotation_copy, ASCENDING(version));
+
+/* Machine code of JIT compilers is numbered in the whole profile: here from 0 on, without gaps. */
+static void number_versions(struct annotation *a)
+{
+	uint32_t last = 0, number = 0;
+	bool is_first = true;
+
+	vec_sort(&a->copies, compare_versions);
+	for (size_t i = 0; i < a->copies.count; i++) {
+		struct annotation_copy *copy = &a->copies.data[i];
+
+		if (a->p->dsos[copy->dso.v].kind != DSO_JIT)
+			continue;
+		number += !is_first && copy->version != last;
+		last = copy->version;
+		copy->version = number;
+		is_first = false;
+	}
+}
+
 int annotation__init(struct annotation *a, const struct profile *p, const char *what)
 {
 	int err;
@@ -355,6 +378,7 @@ int annotation__init(struct annotation *a, const struct profile *p, const char *
 	if (err)
 		return err;
 	vec_sort_r(&a->lines, compare_lines, (void *)p);
+	number_versions(a);
 	vec_sort(&a->copies, compare_copies);
 	return 0;
 }

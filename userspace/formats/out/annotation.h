@@ -37,12 +37,13 @@ struct annotation_copy {
 	uint32_t function; /* the outermost one: its own, or that which it is inlined into */
 	struct dso_id dso;
 	struct process_id process;
-	uint32_t version;
+	uint32_t version;		 /* of JIT code, by their first samples, from 0 on */
 	const struct profile_code *code; /* NULL: there is none */
 	uint32_t stamp;
 	enum code_tier tier;
 	uint64_t to_elf; /* what makes the ELF's address of a location's */
 	struct annotation_counts counts;
+	uint64_t doubtful; /* self samples that may be of another function */
 };
 MAP_TYPE(annotation_copies, struct annotation_copy);
 

@@ -108,6 +108,8 @@ static int write_copy(struct json_writer *w, const struct annotation *a,
 		json_key_uint(w, "pid", p->processes[copy->process.v].pid);
 	json_key_uint(w, "version", copy->version);
 	json_key_string(w, "tier", code_tier_text(copy->tier));
+	if (copy->doubtful)
+		json_key_uint(w, "doubtful", copy->doubtful);
 	write_counts(w, p, &copy->counts);
 	if (options->assembly)
 		err = write_instructions(w, a, copy, options);

@@ -84,6 +84,9 @@ static int print_copy_name(const struct writer *w, const struct annotation_copy 
 		fprintf(w->out, ", %s", tier);
 	if (copy->version)
 		fprintf(w->out, ", version %" PRIu32, copy->version);
+	if (copy->doubtful)
+		fprintf(w->out, ", %" PRIu64 " in doubt: another function may have been there",
+			copy->doubtful);
 	return err;
 }
 

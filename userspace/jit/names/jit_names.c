@@ -7,10 +7,15 @@
  */
 #include "jit/names/jit_names.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <sysprof/meta_keys.h>
+#include <sysprof/profile_code.h>
 
 #include "base/cleanup.h"
 #include "base/list_column.h"
@@ -59,6 +64,13 @@ struct kept_text {
 	enum code_tier tier;
 };
 
+/* An entry whose machine code is in the profile, or had no room. */
+struct kept_code {
+	const struct jit_code *code;
+	uint32_t entry;
+	uint32_t version; /* as in profile_code; 0: it is not there */
+};
+
 struct jit_location {
 	uint32_t process; /* in `processes` */
 	struct location_id location;
@@ -89,6 +101,18 @@ static uint64_t hash_text(const struct kept_text *text)
 
 DEFINE_MAP_OF(text_map, struct kept_text, hash_text, same_text);
 
+static bool same_code(const struct kept_code *a, const struct kept_code *b)
+{
+	return a->code == b->code && a->entry == b->entry;
+}
+
+static uint64_t hash_code(const struct kept_code *code)
+{
+	return hash_combine(hash_u64((uintptr_t)code->code), code->entry);
+}
+
+DEFINE_MAP_OF(code_map, struct kept_code, hash_code, same_code);
+
 struct jit_names {
 	struct profile_builder *builder;
 	struct jit_sources *sources;
@@ -100,6 +124,9 @@ struct jit_names {
 	struct done_stack *done; /* by stack; the same */
 	size_t stack_count;
 	struct text_map texts; /* what was parsed: it may be long, and many places have it */
+	struct code_map codes;
+	uint32_t code_versions; /* given so far */
+	uint64_t codes_left;	/* entries with samples whose machine code had no room */
 	uint64_t repeated, changes, changes_most;
 };
 
@@ -114,6 +141,7 @@ static void jit_names__fini(struct jit_names *j)
 	}
 	vec_free(&j->places);
 	text_map__fini(&j->texts);
+	code_map__fini(&j->codes);
 	free(j->place_of);
 	free(j->done);
 	free(j->processes);
@@ -374,6 +402,87 @@ static struct kept_text find_text(struct jit_names *j, const struct code_process
 	return text;
 }
 
+/* ---- machine code ---------------------------------------------------------------------------- */
+
+static enum code_machine machine_of(uint32_t machine)
+{
+	return machine == EM_X86_64    ? CODE_MACHINE_X86_64
+	       : machine == EM_AARCH64 ? CODE_MACHINE_ARM64
+				       : CODE_MACHINE_UNKNOWN;
+}
+
+static struct string_id file_of(struct jit_names *j, const struct code_process *process,
+				const struct jit_code *code, const struct jit_line *line)
+{
+	return find_text(j, process,
+			 (struct kept_text){
+				 .code = code, .number = line->file_number, .is_file = true},
+			 line->file)
+		.file;
+}
+
+#define ROWS_MAX 65536u /* of a function; the rest has the last one's line */
+
+/* Of lines at one offset the last one counts, as for samples. `fallback`: of lines without a file. */
+static void add_code(struct jit_names *j, const struct code_process *process,
+		     const struct jit_bytes *text, struct profile_code *added,
+		     const struct version *v, const struct profile_line *line,
+		     struct string_id fallback)
+{
+	size_t count = min_u64(jit_code__line_count(v->code, v->entry), ROWS_MAX);
+	VEC(struct profile_code_row) rows = {};
+	int err = 0;
+
+	for (size_t i = 0; i < count && !err; i++) {
+		struct profile_code_row row = {.function = line->function, .file = fallback};
+		const struct jit_line at = jit_code__line_at(v->code, v->entry, i, &row.offset);
+
+		if (*at.file)
+			row.file = file_of(j, process, v->code, &at);
+		row.line = at.line;
+		row.column = at.column;
+		if (row.offset >= text->size)
+			break;
+		if (rows.count && rows.data[rows.count - 1].offset == row.offset)
+			rows.data[rows.count - 1] = row;
+		else
+			err = vec_push(&rows, row);
+	}
+	if (!err) /* without memory for its lines it is not there */
+		profile_builder__add_code(j->builder, added, rows.data, rows.count);
+	vec_free(&rows);
+}
+
+/* The number of the machine code of an entry, which is added with its first location; 0: there is none. */
+static uint32_t find_code(struct jit_names *j, const struct code_process *process,
+			  const struct profile_location *place, const struct version *v,
+			  const struct profile_line *line, struct string_id fallback)
+{
+	struct kept_code wanted = {.code = v->code, .entry = v->entry};
+	const struct kept_code *known = code_map__find(&j->codes, &wanted);
+	struct profile_code added = {.dso = place->dso, .process = place->process};
+	struct jit_bytes text;
+	enum jit_text_state state;
+
+	if (known)
+		return known->version;
+	state = jit_code__bytes(v->code, v->entry, &text);
+	j->codes_left += state == JIT_TEXT_LEFT;
+	if (state == JIT_TEXT_KEPT)
+		wanted.version = ++j->code_versions;
+	if (!code_map__need(&j->codes, &wanted, NULL))
+		return 0;
+	if (!wanted.version)
+		return 0;
+	added.version = wanted.version;
+	added.machine = machine_of(text.machine);
+	added.address = text.address;
+	added.bytes = text.bytes;
+	added.size = text.size;
+	add_code(j, process, &text, &added, v, line, fallback);
+	return wanted.version;
+}
+
 static void name_location(struct jit_names *j, const struct jit_location *place,
 			  struct location_id id, const struct version *v)
 {
@@ -393,24 +502,24 @@ static void name_location(struct jit_names *j, const struct jit_location *place,
 		.definition_column = name.column,
 	};
 	struct profile_line line = {.file = function.definition_file};
+	struct profile_location location;
 	struct jit_line executing;
 
 	if (!function.name.v)
 		return;
 	if (jit_code__line(v->code, v->entry, place->address, &executing)) {
 		if (*executing.file)
-			line.file = find_text(j, process,
-					      (struct kept_text){.code = v->code,
-								 .number = executing.file_number,
-								 .is_file = true},
-					      executing.file)
-					    .file;
+			line.file = file_of(j, process, v->code, &executing);
 		line.line = executing.line;
 		line.column = executing.column;
 	}
 	line.function = profile_builder__function(j->builder, &function);
 	profile_builder__resolve(j->builder, id, PROFILE_UNKNOWN_ADDRESS, &line, 1);
 	profile_builder__code(j->builder, id, name.tier, v->ambiguous);
+	location = *profile_builder__get_location(j->builder, id);
+	profile_builder__code_version(
+		j->builder, id,
+		find_code(j, process, &location, v, &line, function.definition_file));
 }
 
 /* A jitdump is exact, so it comes first. */
@@ -437,6 +546,19 @@ static struct version find_answer(const struct jit_names *j, const struct jit_lo
 	return (struct version){};
 }
 
+/* Is it in the same bytes at the same place? */
+static bool same_bytes(const struct version *a, const struct version *b)
+{
+	struct jit_bytes text, other;
+	enum jit_text_state state = jit_code__bytes(a->code, a->entry, &text);
+
+	if (state != jit_code__bytes(b->code, b->entry, &other))
+		return false;
+	return state != JIT_TEXT_KEPT ||
+	       (text.address == other.address && text.size == other.size &&
+		!memcmp(text.bytes, other.bytes, text.size));
+}
+
 /* The same code written twice is the same, unless it has lines of its own. */
 static bool same_version(const struct version *a, const struct version *b)
 {
@@ -444,7 +566,8 @@ static bool same_version(const struct version *a, const struct version *b)
 		return false;
 	return !a->code || a->entry == b->entry ||
 	       (!jit_code__has_lines(a->code) &&
-		jit_code__name(a->code, a->entry) == jit_code__name(b->code, b->entry));
+		jit_code__name(a->code, a->entry) == jit_code__name(b->code, b->entry) &&
+		same_bytes(a, b));
 }
 
 /* The version of the place at that time. NULL: no memory. */
@@ -674,6 +797,16 @@ static void describe_process(struct jit_names *j, const struct code_process *cod
 	profile_builder__jit(j->builder, &jit);
 }
 
+static void describe_left(const struct jit_names *j)
+{
+	char text[64];
+
+	if (!j->codes_left)
+		return;
+	snprintf(text, sizeof(text), "%" PRIu64 " of %zu functions", j->codes_left, j->codes.count);
+	profile_builder__meta(j->builder, META_JIT_CODE_LEFT_OUT, text);
+}
+
 int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
 		  const struct jit_process *processes, size_t count)
 {
@@ -692,6 +825,8 @@ int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
 	}
 	for (size_t i = 0; i < j.process_count && !err; i++)
 		describe_process(&j, &j.processes[i]);
+	if (!err)
+		describe_left(&j);
 	jit_names__fini(&j);
 	return err ? err : profile_builder__error(builder);
 }

@@ -20,6 +20,7 @@ struct jit_sources {
 	struct source_map files;
 	struct quota memory;
 	struct clock clock; /* of jitdumps that use the TSC */
+	bool keeps_text;
 };
 
 struct jit_sources *jit_sources__new(void)
@@ -36,6 +37,11 @@ void jit_sources__limit(struct jit_sources *s, uint64_t user, uint64_t all)
 {
 	s->memory.user.limit = user;
 	s->memory.all.limit = all;
+}
+
+void jit_sources__keep_text(struct jit_sources *s)
+{
+	s->keeps_text = true;
 }
 
 static void free_source(struct jit_source *source)
@@ -120,6 +126,8 @@ static int add_file(struct jit_sources *s, const struct jit_file_event *e)
 	if (!jit_file_state_is_followed(e->state) || source->code)
 		return 0;
 	source->code = jit_code__new(e->kind == JIT_FILE_DUMP ? JIT_CODE_DUMP : JIT_CODE_MAP);
+	if (source->code && s->keeps_text)
+		jit_code__keep_text(source->code);
 	return source->code ? 0 : -ENOMEM;
 }
 
@@ -184,13 +192,21 @@ static void note_left(struct jit_source *source, enum jit_file_state why, uint64
 	source->left_at = time;
 }
 
-/* A quarter of its code's memory is given back. */
-static int shrink(struct jit_sources *s, struct jit_source *source)
+/* Its machine code goes first, then a quarter of its memory. */
+static int shrink(struct jit_sources *s, struct jit_source *source, enum jit_file_state why,
+		  uint64_t time)
 {
 	size_t memory = source->memory - source->memory / 4;
 	uint64_t living = 0;
-	int err = jit_code__settle(source->code, tsc_to_monotonic, s)
-			  ?: jit_code__shrink(source->code, memory, &living);
+	int err;
+
+	if (jit_code__drop_text(source->code)) {
+		charge(s, source, jit_code__memory(source->code));
+		return 0;
+	}
+	note_left(source, why, time);
+	err = jit_code__settle(source->code, tsc_to_monotonic, s)
+		      ?: jit_code__shrink(source->code, memory, &living);
 
 	log_debug(LOG_JIT,
 		  "%s: over the limit of memory: %zu KB of %zu, %llu living functions forgotten",
@@ -214,8 +230,7 @@ static int make_room(struct jit_sources *s, const struct jit_source *source, uin
 		largest = largest_of(s, source, limit == JIT_FILE_STATE_USER_LIMIT);
 		if (!largest)
 			return 1;
-		note_left(largest, limit, time);
-		err = shrink(s, largest);
+		err = shrink(s, largest, limit, time);
 		if (err)
 			return err;
 	}

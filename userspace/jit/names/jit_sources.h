@@ -21,6 +21,8 @@ struct jit_sources;
 struct jit_sources *jit_sources__new(void); /* NULL: no memory */
 /* Other limits than QUOTA_JIT_NAMES (tenants/quota.h), bytes, before anything is fed. */
 void jit_sources__limit(struct jit_sources *s, uint64_t user, uint64_t all);
+/* Keeps machine code of jitdumps as well, as far as there is room. */
+void jit_sources__keep_text(struct jit_sources *s);
 void jit_sources__free(struct jit_sources *s);
 
 /* Events in stream order; other types are ignored. 0 or -ENOMEM. */
