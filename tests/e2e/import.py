@@ -89,8 +89,10 @@ def test_node_report():
     samples = [s for s in profile.samples if s[-1][0] != "(idle)"]
     assert reported["summary"]["samples"] == len(samples)
     assert reported["summary"]["cpu_ns"] == sum(profile.cpu.values())
-    expected = collections.Counter(s[-1][0] or "(anonymous)" for s in samples)
-    assert self_of(node_profile()) == expected
+    expected = collections.Counter()
+    for sample, ns in profile.cpu.items():
+        expected[sample[0] or "(anonymous)"] += ns
+    assert self_of(node_profile()) == +expected, "shares are not of the time until the next sample"
 
 
 def test_node_everywhere():

@@ -14,9 +14,9 @@ import re
 import time
 
 from libbrowser import Browser
-from libconsumers import CACHE, node
+from libconsumers import CACHE, CONSUMERS, node
 from libe2e import SYSPROF, TOP, Background, long, main, needed, read, record, run, scratch, sysprof, wait_for, write
-from libprofiles import chrome_profiles, compare, gecko_profile, go_profile, node_profile, perf_script, pprof_files, pprof_top, python_profiles, report, reported
+from libprofiles import chrome_profiles, compare, gecko_profile, go_profile, node_profile, perf_script, pprof_files, pprof_top, python_profiles, report, reported, self_of
 from libviewers import speedscope
 
 import read_pprof
@@ -33,7 +33,7 @@ def plain(name):
     return re.sub(r"^\(anonymous .*\)$", "(anonymous)", name)
 
 
-def weights(path):
+def weights(path, what=None):
     """What each function has as innermost, ns, bytes or samples, by way of pprof; of inlined functions the outermost."""
     out, found = scratch("read.pb.gz"), collections.Counter()
     sysprof("convert", path, "-o", out, check=0)
@@ -43,7 +43,7 @@ def weights(path):
     types = [strings[t["type"]] for t in profile["sample_type"]]
     known = [types.index(name) for name in ("cpu", "samples")
              if name in types and any(sample["value"][types.index(name)] for sample in profile["sample"])]
-    value, = [i for i, name in enumerate(types) if name not in ("samples", "cpu")] or known[:1]
+    value, = [types.index(what)] if what else [i for i, name in enumerate(types) if name not in ("samples", "cpu")] or known[:1]
     for sample in profile["sample"]:
         line = profile["location"][sample["location_id"][0] - 1]["line"][-1]
         found[plain(strings[profile["function"][line["function_id"] - 1]["name"]])] += sample["value"][value]
@@ -120,7 +120,30 @@ def test_speedscope_reads_the_same():
             if from_v8 and len(last) <= threads:
                 found = {**found, **{name: expected[name] for name in last}}
             compare(path, expected, found, tolerance)
+            if from_v8:
+                compare(path + ", shares", weights(path), self_of(path), 0)
             compare(path + ", exported", expected, weights(write(scratch("export.json"), text)), 100)
+
+
+# ---- DevTools --------------------------------------------------------------------------------------
+
+@long
+@needed
+def test_devtools_reads_the_same():
+    """The time of every function of V8's own files, as it draws it: a sample lasts until the next one."""
+    with Browser("--allow-file-access-from-files") as browser:
+        paths = node_profile(), *chrome_profiles(browser)
+    shown = run(node(), os.path.join(CONSUMERS, "self_times.mjs"), CACHE, *paths, check=0).out
+    for path, line in zip(paths, shown.splitlines()):
+        shown, found = json.loads(line), self_of(path)
+        expected = collections.Counter()
+        for name, ms in shown["times"].items():
+            expected[name or "(anonymous)"] += ms * 1e6
+        del expected["(idle)"]
+        tolerance = 1000 + 1e-9 * sum(expected.values())
+        last = [name for name in found if found[name] > expected[name] + tolerance]
+        assert len(last) <= shown["profiles"], (path, last)
+        compare(path, expected, {**found, **{name: expected[name] for name in last}}, tolerance)
 
 
 # ---- the Firefox Profiler ------------------------------------------------------------------------
@@ -172,6 +195,8 @@ class FirefoxProfiler:
 
 def self_samples(path):
     """Samples of each function as innermost; code without a symbol has the name of its file here."""
+    if path.endswith(".cpuprofile"):  # whose report is of time
+        return weights(path, "samples")
     found = collections.Counter()
     for row in report(path)["rows"]:
         found[re.sub(r"^\[.*\]$", "[unknown]", row["function"])] += row["self"]

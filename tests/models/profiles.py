@@ -314,9 +314,12 @@ def call_frame(name):
     return {"functionName": name, "scriptId": "1", "url": "file:///a.js", "lineNumber": 1, "columnNumber": 2}
 
 
-def chrome_samples(random, tree, expected, thread, start):
-    """Node ids with times in us, and the end; what is expected of them. Some are idle, some of nodes that there are not."""
-    stacks = paths(random, random.choice([1, 2, 6])) + [("(idle)",)] * random.choice([0, 1])
+def chrome_samples(random, tree, expected, thread, start, always_timed=True):
+    """
+    Node ids with times in us, and the end, 0 if it is not in the file; what is expected of them. Some are idle, some of nodes that
+    there are not, some are late, and some have the same time.
+    """
+    stacks = paths(random, random.choice([1, 2, 6])) + [("(idle)",)] * random.choice([0, 1]) + [("(program)",), ("(garbage collector)",)] * random.choice([0, 1])
     expected.threads[thread]
     when = start
     samples = []
@@ -326,14 +329,22 @@ def chrome_samples(random, tree, expected, thread, start):
         samples.append([tree.node(path), when, None if missing else path])
         if missing:
             samples[-1][0] = 10**9
-        when += random.choice([1, 100, 1000, 5000])
+        when += random.choice([0, 1, 100, 1000, 5000, 10**6])
     end = when
     if all(path is None for _, _, path in samples):
         samples[0][0], samples[0][2] = tree.node(stacks[0]), stacks[0]
     expected.left_out |= any(path is None for _, _, path in samples)
-    for (_, at, path), after in zip(samples, [at for _, at, _ in samples[1:]] + [end]):
-        if path and path != ("(idle)",):
-            expected.add(thread, path, 1, (after - at) * 1000)
+    if random.random() < 0.2:  # written late
+        random.shuffle(samples)
+    in_order = sorted(samples, key=lambda sample: sample[1])
+    if random.random() < 0.1:
+        lengths = sorted(b[1] - a[1] for a, b in zip(in_order, in_order[1:]))
+        when, end = in_order[-1][1] + (lengths[len(lengths) // 2] if lengths else 0), 0
+    busy = [(path, after - at) for (_, at, path), after in zip(in_order, [at for _, at, _ in in_order[1:]] + [when])
+            if path and path != ("(idle)",)]
+    timed = always_timed or any(us for _, us in busy)
+    for path, us in busy:
+        expected.add(thread, path, us * 1000 if timed else 1, us * 1000, samples=1)
     return samples, end
 
 
@@ -363,8 +374,8 @@ def start_of(random):
 
 def cpuprofile(random):
     expected, tree, start = Expected(), Tree(step=random.choice([1, 7])), start_of(random)
-    samples, end = chrome_samples(random, tree, expected, "file", start)
-    if random.random() < 0.2:  # v8-profiler: a tree, and seconds of which only the length counts
+    samples, end = chrome_samples(random, tree, expected, "file", start, always_timed=False)
+    if end and samples == sorted(samples, key=lambda sample: sample[1]) and random.random() < 0.2:  # v8-profiler: a tree, and seconds of which only the length counts
         length = end - start
         data = {"typeId": "CPU", "head": head_of(tree), "startTime": 5, "endTime": 5 + length / 1e6, "samples": [s[0] for s in samples],
                 "timestamps": [s[1] for s in samples]}
@@ -408,7 +419,7 @@ def trace(random):
             now = part[-1][1]
             if number or cut == len(samples):
                 data["cpuProfile"]["endTime"] = end
-            events.append(base | {"name": "ProfileChunk", "ph": "P", "id": f"0x{tid}", "tid": 99, "ts": now, "args": {"data": data}})
+            events.append(base | {"name": "ProfileChunk", "ph": "P", "id": f"0x{tid}", "tid": 99, "ts": end + number, "args": {"data": data}})
         ends.append(end)
     for _ in range(random.choice([0, 3])):
         events.insert(random.randrange(len(events) + 1), {"name": "RunTask", "ph": "X", "ts": start, "dur": 3, "pid": 7, "tid": 1, "cat": "x", "args": {}})

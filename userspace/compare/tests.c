@@ -508,7 +508,7 @@ static double weight_of(const struct comparison *c, const struct compare_test *t
 	double all = (double)(c->series.side[0].tick_sum + c->series.side[1].tick_sum);
 	double part = (double)(t->ticks[0] + t->ticks[1]);
 
-	return weight_of_share(fmax(fmin(part, all - part), 1) / all);
+	return weight_of_share(fmax(fmin(part, all - part), (double)c->merged.sample_ticks) / all);
 }
 
 /* A test of own code, or of a function that has hardly any callees. */

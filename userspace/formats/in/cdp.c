@@ -730,16 +730,44 @@ static int64_t duration(const struct cdp *c, size_t i, int64_t end)
 	return end > time ? end - time : 0;
 }
 
+/* Of the last sample, where the file does not say it. */
+static int64_t known_end(const struct cdp *c, int64_t end)
+{
+	if (end || !c->samples.count)
+		return end;
+	return c->samples.data[c->samples.count - 1].time + (int64_t)cdp__period(c);
+}
+
+bool cdp__has_time(const struct cdp *c, int64_t end)
+{
+	end = known_end(c, end);
+	for (size_t i = 0; i < c->samples.count; i++) {
+		uint32_t node = c->samples.data[i].node;
+
+		if (node != CDP_NONE && !is_idle(c, &c->nodes.data[node]) && duration(c, i, end))
+			return true;
+	}
+	return false;
+}
+
+void cdp__set_event(struct profile_builder *b)
+{
+	struct profile *session = profile_builder__session(b);
+
+	session->event = profile_builder__string(b, EVENT_CPU);
+	session->event_unit = profile_builder__string(b, EVENT_CPU_UNIT);
+}
+
 int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int64_t end, bool own)
 {
 	const struct profile *session = profile_builder__session(c->b);
 	/* our own trace that is cut has columns of an event, but not its name */
 	bool has_event = session->event.v && !session->uncounted;
+	bool is_cpu = import_events_are_cpu(c->b);
 	uint64_t cpu = 0;
 	int err = 0;
 
-	if (!end && c->samples.count)
-		end = c->samples.data[c->samples.count - 1].time + (int64_t)cdp__period(c);
+	end = known_end(c, end);
 	for (size_t i = 0; i < c->samples.count && !err; i++) {
 		const struct cdp_sample *s = &c->samples.data[i];
 		struct profile_sample row = {
@@ -755,7 +783,9 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 			continue;
 		cpu += own ? min_u64(s->cpu, (uint64_t)CDP_TIME_MAX - cpu) : 0;
 		row.kind = is_idle(c, &c->nodes.data[s->node]) ? SAMPLE_IDLE : SAMPLE_CPU;
-		row.exact = s->exact && has_event && row.kind == SAMPLE_CPU;
+		row.exact = (c->by_time || (s->exact && has_event)) && row.kind == SAMPLE_CPU;
+		if (c->by_time && row.kind == SAMPLE_CPU)
+			row.events = row.weight;
 		err = sample_stack(c, s, &row.stack);
 		if (err)
 			break;
@@ -763,6 +793,8 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 			row.weight = cpu;
 			cpu = 0;
 		}
+		if (row.exact && is_cpu)
+			row.weight = row.events;
 		err = frames__sample(c->frames, thread, &row, c->text->failure, 0);
 	}
 	/* our own files have CPU time after the last sample */

@@ -4,7 +4,7 @@
  * a node. A .cpuprofile file holds one; a Chrome trace has one for each thread, in chunks.
  *
  * A sample lasts until the next one, the last until the profile's end, as in VS Code, speedscope
- * and DevTools' timeline. If times run backwards, samples are sorted, as in DevTools. (idle) is no
+ * and DevTools' timeline; shares are of that time, and not of the number of samples. If times run backwards, samples are sorted, as in DevTools. (idle) is no
  * CPU time; (program) and (garbage collector) are, as functions of these names. (root) is no frame.
  */
 #ifndef FORMATS_IN_CDP_H
@@ -117,6 +117,7 @@ struct cdp {
 	int64_t last_time;
 	size_t counted;	     /* samples of nodes that the file has */
 	bool untimed;	     /* they are of cdp__hits() */
+	bool by_time;	     /* shares are of the time: of other tools' files */
 	uint64_t hit_period; /* ns of each of these */
 };
 
@@ -165,6 +166,12 @@ int cdp__settle(struct cdp *c);
  * those of $sysprof, CPU time since the sample before.
  */
 int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int64_t end, bool own);
+
+/* Is any sample longer than 0? `end`: as for cdp__emit() */
+bool cdp__has_time(const struct cdp *c, int64_t end);
+
+/* What the samples of a profile with `by_time` count. */
+void cdp__set_event(struct profile_builder *b);
 
 /* The median distance of two samples, ns, or their share of the time; 0: there are less than two. */
 uint64_t cdp__period(const struct cdp *c);

@@ -61,6 +61,7 @@ static int read_machine(struct firefox_file *r, struct json_value meta)
 	r->ours = !err && json_is(imported, "\"sysprof\"");
 	if (r->ours)
 		err = import_event(&r->text, meta, r->b);
+	r->events_are_cpu = import_events_are_cpu(r->b);
 	if (r->has_times)
 		set_uncounted(profile_builder__session(r->b));
 	for (size_t i = 0; i < 6 && !err && r->ours; i++) {
@@ -328,6 +329,8 @@ static void set_ticks(const struct firefox_file *r, const struct firefox_rows *r
 		row->events = row->ticks;
 		row->ticks = own_ticks(numbers, 1);
 		row->exact = true;
+		if (r->events_are_cpu) /* and so is the time of its row, whose deltas are behind */
+			row->weight = row->events;
 	}
 }
 
@@ -381,7 +384,8 @@ int firefox_file__end(struct firefox_file *r, const struct firefox_rows *rows)
 	r->has_cpu |= rows->count && has_cpu;
 	r->lacks_cpu |= rows->count && !has_cpu;
 	if (r->unit != CPU_CYCLES)
-		profile_builder__thread_cpu_tail(r->b, rows->thread, rows->acc);
+		profile_builder__thread_cpu_tail(r->b, rows->thread,
+						 r->events_are_cpu ? 0 : rows->acc);
 	return profile_builder__error(r->b);
 }
 

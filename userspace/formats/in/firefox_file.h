@@ -33,6 +33,7 @@ struct firefox_file {
 	struct strtab *pids;		  /* as they are written: "12", and in ours "12.1" */
 	VEC(struct process_id) processes; /* by number in pids */
 	bool ours;
+	bool events_are_cpu;	 /* … and the weights are its CPU time */
 	bool has_times;		 /* weights are times */
 	bool has_cpu, lacks_cpu; /* rows of some thread have CPU time, have none */
 	enum firefox_cpu_unit unit;

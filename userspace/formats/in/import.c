@@ -648,6 +648,15 @@ int import_event(const struct json_text *text, struct json_value object, struct 
 	return 0;
 }
 
+bool import_events_are_cpu(struct profile_builder *b)
+{
+	const struct profile *session = profile_builder__session(b);
+
+	return !session->uncounted && session->event.v &&
+	       !strcmp(profile_builder__get_string(b, session->event), EVENT_CPU) &&
+	       !strcmp(profile_builder__get_string(b, session->event_unit), EVENT_CPU_UNIT);
+}
+
 static int read_any(const struct import_request *request, struct import_failure *failure)
 {
 	return is_gzip(request->bytes, request->size) ? read_packed(request, failure)

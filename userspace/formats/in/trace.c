@@ -80,7 +80,7 @@ struct lane {
 	uint32_t next; /* of the same thread, + 1; 0: none */
 	int64_t last;  /* time of its last sample */
 	int64_t end;   /* 0: unknown */
-	bool no_cpu;
+	bool is_own, no_cpu;
 };
 
 struct trace {
@@ -451,7 +451,10 @@ static int lane_of(struct trace *t, const struct head *head, struct process_id p
 			return json_fail(&t->text, t->text.start, -E2BIG,
 					 "more than %d profiles of a thread at a time", LANES_MAX);
 	}
-	lane = (struct lane){.comm = name->text, .end = name->end, .no_cpu = name->no_cpu};
+	lane = (struct lane){.comm = name->text,
+			     .end = name->end,
+			     .is_own = name->is_own,
+			     .no_cpu = name->no_cpu};
 	lane.id = profile_builder__thread(t->b, process, number_of(name, head->tid),
 					  !before && head->tid == head->pid, lane.comm,
 					  (uint64_t)head->start);
@@ -514,6 +517,9 @@ static int emit_profile(struct trace *t, struct cdp *c, const struct head *head,
 	lane = &t->lanes.data[number];
 	if (!end)
 		end = lane->end;
+	c->by_time = !t->is_own && !lane->is_own; /* ours may be cut before it says so */
+	if (c->by_time)
+		cdp__set_event(t->b);
 	err = cdp__emit(c, lane->id, lane->comm, end, t->has_cpu || lane->no_cpu);
 	note_session(t, c, head->start, end);
 	if (c->samples.count)

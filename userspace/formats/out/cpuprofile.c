@@ -146,11 +146,19 @@ static uint64_t choose_idle_step(const struct cpuprofile *c)
 	return ticks / most + (ticks % most != 0);
 }
 
+/* Events, of which a file may have no more than the hits of nodes; ns have timeDeltas. */
+static uint64_t hits_of(const struct cpuprofile *c, const struct sample *sample)
+{
+	bool by_time = !c->p->untimed && profile__events_are_cpu(c->p);
+
+	return by_time ? sample->ticks : sample->events;
+}
+
 static int add_tick(struct cpuprofile *c, const struct sample *sample)
 {
 	if (!sample->line)
 		return 0;
-	return vec_push(&c->ticks, (struct tick){sample->node, sample->line, sample->events});
+	return vec_push(&c->ticks, (struct tick){sample->node, sample->line, hits_of(c, sample)});
 }
 
 static int add_sample(struct cpuprofile *c, const struct profile_samples *samples, size_t i)
@@ -163,7 +171,7 @@ static int add_sample(struct cpuprofile *c, const struct profile_samples *sample
 	sample.ticks = profile_samples__ticks(samples, i);
 	sample.events = profile_samples__events(samples, i);
 	sample.line = call_frames_leaf_line(c->p, samples->stack[i]);
-	c->tree.nodes.data[sample.node].hits += sample.events;
+	c->tree.nodes.data[sample.node].hits += hits_of(c, &sample);
 	c->sample_rows++;
 	return add_tick(c, &sample) ?: vec_push(&c->samples, sample);
 }

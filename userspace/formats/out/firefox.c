@@ -135,9 +135,9 @@ static void write_weights(const struct firefox *f, const struct profile_thread *
 			    json_ns_as_ms(w, weight_ns(f->p, rows[i].weight)));
 	else
 		JSON_COLUMN(w, "weight", f->rows.count, json_uint(w, rows[i].weight));
-	/* without times there may be samples of no events */
+	/* without times there may be samples of no events, and of time also with times */
 	if (f->p->event.v && !f->p->uncounted &&
-	    (thread->samples[SAMPLE_CPU].ticks || f->p->untimed))
+	    (thread->samples[SAMPLE_CPU].ticks || f->p->untimed || profile__events_are_cpu(f->p)))
 		JSON_COLUMN(w, "ticks", f->rows.count, json_uint(w, rows[i].ticks));
 }
 

@@ -322,7 +322,8 @@ static void write_facts(struct pprof *pp)
 	struct pprof_facts out = {
 		.time = p->start_realtime,
 		.duration = p->end > p->start ? p->end - p->start : 0,
-		.period = p->uncounted ? 0 : p->period,
+		/* samples of unequal time have no period, which would be taken for each one's */
+		.period = p->uncounted || profile__events_are_cpu(p) ? 0 : p->period,
 		.has_comments = true,
 	};
 

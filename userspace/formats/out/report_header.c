@@ -163,7 +163,8 @@ static void print_event(const struct profile *p, FILE *out)
 	bool is_count = !strcmp(profile__event_unit(p), "count");
 
 	if (profile__events_are_cpu(p))
-		fputs(", shares of CPU time", out);
+		fprintf(out, ", shares of %s",
+			profile__meta(p, META_CPU_TIME) ? "time" : "CPU time");
 	else
 		fprintf(out, ", for %" PRIu64 " %s%s%s", p->event_count,
 			is_count ? "" : utf8_sanitize(unit, sizeof(unit), profile__event_unit(p)),
@@ -197,11 +198,11 @@ static void print_samples(const struct profile *p, const struct figures *f, FILE
 		f->value[FIGURE_THREADS] == 1 ? "" : "s");
 	if (p->uncounted)
 		return;
-	if (p->event.v)
-		print_event(p, out);
-	else if (p->period)
+	if (p->period && (!p->event.v || profile__events_are_cpu(p)))
 		fprintf(out, ", one each %.6f ms%s", (double)p->period / 1e6,
 			profile__meta(p, META_CPU_TIME) ? "" : " of a CPU");
+	if (p->event.v)
+		print_event(p, out);
 }
 
 /* Samples without CPU time do not mean that a CPU was idle. */
