@@ -19,7 +19,7 @@ import subprocess
 
 from libe2e import (BUILD, SCRATCH, SYSPROF, Background, alone, children_of, comm_of, fixture, main, natively, quick, read, run, scratch,
                     started_sampling, sysprof, wait_for, write)
-from libperf import perf_data
+from libperf import perf_data, without_kernel_code
 
 ADDRESS = (1 << 56) - 1  # a frame's upper byte is ours
 KERNEL = 0xff << 56
@@ -93,12 +93,12 @@ def in_execve(frames):
     return any("execve" in function for address, function in frames if is_kernel(address))
 
 
-def compare(path, is_clock=True, named=0, chains=True, everywhere=True):
+def compare(path, is_clock=True, named=0, chains=True, everywhere=True, judge=None):
     """
     Returns the number of samples. `named`: so many of 100 frames have perf's very name. Not `everywhere`: without
-    the addresses of users, which perf prints as mapped where there are no chains.
+    the addresses of users, which perf prints as mapped where there are no chains. `judge`: the file that perf reads instead.
     """
-    theirs, ours = judged(path, chains), read_by_us(path)
+    theirs, ours = judged(judge or path, chains), read_by_us(path)
     if is_clock:
         theirs = [sample for sample in theirs if sample[2]]  # the idle task takes no CPU time
     assert theirs, "perf script shows no sample"
@@ -120,6 +120,11 @@ def compare(path, is_clock=True, named=0, chains=True, everywhere=True):
         differing += len(names_differ(t[6], o[6]))
     assert differing * 100 <= (100 - named) * frames, (differing, frames)
     return len(theirs)
+
+
+def compare_all_cpus(path, is_clock=True):
+    """Others have code without a file, and may load programs of BPF."""
+    return compare(path, is_clock, everywhere=False, judge=without_kernel_code(path, scratch("judged.data")))
 
 
 @quick
@@ -153,10 +158,10 @@ def test_perf_records_beside_a_recording():
 def test_samples_of_threads_and_children():
     """Names of processes that fork and execute, and of what there was before (-a)."""
     compare(recorded("children.data", "-g", command=("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do grep -r a /usr/include/linux >/dev/null; done")))
-    compare(recorded("all.data", "-g", "-a", command=("sleep", "1")), everywhere=False)  # others have code without a file
+    compare_all_cpus(recorded("all.data", "-g", "-a", command=("sleep", "1")))
     path = scratch("switches.data")  # the last one of a thread has no number
     perf("record", "-o", path, "-e", "context-switches", "-g", "-a", "--", "sleep", "0.5", check=0)
-    compare(path, is_clock=False, everywhere=False)
+    compare_all_cpus(path, is_clock=False)
 
 
 @natively
