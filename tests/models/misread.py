@@ -114,6 +114,16 @@ def period(a, b):
     return f"x;main;f {a * 10101010}\nx;main;g {b * 10101010}\nx 0\n".encode()
 
 
+HUGE = [(("main", "fast"), (182488640845,)), (("main", "slow"), (92488640847,))]
+BILLIONS = expected(("file", ("main", "fast"), 182488640845, 0, 1), ("file", ("main", "slow"), 92488640847, 0, 1), known=False)
+
+
+def weighed(*weights):
+    data = firefox(27)
+    data["threads"][0]["samples"]["weight"] = weights
+    return text(data)
+
+
 # What they are: the file, what is right
 FILES = {
     "Bun: times since 1970": (text(cpuprofile(EPOCH)), five("file")),
@@ -125,6 +135,19 @@ FILES = {
                                        expected(("file", ("main", "big"), 234084, 0, 234084))),
     "Go: a duration, and little CPU time": (pprof([COUNTS, CPU], [(("main", "leaf"), (3, 3 * 10**7)), (("main",), (1, 10**7))], 10**7, duration=3 * 10**10),
                                             expected(("file", ("main", "leaf"), 3, 3 * 10**7, 3), ("file", ("main",), 1, 10**7, 1))),
+    "pprof: samples that are time or cycles": (pprof([COUNTS], HUGE, 10**7), BILLIONS),
+    "pprof: samples that are time, and time": (pprof([COUNTS, CPU], [(path, values * 2) for path, values in HUGE], 10**7),
+                                               expected(*(("file", path, ns, ns, 1) for path, (ns,) in HUGE), known=False)),
+    "pprof: samples that are no counts, and an event": (pprof([COUNTS, ("wall", "nanoseconds")], [(path, (*values, 5)) for path, values in HUGE], 10**7),
+                                                        expected(*(("file", path, 5, 0, 1) for path, _ in HUGE), known=False)),
+    "pprof: samples that are sums of periods": (pprof([COUNTS], [(("main", "f"), (7 * 10101010,)), (("main", "g"), (3 * 10101010,))], 10**7),
+                                                expected(("file", ("main", "f"), 70707070, 7 * 10**7, 7), ("file", ("main", "g"), 30303030, 3 * 10**7, 3))),
+    "pprof: two million samples of 10 ms": (pprof([COUNTS, CPU], [(("main",), (2 * 10**6, 2 * 10**13))]), expected(("file", ("main",), 2 * 10**6, 2 * 10**13, 2 * 10**6))),
+    "pprof: just less than a million samples": (pprof([COUNTS], [(("main",), (999999,))]), expected(("file", ("main",), 999999, 0, 999999))),
+    "Firefox: samples that are time or cycles": (weighed(182488640845, 92488640847),
+                                                 expected(*(("Main", path, value, 0, 1) for path, (value,) in HUGE), known=False)),
+    "Firefox: samples that are sums of periods": (weighed(7 * 10101010, 3 * 10101010),
+                                                  expected(("Main", ("main", "fast"), 70707070, 7 * 10**6, 7), ("Main", ("main", "slow"), 30303030, 3 * 10**6, 3))),
     "Vernier: an unused table": (text(firefox(47, nativeSymbols={})), FAST),
     "Firefox 58: shared texts alone": (text(firefox(58, ("stringArray", "sources"))), FAST),
     "Firefox 48: categories without a list": (text(old_firefox()), FAST),

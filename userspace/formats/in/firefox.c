@@ -17,6 +17,7 @@
 #include "formats/in/firefox_markers.h"
 #include "formats/in/firefox_tables.h"
 #include "formats/in/import.h"
+#include "formats/in/weights.h"
 
 struct firefox_reader {
 	struct firefox_file file;
@@ -32,6 +33,11 @@ struct sample_values {
 /* Columns side by side; absent ones have no text. */
 struct sample_columns {
 	struct json_column stack, time, weight, cpu, ticks;
+};
+
+struct measured {
+	const struct json_text *text;
+	struct weights weights;
 };
 
 static bool recognizes_firefox(const uint8_t *bytes, size_t size)
@@ -111,6 +117,43 @@ static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct 
 		       ?: read_rows(r, in, &v, rows);
 }
 
+/* The numbers that a thread's samples have, if the file says that they are samples. */
+static int add_weights(void *context, struct json_value thread)
+{
+	struct measured *m = context;
+	struct json_value samples, weight = {0};
+	struct json_column column;
+	struct json_number number;
+	int64_t value;
+	int more = json_members(m->text, thread, {"samples", &samples});
+
+	if (!more && json_type(samples) == JSON_OBJECT)
+		more = json_members(m->text, samples, {"weight", &weight});
+	if (more || json_type(weight) != JSON_ARRAY)
+		return more;
+	more = json_column__init(&column, m->text, weight);
+	while (!more && (more = json_column__next(&column, &number)) > 0)
+		more = number.is_null || json_scaled(&number, 0, &value) || value < 0
+			       ? 0
+			       : weights__add(&m->weights, (uint64_t)value);
+	return more;
+}
+
+/* Weights that are no numbers of samples, although the format has no other name for them. */
+static int measure_weights(struct firefox_reader *r, struct json_value threads)
+{
+	struct measured m = {.text = &r->file.text};
+	uint64_t period;
+	int err = r->file.ours || r->file.has_times
+			  ? 0
+			  : json_each(&r->file.text, threads, add_weights, &m);
+
+	if (!err && weights__are_no_samples(&m.weights, &period))
+		firefox_file__weights(&r->file, period);
+	weights__fini(&m.weights);
+	return err;
+}
+
 static int read_thread(void *context, struct json_value value)
 {
 	struct firefox_reader *r = context;
@@ -168,7 +211,8 @@ static int read_shared(struct firefox_reader *r, struct json_value shared)
 
 static int read_threads(struct firefox_reader *r, struct json_value threads)
 {
-	return threads.at ? json_each(&r->file.text, threads, read_thread, r)
+	return threads.at ? measure_weights(r, threads)
+				    ?: json_each(&r->file.text, threads, read_thread, r)
 			  : json_fail(&r->file.text, r->file.text.end, -EBADMSG,
 				      "there is no \"threads\"");
 }

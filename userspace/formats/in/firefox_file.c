@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/wire.h"
 #include "formats/in/firefox_tables.h"
 #include "formats/in/import.h"
 
@@ -274,7 +275,7 @@ static int take_weight(const struct firefox_file *r, const struct firefox_rows *
 {
 	int64_t weight = 1;
 
-	*ticks = 1;
+	*ticks = max_u64(r->weight_period, 1);
 	*ms_as_ns = 0;
 	if (!rows->has_weight || number->is_null)
 		return 0;
@@ -306,6 +307,7 @@ static bool weigh(const struct firefox_file *r, struct firefox_rows *rows, uint6
 {
 	bool ran = rows->acc > 0 || r->ours;
 
+	ticks = r->weight_period ? ticks / r->weight_period : r->by_weights ? 0 : ticks;
 	*weight = rows->weights_are_ms ? ms_as_ns
 				       : min_u64(saturating_multiply_u64(ticks, r->interval),
 						 FIREFOX_TIME_LIMIT);
@@ -325,6 +327,10 @@ static void set_ticks(const struct firefox_file *r, const struct firefox_rows *r
 	if (session->uncounted && r->has_times) {
 		row->weight = rows->weights_are_ms ? ms_as_ns : row->weight;
 		row->ticks = row->weight / max_u64(session->tick_cpu, 1);
+	} else if (r->weight_period) {
+		row->events = row->ticks;
+		row->ticks /= r->weight_period;
+		row->exact = true;
 	} else if (session->event.v && !session->uncounted) {
 		row->events = row->ticks;
 		row->ticks = own_ticks(numbers, 1);
@@ -372,6 +378,18 @@ int firefox_file__row(struct firefox_file *r, struct firefox_in *in, struct fire
 
 	rows->count++;
 	return err;
+}
+
+void firefox_file__weights(struct firefox_file *r, uint64_t period)
+{
+	struct profile *session = profile_builder__session(r->b);
+
+	r->by_weights = true;
+	r->weight_period = period;
+	session->uncounted = !period;
+	session->event_period = period;
+	session->event = profile_builder__string(r->b, period ? "events" : PPROF_WEIGHT);
+	session->event_unit = profile_builder__string(r->b, "count");
 }
 
 int firefox_file__end(struct firefox_file *r, const struct firefox_rows *rows)
@@ -428,7 +446,9 @@ int firefox_file__init(struct firefox_file *r, const struct import_request *requ
 /* Where the file has no CPU time of a thread: what stands for it. */
 static void name_cpu_time(const struct firefox_file *r)
 {
-	if (r->lacks_cpu && !r->ours && (r->has_times || r->interval))
+	bool none = r->by_weights && !r->weight_period;
+
+	if (r->lacks_cpu && !r->ours && !none && (r->has_times || r->interval))
 		profile_builder__meta(
 			r->b, META_CPU_TIME,
 			r->has_times ? "the weights of the file, which may be of the clock"

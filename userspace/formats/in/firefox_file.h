@@ -42,6 +42,8 @@ struct firefox_file {
 	int64_t shift;	   /* ns: from there to time 0 of the threads */
 	int64_t realtime;  /* ns since 1970, of time 0 of the file; 0: unknown */
 	uint64_t interval; /* ns */
+	bool by_weights;   /* its weights are no samples: how many there are is unknown, or … */
+	uint64_t weight_period; /* … each has this number; 0: unknown */
 	uint64_t end;
 };
 
@@ -89,6 +91,8 @@ int firefox_file__thread(struct firefox_file *r, const struct firefox_thread *v,
 
 int firefox_file__row(struct firefox_file *r, struct firefox_in *in, struct firefox_rows *rows,
 		      const struct firefox_row *numbers);
+/* The weights of all threads are no numbers of samples. `period`: of each sample; 0: unknown. */
+void firefox_file__weights(struct firefox_file *r, uint64_t period);
 /* The CPU time behind the last row. */
 int firefox_file__end(struct firefox_file *r, const struct firefox_rows *rows);
 

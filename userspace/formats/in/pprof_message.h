@@ -18,6 +18,7 @@
 #include "formats/in/frames.h"
 #include "formats/in/import.h"
 #include "formats/in/owners.h"
+#include "formats/in/weights.h"
 
 #define TAIL_MAX  (1ULL << 61) /* ns, of a sample or a thread */
 #define TABLE_MAX (1u << 24)   /* a string of 2 bytes takes 48 in memory */
@@ -136,9 +137,12 @@ struct pprof {
 		TICKS_ARE_WEIGHTS,  /* uncounted, of a file with weights alone */
 	} ticks;
 	uint64_t tick_cpu;
-	bool by_counts; /* as its default_sample_type says */
-	bool by_cpu;	/* CPU time is what samples count */
-	bool by_clock;	/* time or another weight is, which idle threads have, too */
+	bool by_weights;       /* the counts are none, and what samples count */
+	uint64_t count_period; /* each of them is a sample; 0: one */
+	struct weights counts; /* scratch: of all samples */
+	bool by_counts;	       /* as its default_sample_type says */
+	bool by_cpu;	       /* CPU time is what samples count */
+	bool by_clock;	       /* time or another weight is, which idle threads have, too */
 	struct {
 		uint64_t divisor;	     /* greatest common one of all CPU times */
 		uint64_t count, cpu;	     /* of the first sample with both */

@@ -538,6 +538,7 @@ static int read_pprof(const struct import_request *request, struct import_failur
 	vec_free(&p.dropped);
 	vec_free(&p.path);
 	vec_free(&p.values);
+	weights__fini(&p.counts);
 	return err;
 }
 

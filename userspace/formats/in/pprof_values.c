@@ -368,7 +368,7 @@ static int read_values(struct pprof *p, const struct wire *w, struct values *val
 				      "a value is negative: it is the difference of two profiles",
 				      0);
 	*values = (struct values){
-		.count = (uint64_t)count,
+		.count = p->count_period ? (uint64_t)count / p->count_period : (uint64_t)count,
 		.cpu = min_u64(saturating_multiply_u64((uint64_t)cpu, p->unit), TAIL_MAX),
 		.event = (uint64_t)event,
 	};
@@ -383,6 +383,8 @@ static int measure_sample(struct pprof *p, const struct wire *w, const void *mes
 	(void)message;
 	if (err || (!v.count && !v.cpu))
 		return err;
+	if (weights__add(&p->counts, v.count))
+		return -ENOMEM;
 	p->seen.counts |= v.count > 0;
 	p->seen.divisor = common_divisor(v.cpu, p->seen.divisor);
 	p->seen.all_cpu &= v.cpu > 0;
@@ -396,30 +398,52 @@ static int measure_sample(struct pprof *p, const struct wire *w, const void *mes
 	return 0;
 }
 
-/* The counts are ticks; a period that is not plausible is what a tick has of CPU time. */
-static void believe_counts(struct pprof *p)
+/* CPU time of a count, if that is plausible and the same of all; 0: it is not. */
+static uint64_t time_of_count(const struct pprof *p)
 {
 	uint64_t each = p->seen.count ? p->seen.cpu / p->seen.count : 0;
 
-	if (!p->period_ns && p->event_index == NONE && p->seen.in_proportion &&
-	    each >= PERIOD_MIN && each <= PERIOD_MAX)
-		p->period_ns = each;
+	return p->seen.in_proportion && each >= PERIOD_MIN && each <= PERIOD_MAX ? each : 0;
 }
 
-static int measure(struct pprof *p)
+/* The counts are ticks; a period that is not plausible is what a tick has of CPU time. */
+static void believe_counts(struct pprof *p)
 {
-	static const struct wanted_field samples = {PPROF_SAMPLE, SAMPLE_TYPES, measure_sample};
-	bool counted;
-	int err;
+	if (!p->period_ns && p->event_index == NONE)
+		p->period_ns = time_of_count(p);
+}
 
-	p->seen.in_proportion = p->seen.all_cpu = true;
-	if (p->cpu_index == NONE || p->ticks == TICKS_ARE_WEIGHTS)
-		return 0;
-	err = pprof__each_field(p, &samples);
-	if (err)
-		return err;
-	counted = p->count_index != NONE && (p->seen.counts || !p->seen.divisor || p->ours ||
-					     p->by_counts || p->event_index != NONE);
+/*
+ * Counts that are none: time, or events of which the period was folded in. One period of all of them
+ * is taken out again.
+ */
+static void check_counts(struct pprof *p)
+{
+	if (p->count_index == NONE || !p->seen.counts || p->ours || time_of_count(p) ||
+	    !weights__are_no_samples(&p->counts, &p->count_period))
+		return;
+	if (p->count_period) {
+		p->seen.count /= p->count_period;
+		if (p->event_index == NONE && (p->by_counts || !p->seen.divisor))
+			p->event_index = p->count_index;
+		return;
+	}
+	if (!p->by_counts && p->event_index == NONE && p->seen.divisor) {
+		p->ticks = TICKS_ARE_CPU_TIME;
+		p->tick_cpu = p->seen.divisor;
+		return;
+	}
+	p->by_weights = p->event_index == NONE;
+	p->count_index = p->by_weights ? p->count_index : p->event_index;
+	p->event_index = NONE;
+	p->ticks = TICKS_ARE_WEIGHTS;
+}
+
+static void choose_ticks(struct pprof *p)
+{
+	bool counted = p->count_index != NONE && (p->seen.counts || !p->seen.divisor || p->ours ||
+						  p->by_counts || p->event_index != NONE);
+
 	if (counted && (p->ours || p->by_counts || p->event_index != NONE || !p->seen.divisor ||
 			p->seen.in_proportion)) {
 		believe_counts(p);
@@ -435,6 +459,22 @@ static int measure(struct pprof *p)
 		p->ticks = TICKS_ARE_CPU_TIME;
 		p->tick_cpu = max_u64(p->seen.divisor, 1);
 	}
+}
+
+static int measure(struct pprof *p)
+{
+	static const struct wanted_field samples = {PPROF_SAMPLE, SAMPLE_TYPES, measure_sample};
+	int err;
+
+	p->seen.in_proportion = p->seen.all_cpu = true;
+	if (p->ticks == TICKS_ARE_WEIGHTS)
+		return 0;
+	err = pprof__each_field(p, &samples);
+	if (err)
+		return err;
+	check_counts(p);
+	if (p->cpu_index != NONE && p->ticks == TICKS_ARE_COUNTS)
+		choose_ticks(p);
 	return 0;
 }
 
@@ -443,6 +483,7 @@ static int set_event(struct pprof *p)
 	struct profile *session = profile_builder__session(p->b);
 	const struct pprof_value_type *type;
 	_cleanup_free_ char *name = NULL;
+	bool of_counts = p->count_period && p->event_index == p->count_index;
 	uint32_t index = p->by_cpu			 ? p->cpu_index
 			 : p->ticks == TICKS_ARE_WEIGHTS ? p->count_index
 							 : p->event_index;
@@ -457,15 +498,18 @@ static int set_event(struct pprof *p)
 		return err;
 	if (size_before(p, type->type, EVENT_SUFFIX))
 		name[strlen(name) - strlen(EVENT_SUFFIX)] = '\0';
-	session->event = profile_builder__string(p->b, p->by_cpu ? EVENT_CPU
-						       : *name	 ? name
-								 : "events");
+	session->event = profile_builder__string(p->b, p->by_cpu	     ? EVENT_CPU
+						       : p->by_weights	     ? PPROF_WEIGHT
+						       : of_counts || !*name ? "events"
+									     : name);
 	if (p->by_cpu || !session->event_unit.v)
 		session->event_unit = profile_builder__string(p->b,
 							      p->by_cpu ? EVENT_CPU_UNIT : "count");
 	if (!p->by_cpu && p->period > 0 && p->period_type.type == type->type &&
 	    p->period_type.unit == type->unit)
 		session->event_period = (uint64_t)p->period;
+	if (of_counts)
+		session->event_period = p->count_period;
 	return 0;
 }
 

@@ -8,6 +8,8 @@
 #define FEW_NUMBERS    16
 #define WEIGHT_MIN     100
 #define WEIGHT_MIN_FEW 100000
+/* The same of what is called samples: hours of CPU time in most rows. */
+#define SAMPLES_MIN 1000000
 /* A period of events. Multiples of 1000 are also times in ms, those of 1024 sizes. */
 #define PERIOD_MIN 1000
 
@@ -28,17 +30,26 @@ static uint64_t common_period(const uint64_t *weights, size_t count)
 	return count > 1 && divisor >= PERIOD_MIN && divisor % 1000 && divisor % 1024 ? divisor : 0;
 }
 
-bool weights__are_no_counts(struct weights *w, uint64_t *period)
+static bool are_mostly(struct weights *w, uint64_t min, uint64_t *period)
 {
 	const size_t count = w->numbers.count;
 
 	*period = 0;
 	vec_sort(&w->numbers, compare_weights);
-	if (!count ||
-	    w->numbers.data[count / 4] < (count < FEW_NUMBERS ? WEIGHT_MIN_FEW : WEIGHT_MIN))
+	if (!count || w->numbers.data[count / 4] < min)
 		return false;
 	*period = common_period(w->numbers.data, count);
 	return true;
+}
+
+bool weights__are_no_counts(struct weights *w, uint64_t *period)
+{
+	return are_mostly(w, w->numbers.count < FEW_NUMBERS ? WEIGHT_MIN_FEW : WEIGHT_MIN, period);
+}
+
+bool weights__are_no_samples(struct weights *w, uint64_t *period)
+{
+	return are_mostly(w, SAMPLES_MIN, period);
 }
 
 void weights__fini(struct weights *w)

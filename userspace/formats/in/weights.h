@@ -3,7 +3,7 @@
  * Whether the numbers of a file without a unit are counts of samples. Its format does not say so,
  * so all of them decide. Counts have many small numbers, because most stacks are rare. Weights are a
  * known number of samples if one period divides all of them, else how many samples there were is
- * unknown (profile.uncounted).
+ * unknown (profile.uncounted). Numbers that a file calls samples are believed up to a million.
  */
 #ifndef FORMATS_IN_WEIGHTS_H
 #define FORMATS_IN_WEIGHTS_H
@@ -22,6 +22,9 @@ int weights__add(struct weights *w, uint64_t number);
 
 /* False: they are counts. `period`: of each sample; 0: there is no common one. */
 bool weights__are_no_counts(struct weights *w, uint64_t *period);
+
+/* The same of numbers that their file calls samples. */
+bool weights__are_no_samples(struct weights *w, uint64_t *period);
 
 void weights__fini(struct weights *w);
 
