@@ -140,7 +140,7 @@ $(NATIVE)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
 	$(Q)mkdir -p $(@D) && printf '#define TABLE_MAKER 0x%sull\n' \
 		"$$(cat $(TABLE_SOURCES) | sha256sum | cut -c 1-16)" >$@
 
-# The page of .html files: web/, put together into two arrays of bytes.
+# The page of .html files: web/, put together into three arrays of bytes.
 WEB_SOURCES := $(wildcard web/*)
 $(NATIVE)/gen/formats/out/html_page.h: tools/bundle-page.sh $(WEB_SOURCES)
 	$(call say,GEN,$@)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# bundle-page.sh WEB: prints a C header with the page of .html files in two arrays of bytes: page_head, then
-# comes the profile, then page_tail.
+# bundle-page.sh WEB: prints a C header with the page of .html files in three arrays of bytes: page_head, then
+# comes the profile, then page_middle, then machine code and sources, then page_tail.
 #
 # WEB/index.html has @STYLE@ and @SCRIPT@ in lines of their own. The script is the modules in the order of
 # the list below, joined: `import` lines and the word `export` are taken out, so all names at the top of a
@@ -12,7 +12,7 @@
 set -euo pipefail
 
 web=$1
-modules="text data tree unnamed pattern owners filter colour canvas menu picture flame chart timeline heatmap table facts difference statistics selections wall help state shown boxes hover items share lines views theme change keys frame main"
+modules="text data tree unnamed pattern owners filter colour canvas menu picture flame chart timeline heatmap table facts difference statistics selections wall help state shown boxes hover items share lines code rowlist codeview views theme change keys frame main"
 
 fail() {
 	echo "$0: $*" >&2
@@ -52,8 +52,10 @@ style=$(sed -e 's/^[[:blank:]]*//' -e '/^$/d' "$web/style.css")
 page=$(sed -e "s|@STYLE_HASH@|$(hash_of "$style")|" -e "s|@SCRIPT_HASH@|$(hash_of "$script")|" "$web/index.html")
 page=${page/@STYLE@/"$style"}
 page=${page/@SCRIPT@/"$script"}
-[[ $page == *@PROFILE@* ]] || fail "$web/index.html has no @PROFILE@"
+[[ $page == *@PROFILE@*@CODE@* ]] || fail "$web/index.html has no @PROFILE@ before a @CODE@"
 
 echo "/* Made by tools/bundle-page.sh. */"
 printf '%s' "${page%%@PROFILE@*}" | as_bytes page_head
-printf '%s\n' "${page#*@PROFILE@}" | as_bytes page_tail
+page=${page#*@PROFILE@}
+printf '%s' "${page%%@CODE@*}" | as_bytes page_middle
+printf '%s\n' "${page#*@CODE@}" | as_bytes page_tail

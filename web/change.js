@@ -99,6 +99,10 @@ export function sandwichOf(fn) {
   if (fn >= 0) change({ view: 'sandwich', fn });
 }
 
+export function codeOf(fn) {
+  if (fn >= 0) change({ view: 'code', fn, copy: '' });
+}
+
 // Waiting has its time as width, as samples have their number.
 export function showMode(mode) {
   change(recorded.difference ? { mode } : { mode, measure: '' });

@@ -7,7 +7,7 @@ import { shown, foldedField, plural, count, duration, interval, isTime, quantity
 export const CATEGORIES = ['other', 'user', 'kernel', 'library', 'jit', 'idle'];
 export const FLAG = { CATEGORY: 7, INLINED: 8, AMBIGUOUS: 16, UNNAMED: 32, TIER: 6 };
 export const TIERS = ['', 'interpreted', 'baseline', 'middle tier', 'optimized', 'builtin', 'regular expression', 'stub'];
-const VERSION = 2;
+const VERSION = 3;
 
 function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -17,7 +17,7 @@ function fromBase64(text) {
   return bytes;
 }
 
-async function inflate(text) {
+export async function inflate(text) {
   const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
@@ -30,7 +30,7 @@ export function grown(array, more) {
   return next;
 }
 
-class Reader {
+export class Reader {
   constructor(bytes) {
     this.bytes = bytes;
     this.at = 0;
@@ -73,7 +73,7 @@ class Reader {
   }
 }
 
-class Strings {
+export class Strings {
   constructor(reader, size) {
     this.raw = [];
     this.texts = [];
@@ -236,6 +236,8 @@ export function decode(bytes) {
   profile.frameLine = reader.column(new Int32Array(counts.frames));
   profile.framePath = reader.column(new Int32Array(counts.frames)); // 1 + the string of the file with the code
   profile.frameOwner = reader.column(new Int32Array(counts.frames)); // 1 + the process of code without a symbol
+  profile.frameCode = reader.column(new Int32Array(counts.frames)); // from 1 on: of the innermost frame of an address
+  profile.frameInstruction = reader.column(new Int32Array(counts.frames)); // of that code
   readNodes(profile, reader, counts.nodes);
   readLives(profile, reader, counts);
   readSamples(profile, reader, counts, Math.floor(words.base_us));

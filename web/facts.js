@@ -74,6 +74,17 @@ const partOf = (part) => `${plural(part.samples, 'sample')}, ${seconds(part.cpu_
 
 const spaced = (key) => key.replace(/_/g, ' ');
 
+// What the tab Code has.
+function codeFacts(code) {
+  if (!code) return [];
+  return [
+    ['functions with instructions', `${count(code.codes)}, ${plural(code.instructions, 'instruction')}`],
+    ['sources', `${count(code.sources)}, ${plural(code.source_bytes, 'byte')}`],
+    ...(code.codes_left_out ? [['functions without room for their instructions', `${count(code.codes_left_out)}, ${plural(code.samples_left_out, 'sample')} of their own`]] : []),
+    ...(code.sources_left_out ? [['sources without room', count(code.sources_left_out)]] : []),
+  ];
+}
+
 export function fillDetails(profile, host) {
   const { summary, words, terms } = profile, nameless = unnamed(profile);
   const lost = words.lost.map((l) => [l.text, count(l.count)]);
@@ -106,6 +117,7 @@ export function fillDetails(profile, host) {
       [`${terms.what} with any frame without a name`, `${terms.quantity(nameless.any)} (${share(nameless.any, nameless.all)})`],
       ...words.modules.map((m) => [m.path || m.name, m.text]),
     ]),
+    section('Machine code and sources', codeFacts(words.code)),
     section('JIT code', words.jit_texts.map((text) => [text, ''])),
     section('Sample accounting', summary.due === null ? [] : [[summary.event ? 'events due' : 'ticks due', count(summary.due)], ...Object.entries(summary.books).filter(([, n]) => n).map(([k, n]) => [k, count(n)]),
       ...(summary.stolen_ticks ? [['not run while the hypervisor had the CPU', count(summary.stolen_ticks)]] : [])]),

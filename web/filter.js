@@ -181,11 +181,13 @@ class Additions {
     return frame;
   }
 
-  // The same one, but not inlined: what it was inlined into is not shown.
-  outer(frame) {
-    const { frameFunction, frameFlags, frameFile, frameLine, framePath } = this.profile;
-    if (!(frameFlags[frame] & FLAG.INLINED)) return frame;
-    return this.frame(frame, () => [frameFunction[frame], frameFlags[frame] & ~FLAG.INLINED, frameFile[frame], frameLine[frame], framePath[frame]]);
+  // The same one. `isOuter`: not inlined, because what it was inlined into is not shown. `inner`: the innermost frame of
+  // the address, if it is now this one; or -1.
+  variant(frame, isOuter, inner) {
+    const { frameFunction, frameFlags, frameFile, frameLine, framePath, frameCode, frameInstruction } = this.profile;
+    const flags = isOuter ? frameFlags[frame] & ~FLAG.INLINED : frameFlags[frame], code = inner < 0 ? 0 : frameCode[inner], instruction = inner < 0 ? 0 : frameInstruction[inner];
+    if (flags === frameFlags[frame] && code === frameCode[frame] && instruction === frameInstruction[frame]) return frame;
+    return this.frame(`${frame} ${flags} ${code} ${instruction}`, () => [frameFunction[frame], flags, frameFile[frame], frameLine[frame], framePath[frame], code, instruction]);
   }
 
   // Of a whole file; files of one name are one function.
@@ -197,7 +199,7 @@ class Additions {
         files.set(module, profile.functionName.length + this.functions.length);
         this.functions.push([name[0] === 0x5b ? name : Uint8Array.from([0x5b, ...name, 0x5d]), module, flags]);
       }
-      return [files.get(module), flags, 0, 0, profile.framePath[frame]];
+      return [files.get(module), flags, 0, 0, profile.framePath[frame], 0, 0];
     });
   }
 
@@ -205,7 +207,7 @@ class Additions {
     const { profile, functions, frames } = this, strings = profile.strings.raw;
     const add = (columns, rows) => rows.length && columns.forEach((column, k) => (profile[column] = grown(profile[column], rows.map((row) => row[k]))));
     add(['functionName', 'functionModule', 'functionFlags'], functions.map(([name, module, flags]) => [strings.push(name) - 1, module, flags]));
-    add(['frameFunction', 'frameFlags', 'frameFile', 'frameLine', 'framePath'], frames);
+    add(['frameFunction', 'frameFlags', 'frameFile', 'frameLine', 'framePath', 'frameCode', 'frameInstruction'], frames);
   }
 }
 
@@ -373,8 +375,9 @@ class FrameWalk {
     const { left, added } = this;
     if (!left.length) return parent;
     if (!this.files) {
-      if (left.length === 1) return this.nodes.add(parent, added.outer(left[0]));
-      left.forEach((frame, i) => (parent = this.nodes.share(parent, i ? frame : added.outer(frame))));
+      const inner = this.profile.nodeFrame[node], last = left.length - 1;
+      if (!last) return this.nodes.add(parent, added.variant(left[0], true, inner));
+      left.forEach((frame, i) => (parent = this.nodes.share(parent, added.variant(frame, !i, i === last ? inner : -1))));
       return parent;
     }
     const { frameFunction, functionModule, framePath } = this.profile, frame = left[0];

@@ -10,6 +10,7 @@ export const VIEWS = [
   ['sandwich', 'Sandwich', 'Callers and callees of a function'],
   ['table', 'Functions', 'All functions with their own and total share'],
   ['heat', 'Heat map', 'When the samples fell, 20 ms a cell'],
+  ['code', 'Code', 'The lines and instructions of a function with their samples'],
 ];
 
 // Of a recording with waits.
@@ -17,17 +18,17 @@ export const LOCKS_VIEW = ['locks', 'Locks', 'What waits for locks, and which th
 
 // Where a control changes something.
 export const USES = {
-  group: ['flame', 'sandwich'], measure: ['flame', 'sandwich', 'table'], colours: ['flame', 'time', 'sandwich'], sort: ['flame', 'sandwich'],
-  down: ['flame'], recursion: ['flame', 'sandwich'], mode: ['flame', 'time', 'sandwich', 'table', 'heat'],
-  parked: ['flame', 'time', 'sandwich', 'table', 'heat', 'locks'],
+  group: ['flame', 'sandwich'], measure: ['flame', 'sandwich', 'table', 'code'], colours: ['flame', 'time', 'sandwich'], sort: ['flame', 'sandwich'],
+  down: ['flame'], recursion: ['flame', 'sandwich'], mode: ['flame', 'time', 'sandwich', 'table', 'heat', 'code'],
+  parked: ['flame', 'time', 'sandwich', 'table', 'heat', 'locks', 'code'],
 };
 
 const KEYS = [
-  ['1 … 6', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time, without the last filter'],
+  ['1 … 7', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time, without the last filter'],
   ['← → ↑ ↓', 'from box to box, thread to thread, row to row (after Tab to them); ← → fold and open groups'], ['Enter', 'zoom into the chosen box'], ['Backspace', 'zoom out by one caller'],
   ['+ −', 'zoom, also Ctrl + wheel'], ['a d', 'pan, also Shift + wheel or drag'], ['w s', 'scroll'], ['0', 'all of it'],
-  ['g', 'merged, by service, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
-  ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box'], ['Shift + F10', 'menu of the chosen box, function or thread (also right click, or a long touch)'], ['e', 'filter: an expression to focus on, or options of sysprof report'],
+  ['g', 'merged, by service, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['k', 'colours: kind, name, module'],
+  ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box'], ['c', 'lines and instructions of the chosen box or row, or of the search’s hottest match'], [', .', 'in Code: the line before, the next line, in the order of samples'], ['Shift + F10', 'menu of the chosen box, function or thread (also right click, or a long touch)'], ['e', 'filter: an expression to focus on, or options of sysprof report'],
   ['[ ]', 'selected time back and forth'], ['b', 'the selected time is OLD: select NEW, and both are compared (also Ctrl + drag)'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
   ['v', 'CPU, waiting, or both (of a recording with waits)'], ['p', 'parked threads: event loops, idle pools'],
 ];

@@ -45,6 +45,7 @@ export function showFacts(event, text, list) {
 
 export function hint() {
   if (state.view === 'heat') return 'Drag over cells to select their time';
+  if (state.view === 'code') return 'Click a line for its instructions, an instruction for its line · , and . step through the hottest lines';
   if (state.view === 'table') return 'Click a function for its callers and callees';
   return 'Click zooms · Ctrl + wheel zooms, drag pans · right click: focus, hide, copy, … · ? for all keys';
 }

@@ -3,19 +3,19 @@
 // What a menu offers: at a box, a row of the table, a thread or its group.
 
 import { textOf } from './boxes.js';
-import { change, filterBy, sandwichOf } from './change.js';
+import { change, codeOf, filterBy, sandwichOf } from './change.js';
 import { expressionOf, globOf } from './filter.js';
 import { tip } from './hover.js';
 import { openMenu } from './menu.js';
 import { copyLink, copyText, stackText } from './share.js';
-import { decoded, profile, rangeOf, state, sums, tree } from './shown.js';
+import { decoded, profile, rangeOf, state, sums, tree, views } from './shown.js';
 import { ROOT, STATES_MAX, groupOf } from './tree.js';
 import { chart, flame } from './views.js';
 
 // What clauses can say of a function and of the file with its code.
 function functionItems(f) {
   if (f < 0 || profile.stateOf?.(f)) return [];
-  const { strings, functionName, frameFunction, framePath } = profile, items = [['Callers and callees', () => sandwichOf(f)]];
+  const { strings, functionName, frameFunction, framePath } = profile, items = [['Callers and callees', () => sandwichOf(f)], ...(views.some(([view]) => view === 'code') ? [['Code', () => codeOf(f)]] : [])];
   if (decoded.isGathered?.(f)) return [...items, ['Show its addresses', () => change({ opened: [...state.opened, f] })]];
   const gathered = decoded.gatheredIn?.[f];
   if (gathered && state.opened.includes(gathered)) items.push([`One box for ${profile.nameOf(gathered)}`, () => change({ opened: state.opened.filter((other) => other !== gathered) })]);

@@ -2,15 +2,15 @@
 //
 // What keys do, everywhere in the page; arrows in a picture are its own (flame.js, chart.js, heatmap.js, timeline.js).
 
-import { change, pinTime, sandwichOf, showMode, stepBack, zoomInto } from './change.js';
+import { change, codeOf, pinTime, sandwichOf, showMode, stepBack, zoomInto } from './change.js';
 import { open } from './frame.js';
 import { hoverBox } from './hover.js';
 import { saveFolded } from './share.js';
-import { colourings, groupings, matches, measures, modes, parked, profile, recorded, state, sums, tree, views } from './shown.js';
+import { colourings, functionRows, groupings, matches, measures, modes, parked, profile, recorded, state, sums, tree, views } from './shown.js';
 import { byId } from './text.js';
 import { switchTheme } from './theme.js';
 import { ROOT } from './tree.js';
-import { chart, flame } from './views.js';
+import { chart, codeView, flame } from './views.js';
 
 function nextIn(key, choices) {
   change({ [key]: choices[(choices.indexOf(state[key]) + 1) % choices.length] });
@@ -46,13 +46,34 @@ function chosenFunction() {
   return (state.view === 'time' ? chart.tree?.fn[node] : tree.fn[node]) ?? -1;
 }
 
+// That of a row which has the focus or is pointed at, of a box, or the search's hottest match.
+function functionForCode() {
+  const row = document.activeElement?.closest('tr[data-function]') ?? document.querySelector('table.functions tr[data-function]:hover');
+  if (row) return Number(row.dataset.function);
+  if (state.view === 'sandwich' || state.view === 'code') return state.fn;
+  const fn = chosenFunction();
+  if (fn >= 0 || !matches) return fn >= 0 ? fn : state.fn;
+  const { self, total } = functionRows()[state.measure];
+  let best = -1;
+  for (let f = 0; f < self.length; f++) if (matches[f] && (best < 0 || self[f] > self[best] || (self[f] === self[best] && total[f] > total[best]))) best = f;
+  return best;
+}
+
+function showCode() {
+  const fn = functionForCode();
+  if (!views.some(([view]) => view === 'code')) return;
+  if (fn >= 0 && !profile.stateOf?.(fn)) codeOf(fn);
+  else change({ view: 'code' });
+}
+
 const ACTIONS = {
   '/': () => byId('query').focus(), e: () => byId('clause')?.focus(), '?': () => open(byId('keys')), Escape: stepBack, n: nextMatch,
   '+': () => picture().scaleBy(0.7, 0.5), '=': () => picture().scaleBy(0.7, 0.5), '-': () => picture().scaleBy(1 / 0.7, 0.5),
   a: () => picture().pan(-0.2), d: () => picture().pan(0.2), w: () => picture().surface.host.scrollBy(0, -90), s: () => picture().surface.host.scrollBy(0, 90),
   0: () => (state.view === 'time' ? change({ time: null }) : change({ node: ROOT, zoom: null })), Backspace: () => zoomInto(tree.parent[state.node]),
   g: () => nextIn('group', groupings.map(([g]) => g)), p: () => parked && change({ parked: !state.parked }), v: () => recorded.waits && showMode(modes[(modes.findIndex(([m]) => m === state.mode) + 1) % modes.length][0]), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
-  c: () => nextIn('colours', colourings.map(([c]) => c)), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
+  c: showCode, ',': () => state.view === 'code' && codeView.step(-1), '.': () => state.view === 'code' && codeView.step(1),
+  k: () => nextIn('colours', colourings.map(([c]) => c)), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
   x: () => sandwichOf(chosenFunction()), '[': () => moveTime(-0.5), ']': () => moveTime(0.5), f: saveFolded,
   t: switchTheme, b: pinTime, h: () => (byId('timeline').hidden = byId('splitter').hidden = !byId('timeline').hidden),
 };

@@ -91,6 +91,12 @@ export function showLegend() {
     legend.replaceChildren(make('span', null, '0', ramp, profile.begin ? `${(heat?.most ?? 0).toFixed(1)} threads` : `${profile.terms.count(heat?.most ?? 0)} in ${heat ? heat.each / 1000 : 20} ms`));
     return;
   }
+  if (state.view === 'code') {
+    const ramp = make('i', { class: 'ramp' });
+    ramp.style.background = `linear-gradient(90deg, ${[0, 0.2, 0.4, 0.6, 0.8, 1].map(rampColour).join(', ')})`;
+    legend.replaceChildren(make('span', null, 'self', ramp, 'most of a line, an instruction'));
+    return;
+  }
   if (state.colours === 'difference' || (profile.difference && state.view === 'table')) {
     legend.replaceChildren(...profile.difference.legend(isPart(), entry));
     return;

@@ -11,7 +11,7 @@ import { functionRows, hasTimes, profile, rangeOf, recorded, state, useProfile, 
 import { DEFAULTS } from './state.js';
 import { byId } from './text.js';
 import { watchTheme } from './theme.js';
-import { chart, flame, heat, lower, makeViews, timeline, upper } from './views.js';
+import { chart, codeView, flame, heat, lower, makeViews, timeline, upper } from './views.js';
 
 async function start() {
   watchTheme();
@@ -38,6 +38,7 @@ globalThis.page = {
   get filtered() { return recorded.filter; },
   rows: functionRows,
   frameColour,
+  code: () => codeView,
   defaults: DEFAULTS,
   pictures: () => ({ flame, chart, upper, lower, timeline, heat }),
 };

@@ -221,13 +221,14 @@ export function useProfile(read) {
 function chooseMode() {
   measures = [['ticks', profile.event || (profile.uncounted ? 'Weight' : 'Samples')], ['cpu', 'CPU time']];
   colourings = [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']];
+  if (!profile.frameLine.some((line) => line) && !profile.words.code) views = views.filter(([view]) => view !== 'code');
   if (profile.hasServices) groupings.splice(1, 0, ['service', 'By service']);
   if (profile.waits) {
     addStates(decoded);
     profile = withLeaves(decoded);
     parked = profile.threads.filter((t) => t.parked).length;
     groupings = [...groupings, ['state', 'By state']];
-    if (hasLocks(profile)) views = [...VIEWS, LOCKS_VIEW];
+    if (hasLocks(profile)) views = [...views, LOCKS_VIEW];
   }
   if (!profile.words.difference) return;
   profile.difference = new Difference(profile, profile.words.difference);
@@ -237,7 +238,7 @@ function chooseMode() {
   modes = MODES.filter(([mode]) => mode !== 'wall');
   profile.waits?.parked.fill(0); // the tests are of all waits
   parked = 0;
-  views = VIEWS.filter(([view]) => view !== 'time' && view !== 'heat');
+  views = views.filter(([view]) => view !== 'time' && view !== 'heat' && view !== 'locks');
   Object.assign(DEFAULTS, { measure: 'mean', colours: 'difference' });
   state = fromFragment(location.hash);
 }

@@ -3,7 +3,7 @@
 // What is shown, as the fragment of the address: a link leads to the same picture, from file:// too.
 
 export const DEFAULTS = {
-  view: 'flame', // flame, time, sandwich, table, heat
+  view: 'flame', // flame, time, sandwich, table, heat, code, locks
   mode: 'cpu', // cpu, waiting, wall
   parked: false, // waits of parked threads, too
   group: 'merged', // merged, process, thread; of a page with waits: state; with names of services: service
@@ -21,12 +21,13 @@ export const DEFAULTS = {
   regex: false,
   zoom: null, // [from, to] of the whole
   node: 0, // zoomed to
-  fn: -1, // of the sandwich
+  fn: -1, // of the sandwich, and of the code
+  copy: '', // of the code: all in the function's module, "all", or one (code.js)
   chart: -1, // thread of the time order
 };
 
 const WORDS = {
-  view: ['flame', 'time', 'sandwich', 'table', 'heat', 'locks'], mode: ['cpu', 'waiting', 'wall'],
+  view: ['flame', 'time', 'sandwich', 'table', 'heat', 'code', 'locks'], mode: ['cpu', 'waiting', 'wall'],
   group: ['merged', 'service', 'process', 'thread', 'state'],
   measure: ['ticks', 'cpu', 'mean', 'new', 'old'], colours: ['kind', 'name', 'module', 'difference'], sort: ['weight', 'name'],
 };

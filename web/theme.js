@@ -7,7 +7,7 @@ import { forgetTheme } from './canvas.js';
 import { isDark, setDark } from './colour.js';
 import { showLegend } from './lines.js';
 import { profile, sums } from './shown.js';
-import { chart, flame, heat, lower, table, timeline, upper } from './views.js';
+import { chart, codeView, flame, heat, lower, table, timeline, upper } from './views.js';
 
 function applyTheme(isNight) {
   setDark(isNight);
@@ -19,6 +19,7 @@ function applyTheme(isNight) {
   heat?.surface.ask();
   for (const p of [flame, chart, upper, lower]) p.surface.ask();
   if (table.rows) table.render();
+  for (const list of [codeView.source, codeView.machine]) list.render();
   showLegend();
 }
 

@@ -292,10 +292,10 @@ function nodeTotals(profile, { tree, counted }, group) {
   return totals;
 }
 
-// Where in the source the nodes of a path were: of each the frame of most of its samples, or -1.
+// Where in the source the nodes of a path were: of each a frame of the line of most of its samples, or -1.
 export function hottestPlaces(profile, tally, path) {
-  const { tree } = tally, { map } = tree.merged ?? tree, { nodeFrame } = profile;
-  const slot = new Int32Array((tree.merged ?? tree).count), best = path.map(() => -1), most = path.map(() => 0);
+  const { tree } = tally, { map } = tree.merged ?? tree, { nodeFrame, frameFile, frameLine } = profile;
+  const slot = new Int32Array((tree.merged ?? tree).count), best = path.map(() => -1), most = path.map(() => 0), lines = path.map(() => new Map());
   let group = path[0] ?? ROOT;
   while (group !== ROOT && !tree.ranges?.has(group)) group = tree.parent[group];
   tally.nodeTotals ??= new Map();
@@ -305,9 +305,12 @@ export function hottestPlaces(profile, tally, path) {
   slot[ROOT] = 0;
   for (let i = 1; i < map.length; i++) {
     const at = slot[map[i]] - 1;
-    if (at < 0 || totals[i] <= most[at]) continue;
-    most[at] = totals[i];
-    best[at] = nodeFrame[i];
+    if (at < 0 || !totals[i]) continue;
+    const frame = nodeFrame[i], line = frameFile[frame] * 2 ** 32 + frameLine[frame], sum = (lines[at].get(line) ?? 0) + totals[i]; // of its instructions
+    lines[at].set(line, sum);
+    if (sum <= most[at]) continue;
+    most[at] = sum;
+    best[at] = frame;
   }
   return best.map((at) => (at >= 0 && profile.frameLine[at] ? at : -1));
 }

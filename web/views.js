@@ -5,6 +5,7 @@
 import { identity, styleOf, textOf } from './boxes.js';
 import { pickThread, rangeChart, sandwichOf, selectTime, zoomInto } from './change.js';
 import { Chart } from './chart.js';
+import { CodeView } from './codeview.js';
 import { DifferenceTable } from './difference.js';
 import { Flame } from './flame.js';
 import { HeatMap } from './heatmap.js';
@@ -20,7 +21,7 @@ import { Timeline } from './timeline.js';
 import { ROOT, callees, callers } from './tree.js';
 import { LockTable, waitAt, waitFacts } from './wall.js';
 
-export let flame, chart, upper, lower, table, timeline, heat;
+export let flame, chart, upper, lower, table, timeline, heat, codeView;
 let locks;
 let isResized = false; // the timeline, by hand
 
@@ -69,6 +70,7 @@ export function makeViews() {
   upper.title = titles[0];
   lower.title = titles[1];
   lower.upwards = false;
+  codeView = new CodeView(byId('view-code'));
   if (recorded.waits) locks = new LockTable(byId('view-locks'), recorded, functionMenu);
 }
 
@@ -183,6 +185,8 @@ export function showView(differs, selected) {
     if (!rows || entered || differs('measure', 'query', 'regex')) table.show(functionRows(), state.measure, whole(), matches, state.fn);
   }
   if (state.view === 'sandwich' && !message) showSandwich();
+  if (selected) codeView.forget();
+  if (state.view === 'code' && !message) codeView.show();
   if (locks && state.view === 'locks' && differs('threads', 'time', 'view')) locks.show(isWanted, state.time, state.parked);
   if (differs('threads')) heat?.forget();
   if (heat && state.view === 'heat') {

@@ -33,7 +33,7 @@ export function addStates(profile) {
   profile.functionFlags = grown(profile.functionFlags, all.map(() => IDLE));
   profile.frameFunction = grown(profile.frameFunction, all.map((state) => first + state));
   profile.frameFlags = grown(profile.frameFlags, all.map(() => IDLE));
-  for (const column of ['frameFile', 'frameLine', 'framePath']) profile[column] = grown(profile[column], all.map(() => 0));
+  for (const column of ['frameFile', 'frameLine', 'framePath', 'frameCode', 'frameInstruction']) profile[column] = grown(profile[column], all.map(() => 0));
   profile.stateFrames = frame; // the first of them
   profile.stateOf = (f) => (f >= first && f < first + names.length ? f - first : 0);
   profile.stateName = (state) => names[state] ?? '';

@@ -39,7 +39,7 @@ static inline void fuzz_both(const struct comparison *c, const char *facts)
 		samples += comparison__file(c, i)->samples;
 	MUST(both->uncounted || both->sample_count == samples);
 	out = open_memstream(&page, &size);
-	MUST(out && !html_write_data(both, &difference, out));
+	MUST(out && !html_write_data(both, &difference, NULL, out));
 	fclose(out);
 	free(page);
 	profile_builder__free(b);

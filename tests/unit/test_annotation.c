@@ -9,6 +9,7 @@
 #include "formats/out/annotation.h"
 #include "formats/out/annotation_code.h"
 #include "formats/out/firefox_code.h"
+#include "formats/out/html_code.h"
 #include "formats/out/report.h"
 #include "formats/out/report_rows.h"
 
@@ -192,6 +193,127 @@ static void answer_asm(FILE *out, char *input)
 		assert_string_equal(data, "{}");
 }
 
+/* ---- the page -------------------------------------------------------------------------------- */
+
+static uint64_t page_number(const char **at)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0;; shift += 7) {
+		unsigned char byte = (unsigned char)*(*at)++;
+
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80)
+			return value;
+	}
+}
+
+struct page_reader {
+	const char *at;
+	const char *strings[200];
+};
+
+static const char *page_string(struct page_reader *r)
+{
+	uint64_t number = page_number(&r->at);
+
+	assert_in_range(number, 0, 199);
+	return r->strings[number];
+}
+
+static cJSON *read_page_words(struct page_reader *r)
+{
+	size_t size = page_number(&r->at);
+	cJSON *words = cJSON_ParseWithLength(r->at, size);
+	const cJSON *strings = cJSON_GetObjectItemCaseSensitive(words, "strings");
+
+	assert_non_null(strings);
+	r->at += size;
+	for (int i = 0; i < cJSON_GetNumberValue(strings); i++) {
+		r->strings[i] = r->at;
+		r->at += strlen(r->at) + 1;
+	}
+	return words;
+}
+
+/* Columns become lines: size, text and jump of each instruction; then the rows. */
+static void print_page_code(FILE *out, struct page_reader *r)
+{
+	const char *module = page_string(r), *problem = page_string(r);
+	uint64_t address = page_number(&r->at), count = page_number(&r->at),
+		 rows = page_number(&r->at), sizes[32], texts[32];
+
+	assert_in_range(count, 1, 32);
+	fprintf(out, "code %s %" PRIx64 " %s\n", module, address, *problem ? problem : "-");
+	for (uint64_t i = 0; i < count; i++)
+		sizes[i] = page_number(&r->at);
+	for (uint64_t i = 0; i < count; i++)
+		texts[i] = page_number(&r->at);
+	for (uint64_t i = 0; i < count; i++)
+		fprintf(out, "%" PRIu64 " %s, jump %" PRIu64 "\n", sizes[i], r->strings[texts[i]],
+			page_number(&r->at));
+	for (uint64_t i = 0; i < rows; i++) {
+		uint64_t behind = page_number(&r->at), depth = page_number(&r->at), line;
+		const char *name = page_string(r), *file = page_string(r);
+
+		line = page_number(&r->at);
+		fprintf(out, "row +%" PRIu64 " depth %" PRIu64 " %s %s %+" PRId64 "\n", behind,
+			depth, name, file, (int64_t)(line >> 1) ^ -(int64_t)(line & 1));
+	}
+}
+
+static void print_page_source(FILE *out, struct page_reader *r)
+{
+	const char *path = page_string(r), *state = page_string(r);
+	uint64_t is_changed = page_number(&r->at);
+
+	fprintf(out, "source %s %s %" PRIu64 "\n", path, state, is_changed);
+	for (uint64_t spans = page_number(&r->at); spans; spans--) {
+		uint64_t first = page_number(&r->at), size = page_number(&r->at);
+
+		fprintf(out, "from line %" PRIu64 ": %" PRIu64 " bytes, %.*s\n", first, size,
+			(int)strcspn(r->at, "\n"), r->at);
+		r->at += size;
+	}
+}
+
+/* What the page has of the code and sources, and the place of each location. */
+static void write_page(FILE *out, char *input)
+{
+	_cleanup_fixture_ struct fixture f;
+	_cleanup_free_ char *data = NULL;
+	struct page_reader r = {};
+	const struct profile *p;
+	struct page_code *code;
+	cJSON *words;
+	size_t size;
+	FILE *page;
+
+	(void)input;
+	build_fib(&f);
+	p = finish(&f);
+	code = page_code__new(p);
+	assert_non_null(code);
+	page = open_memstream(&data, &size);
+	assert_int_equal(page_code__write(code, page), 0);
+	fclose(page);
+	r.at = data;
+	words = read_page_words(&r);
+	for (int i = 0; i < cJSON_GetNumberValue(cJSON_GetObjectItem(words, "codes")); i++)
+		print_page_code(out, &r);
+	for (int i = 0; i < cJSON_GetNumberValue(cJSON_GetObjectItem(words, "sources")); i++)
+		print_page_source(out, &r);
+	assert_ptr_equal(r.at, data + size);
+	for (size_t i = 1; i < p->location_count; i++) {
+		struct page_place place = page_code__place(code, &p->locations[i]);
+
+		fprintf(out, "%" PRIx64 ": code %" PRIu32 ", instruction %" PRIu32 "\n",
+			p->locations[i].address, place.code, place.instruction);
+	}
+	page_code__free(code);
+	cJSON_Delete(words);
+}
+
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 static uint64_t sum_of_instructions(const struct annotation *a)
@@ -271,6 +393,7 @@ TEST(lines_are_those_of_the_report)
 	annotation__fini(&a);
 }
 
-static const struct text_verb verbs[] = {{"annotate", annotate}, {"asm", answer_asm}, {}};
+static const struct text_verb verbs[] = {
+	{"annotate", annotate}, {"asm", answer_asm}, {"page", write_page}, {}};
 
 TEXT_TABLE("annotation", verbs, NULL, NULL);

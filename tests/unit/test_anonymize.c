@@ -256,7 +256,7 @@ static char *bytes_of(const struct exporter *exporter, const struct profile *p, 
 	if (exporter != &html_exporter)
 		return export_bytes(exporter, p, &options, size);
 	out = open_memstream(&bytes, size);
-	assert_int_equal(html_write_data(p, NULL, out), 0);
+	assert_int_equal(html_write_data(p, NULL, NULL, out), 0);
 	fclose(out);
 	return bytes;
 }

@@ -143,7 +143,7 @@ static void assert_writes(int (*write)(const struct profile *p, FILE *out), cons
 
 static int write_page(const struct profile *p, FILE *out)
 {
-	return html_write_data(p, NULL, out);
+	return html_write_data(p, NULL, NULL, out);
 }
 
 TEST(a_figure_is_in_every_format)

@@ -11,7 +11,7 @@ static char *data_of(const struct profile *p, size_t *size)
 	FILE *out = open_memstream(&data, size);
 
 	assert_non_null(out);
-	assert_int_equal(html_write_data(p, NULL, out), 0);
+	assert_int_equal(html_write_data(p, NULL, NULL, out), 0);
 	assert_int_equal(fclose(out), 0);
 	return data;
 }
@@ -158,7 +158,7 @@ static void check_data(const char *name)
 		text_size = strnlen(at, (size_t)(data + size - at));
 		at += text_size + 1;
 	}
-	skip_numbers(&at, 2 * counted(words, "functions") + 6 * counted(words, "frames"));
+	skip_numbers(&at, 2 * counted(words, "functions") + 8 * counted(words, "frames"));
 	skip_numbers(&at, 2 * counted(words, "nodes"));
 	skip_numbers(&at, 10 * counted(words, "processes") + 6 * counted(words, "threads"));
 	check_samples(p, words, at, data + size);

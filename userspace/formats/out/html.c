@@ -2,8 +2,8 @@
 /*
  * The .html format: one page that needs nothing else, neither a network nor a server.
  *
- * The page is web/, bundled by tools/bundle-page.sh when sysprof is built. The profile in it is
- * base64 of a gzip stream, so no byte of a name is parsed as HTML or as a script. The page's
+ * The page is web/, bundled by tools/bundle-page.sh when sysprof is built. The profile in it, and the
+ * code, are base64 of gzip streams, so no byte of a name is parsed as HTML or as a script. The page's
  * Content-Security-Policy allows no request and only the bundled scripts and styles (by hash).
  */
 
@@ -12,8 +12,9 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
-#include "formats/out/html_page.h" /* page_head[], page_tail[] */
+#include "formats/out/html_page.h" /* page_head[], page_middle[], page_tail[] */
 #include "formats/out/describe.h"
+#include "formats/out/html_code.h"
 #include "formats/out/html_data.h"
 
 static int close_stream(FILE **stream)
@@ -24,7 +25,9 @@ static int close_stream(FILE **stream)
 	return fclose(file) ? -(errno ? errno : EIO) : 0;
 }
 
-static int write_packed(const struct export_request *request, FILE *out)
+/* One of the two: the profile, or what the tab Code shows. */
+static int write_part(const struct export_request *request, const struct page_code *code,
+		      bool is_code, FILE *out)
 {
 	_cleanup_fclose_ FILE *text = base64_writer(out);
 	_cleanup_fclose_ FILE *packed = text ? gzip_writer(text, NULL) : NULL;
@@ -32,25 +35,41 @@ static int write_packed(const struct export_request *request, FILE *out)
 
 	if (!packed)
 		return -ENOMEM;
-	err = html_write_data(request->profile, request->difference, packed);
+	err = is_code ? page_code__write(code, packed)
+		      : html_write_data(request->profile, request->difference, code, packed);
 	close_err = close_stream(&packed);
 	err = err ? err : close_err;
 	close_err = close_stream(&text);
 	return err ? err : close_err;
 }
 
-static int write_html(const struct export_request *request)
+static int write_bytes(const unsigned char *bytes, size_t size, FILE *out)
+{
+	return fwrite(bytes, 1, size, out) == size ? 0 : -EIO;
+}
+
+static int write_page(const struct export_request *request, const struct page_code *code)
 {
 	FILE *out = request->out;
+
+	return write_bytes(page_head, sizeof(page_head), out)
+		       ?: write_part(request, code, false, out)
+		       ?: write_bytes(page_middle, sizeof(page_middle), out)
+		       ?: write_part(request, code, true, out)
+		       ?: write_bytes(page_tail, sizeof(page_tail), out);
+}
+
+static int write_html(const struct export_request *request)
+{
+	struct page_code *code = page_code__new(request->profile);
 	int err;
 
+	if (!code)
+		return -ENOMEM;
 	report_jits_left_out(request);
-	if (fwrite(page_head, 1, sizeof(page_head), out) != sizeof(page_head))
-		return -EIO;
-	err = write_packed(request, out);
-	if (err)
-		return err;
-	return fwrite(page_tail, 1, sizeof(page_tail), out) == sizeof(page_tail) ? 0 : -EIO;
+	err = write_page(request, code);
+	page_code__free(code);
+	return err;
 }
 
 const struct exporter html_exporter = {

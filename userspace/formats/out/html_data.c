@@ -21,11 +21,13 @@
 #include "base/strtab.h"
 #include "formats/out/call_tree.h"
 #include "formats/out/describe.h"
+#include "formats/out/html_code.h"
+#include "formats/out/html_numbers.h"
 #include "formats/out/process_title.h"
 #include "formats/out/waits.h"
 #include "profile/profile.h"
 
-#define DATA_VERSION 2
+#define DATA_VERSION 3
 #define JIT_TEXT     2048
 
 /* Bits of a frame's flags, above the category. web/data.js has the same. */
@@ -50,10 +52,12 @@ struct page_full_name {
 
 /*
  * `file`: of the source; `path`: 1 + the string by which filters match the file with the code, or 0;
- * `owner`: the process whose code it is, of code without a symbol, or 0.
+ * `owner`: the process whose code it is, of code without a symbol, or 0. `place`: of the innermost
+ * frame of an address.
  */
 struct page_frame {
 	uint32_t function, flags, file, line, path, owner;
+	struct page_place place;
 };
 
 DEFINE_MAP_OF_BYTES(page_functions, struct page_function);
@@ -68,6 +72,7 @@ DEFINE_MAP_OF_BYTES(page_frames, struct page_frame);
 struct page {
 	const struct profile *p;
 	const struct export_difference *difference;
+	const struct page_code *code; /* NULL: the page has none */
 	FILE *out;
 	struct strtab *strings;
 	uint32_t *string_of; /* by string of the profile: its number here, 0: none yet */
@@ -85,22 +90,6 @@ struct page {
 	struct parked parked;
 	bool has_ticks, has_cpus;
 };
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-static void put_uint(FILE *out, uint64_t value)
-{
-	while (value >= 0x80) {
-		putc_unlocked((int)(value & 0x7f) | 0x80, out);
-		value >>= 7;
-	}
-	putc_unlocked((int)value, out);
-}
-
-static void put_int(FILE *out, int64_t value)
-{
-	put_uint(out, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
-}
 
 /* ---- strings, functions, frames -------------------------------------------------------------- */
 
@@ -194,6 +183,8 @@ static int frame_key(void *context, const struct profile_location *location, uin
 				       &wanted.file)
 			  ?: path_of(page, location->dso, &wanted.path);
 
+	if (page->code && line == location->first_line)
+		wanted.place = page_code__place(page->code, location);
 	page->dso_used[location->dso.v] = true;
 	return err
 		       ?: map_number(&page->frames, page_frames__need(&page->frames, &wanted, NULL),
@@ -494,6 +485,8 @@ static int write_words(const struct page *page)
 	write_full_names(page, &w);
 	if (page->waits)
 		write_states(&w);
+	if (page->code)
+		page_code__describe(page->code, &w);
 	if (page->difference) {
 		json_key(&w, "difference");
 		json_raw(&w, page->difference->facts, strlen(page->difference->facts));
@@ -535,6 +528,8 @@ static void write_frames(const struct page *page)
 	WRITE_COLUMN(page, frames, line);
 	WRITE_COLUMN(page, frames, path);
 	WRITE_COLUMN(page, frames, owner);
+	WRITE_COLUMN(page, frames, place.code);
+	WRITE_COLUMN(page, frames, place.instruction);
 }
 
 static void write_nodes(const struct page *page)
@@ -716,12 +711,14 @@ static int write_all(const struct page *page)
 	return ferror(page->out) ? -EIO : 0;
 }
 
-int html_write_data(const struct profile *p, const struct export_difference *difference, FILE *out)
+int html_write_data(const struct profile *p, const struct export_difference *difference,
+		    const struct page_code *code, FILE *out)
 {
 	struct page page;
 	int err = page__init(&page, p, out);
 
 	page.difference = difference;
+	page.code = code;
 	if (!err)
 		err = collect(&page) ?: write_all(&page);
 	page__fini(&page);
