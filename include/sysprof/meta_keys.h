@@ -39,6 +39,8 @@
 	"lines_missing" /* which files have lines that could not be read, and why */
 #define META_CODE_LEFT_OUT                                                                         \
 	"code_left_out" /* "3 of 120 functions, 0 of 9 sources (0.2 MB)": that had no room */
+#define META_SOURCES_MISSING                                                                       \
+	"sources_missing" /* "12 not there, 1 larger than 2 MiB": sources of machine code */
 #define META_JIT_CODE_LEFT_OUT                                                                     \
 	"jit_code_left_out" /* "3 of 120 functions": whose machine code in jitdumps had no room */
 #define META_FILES_NOT_READ                                                                        \

@@ -79,6 +79,25 @@ struct symbolizer_source {
 	enum source_state state;
 };
 
+/* Why the text of a source file is not there. X(ENUM, what follows a number of them) */
+#define SOURCE_LOSSES(X)                                                                           \
+	X(ABSENT, "not there")                                                                     \
+	X(FORBIDDEN, "not readable for those who can have written the debug information")          \
+	X(LINK, "with a link in their path")                                                       \
+	X(NO_FILE, "no regular files, or empty")                                                   \
+	X(LARGE, "larger than 2 MiB")                                                              \
+	X(BINARY, "with NUL bytes")                                                                \
+	X(GONE, "of processes that were gone")                                                     \
+	X(LIMIT, "not searched: a file system did not answer, or a limit was reached")             \
+	X(OTHER, "that could not be read")
+
+enum source_loss {
+#define X(id, text) SOURCE_LOSS_##id,
+	SOURCE_LOSSES(X)
+#undef X
+		SOURCE_LOSS_COUNT
+};
+
 /* Files below `from` in lines are opened below `to` of our own root. */
 struct source_map {
 	const char *from; /* its first from_length bytes */
@@ -158,6 +177,7 @@ struct symbolizer_counts {
 	uint64_t abandoned;	      /* children abandoned because a file system does not answer */
 	const char
 		*fetch_error; /* the reason of the last failure, a clause; NULL: there was none */
+	size_t sources_left[SOURCE_LOSS_COUNT];
 	uint64_t cpu_time;    /* ns, of the sandboxed processes */
 	uint64_t peak_memory; /* bytes, of the largest */
 	bool cancelled;

@@ -6,10 +6,12 @@
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 
-from libe2e import Skip, fixture, main, read, record, recording_events, scratch, sysprof, write
+from libe2e import (Background, Skip, as_user, fixture, fuse_device, main, place_of, read, record, recording_events, scratch, sysprof,
+                    wait_for, write)
 
 import recordings as r
 
@@ -232,22 +234,37 @@ def test_another_machine():
     assert re.search(r"^ *\d+\.\d+%.* sum \+= i", text, re.M), text
 
 
+def losses_of(program):
+    """{reason: number} of the sources that are not in its recording."""
+    line = re.search(r"^# no sources (.*)", sysprof("report", program + ".sysprof", check=0).out, re.M)
+    return {reason: int(number) for number, reason in re.findall(r"(\d+) ([^,]+)", line.group(1))} if line else {}
+
+
+FORBIDDEN = "not readable for those who can have written the debug information"
+
+
 def test_no_file_that_a_tenant_may_not_read():
-    """A tenant's program names root's files as its source: only what all may read is carried."""
-    secret, public = scratch("secret.c"), scratch("public.c")
-    for path, mode in (secret, 0o600), (public, 0o644):
+    """A tenant's program names root's files as its source: only what all may read is carried, and the rest is counted."""
+    secret, public, other = scratch("secret.c"), scratch("public.c"), scratch("other.c")
+    for path, mode, owner in (secret, 0o600, 0), (public, 0o644, 0), (other, 0o600, TENANT + 1):
         write(path, "secret of root\n" * 40)
         os.chmod(path, mode)
-    link = scratch("link.c")
+        os.chown(path, owner, owner)
+    link, fifo, huge, binary = (scratch(name) for name in ("link.c", "fifo.c", "huge.c", "binary.c"))
     os.symlink(secret, link)
-    fifo = scratch("fifo.c")
     os.mkfifo(fifo, 0o666)
-    for number, name in enumerate(("/etc/shadow", secret, link, fifo, "/proc/1/environ", "/proc/kcore", public)):
+    write(huge, "x\n" * (1 << 20) + "y")
+    write(binary, b"secret of root\0\n")
+    for number, (name, loss) in enumerate({
+            "/etc/shadow": FORBIDDEN, secret: FORBIDDEN, other: FORBIDDEN, link: "with a link in their path",
+            fifo: "no regular files", huge: "larger than 2 MiB", binary: "with NUL bytes", "/proc/1/environ": FORBIDDEN,
+            "/proc/kcore": None, "/nowhere/at/all.c": "not there", public: None}.items()):
         text = PROGRAM.replace("\tfor (", f'#line 1 "{name}"\n\tfor (')
         own, program = compiled(f"tenant-{number}", text, TENANT)
         found = sources_of(program)
         assert (name in found) == (name == public), (name, found.keys())
         assert all(b"secret of root" not in data for path, (_, data) in found.items() if path != public), found.keys()
+        assert loss is None or losses_of(program).get(loss) == 1, (name, losses_of(program))
 
 
 def test_a_tenants_own_private_source():
@@ -256,6 +273,73 @@ def test_a_tenants_own_private_source():
     assert source in sources_of(program)
     os.chown(source, 0, 0)
     assert source not in sources_of(program)
+
+
+def test_a_program_that_others_may_write():
+    """They could name the owner's files."""
+    source, program = compiled("open-to-all", PROGRAM, TENANT)
+    os.chmod(source, 0o600)
+    for mode, group, carried in (0o755, TENANT, True), (0o777, TENANT, False), (0o775, TENANT, True), (0o775, TENANT + 1, False):
+        os.chown(program, TENANT, group)
+        os.chmod(program, mode)
+        assert (source in sources_of(program)) == carried, (oct(mode), group)
+
+
+def test_a_debug_file_of_another_user():
+    """The names come from there."""
+    source, program = compiled("two-owners", PROGRAM, TENANT)
+    debug = program + ".debug"
+    os.chmod(source, 0o600)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", program], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", program], check=True)
+    for owner, carried in (TENANT, True), (0, True), (TENANT + 1, False):
+        os.chown(debug, owner, owner)
+        assert (source in sources_of(program)) == carried, owner
+    assert losses_of(program)[FORBIDDEN] == 1, losses_of(program)
+
+
+def test_a_setuid_program():
+    """Any user may run it, so root's private source is not carried."""
+    source, program = compiled("setuid")
+    os.chmod(program, 0o4755)
+    path = program + ".sysprof"
+    for mode, carried in (0o644, True), (0o600, False):
+        os.chmod(source, mode)
+        record("--no-symbol-cache", "-o", path, "--", *as_user(TENANT), program, "60")
+        assert (source in bundled_sources(path)) == carried, oct(mode)
+
+
+def process_of(program):
+    """One that runs it."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe") == program:
+                return pid
+        except OSError:
+            pass
+    return None
+
+
+def test_a_file_system_that_does_not_answer():
+    """A tenant's source is in a file system that hangs: the others' sources are there, and it is counted."""
+    place = place_of(TENANT)  # the tenant has a /tmp of its own
+    try:
+        _, program = compiled("silent", PROGRAM.replace("\tfor (", '#line 1 "/tmp/perf-0.c"\n\tfor ('), TENANT)
+        silent = shutil.copy(program, os.path.join(place, "silent"))
+        source, loud = compiled("loud")
+        path = scratch("silent.sysprof")
+        with Background(loud, "1000000") as other, Background(*as_user(TENANT), fixture("silentfs"), "-w", "read", fuse_device(), place,
+                                                              silent, "1000000"):
+            pid = wait_for(lambda: process_of(silent))
+            result = record("--no-symbol-cache", "-o", path, "-p", f"{pid},{other.p.pid}", "-d", "2")
+            os.kill(int(pid), signal.SIGKILL)
+            other.p.kill()
+        found = bundled_sources(path)
+        assert source in found and "/tmp/perf-0.c" not in found, found.keys()
+        assert "not searched: a file system did not answer, or a limit was reached" in result.err, result
+    finally:
+        shutil.rmtree(place)
 
 
 def forged(name, code):

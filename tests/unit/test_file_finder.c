@@ -153,16 +153,16 @@ TEST(only_regular_files_within_a_limit_are_opened)
 	char name[512];
 
 	run("echo >root/opt/app/x.dwo; mkfifo root/opt/app/y.dwo");
-	fd = file_finder__open(f, &r, 100);
+	fd = file_finder__open(f, &r, 100, NULL);
 	assert_true(fd >= 0);
 	name_of(steal_fd(fd), name, sizeof(name));
 	assert_string_equal(name, "root/opt/app/x.dwo");
-	assert_int_equal(file_finder__open(f, &r, 0), -ENOENT);
+	assert_int_equal(file_finder__open(f, &r, 0, NULL), -ENOENT);
 	r.path = "/opt/app/y.dwo";
-	assert_int_equal(file_finder__open(f, &r, 100), -ENOENT);
+	assert_int_equal(file_finder__open(f, &r, 100, NULL), -ENOENT);
 	r.path = "/no/such/file.dwo";
 	r.root_fd = -1;
-	assert_int_equal(file_finder__open(f, &r, 100), -ENOENT);
+	assert_int_equal(file_finder__open(f, &r, 100, NULL), -ENOENT);
 	file_finder__free(f);
 }
 
@@ -274,13 +274,13 @@ TEST(a_hang_with_a_copy_counts_against_its_user)
 	run("echo >root/opt/app/x.dwo");
 	stop_child(f);
 	abandoned = file_finder__abandoned(f);
-	assert_int_equal(file_finder__open(f, &r, 100), -ETIMEDOUT);
+	assert_int_equal(file_finder__open(f, &r, 100, NULL), -ETIMEDOUT);
 	assert_int_equal(file_finder__abandoned(f), abandoned + 1);
-	assert_int_equal(file_finder__open(f, &r, 100), -ETIMEDOUT);
+	assert_int_equal(file_finder__open(f, &r, 100, NULL), -ETIMEDOUT);
 	assert_int_equal(file_finder__child(f), 0);
 	for (unsigned int i = 1; i < 8 && fd < 0; i++) {
 		r.user = TENANT + i;
-		fd = file_finder__open(f, &r, 100);
+		fd = file_finder__open(f, &r, 100, NULL);
 	}
 	assert_true(fd >= 0);
 	file_finder__free(f);

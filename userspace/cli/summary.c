@@ -341,9 +341,14 @@ static void print_if_there(const struct profile *profile, const char *key, const
 
 static void print_symbols(const struct summary *s)
 {
+	char contents[CONTENTS_TEXT_SIZE];
+
 	if (s->symbols.cancelled)
 		fprintf(stderr, "  symbols: cancelled, some are missing\n");
 	print_if_there(s->profile, META_LINES_MISSING, "lines are missing");
+	if (*describe_contents(contents, sizeof(contents), s->profile))
+		fprintf(stderr, "  contents: %s\n", contents);
+	print_if_there(s->profile, META_SOURCES_MISSING, "sources not recorded");
 	print_if_there(s->profile, META_CODE_LEFT_OUT,
 		       "machine code and sources left out (--code-size)");
 	if (s->symbols.cpu_time)

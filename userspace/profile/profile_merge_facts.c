@@ -377,6 +377,7 @@ static bool is_joined(const char *key)
 		META_FORMAT,
 		META_PART_OF,
 		META_JIT_CODE_LEFT_OUT,
+		META_SOURCES_MISSING,
 	};
 
 	return any_of(keys, sizeof(keys) / sizeof(*keys), known, !strcmp(key, *known));

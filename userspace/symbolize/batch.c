@@ -136,18 +136,29 @@ static int on_poll(void *context, size_t done, size_t total)
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
-/* Whose file it is, from the kernel's cache: a file system may not answer. */
+/* From the kernel's cache: a file system may not answer. 0 or -1. */
+static int stat_cached(int fd, struct stat *st)
+{
+	struct statx found;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID | STATX_GID | STATX_MODE,
+		  &found))
+		return -1;
+	*st = (struct stat){
+		.st_uid = found.stx_uid, .st_gid = found.stx_gid, .st_mode = found.stx_mode};
+	return 0;
+}
+
+/* Whose file it is. */
 static uint32_t user_of_file(const struct symbolizer_dso *dso)
 {
-	struct statx st;
+	struct stat st;
 
 	if (dso->fd < 0) /* the kernel */
 		return 0;
 	if (dso->copied_for)
 		return dso->copied_for;
-	if (statx(dso->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &st))
-		return OUTSIDE_USER_UNKNOWN;
-	return st.stx_uid;
+	return stat_cached(dso->fd, &st) ? OUTSIDE_USER_UNKNOWN : st.st_uid;
 }
 
 static struct debug_file_request debug_file_request_of(struct batch *b, const struct part *part)
@@ -377,18 +388,39 @@ static int want_code(struct batch *b, struct part *part)
 	return err;
 }
 
+/* Of the debug information that the module was read with. */
+static struct debug_writers writers_of(const struct part *part)
+{
+	const struct symbolizer_dso *dso = &part->job->dso;
+	struct debug_writers writers = part->files.writers;
+	struct stat st;
+
+	debug_writers__add_all(&writers, &part->sealed->writers);
+	/* of a copy the kernel has nothing to say */
+	if (dso->copied_for)
+		debug_writers__add(&writers, dso->copied_for);
+	else if (stat_cached(dso->fd, &st))
+		writers.is_several = true;
+	else
+		debug_writers__add_file(&writers, &st);
+	return writers;
+}
+
 static int report_code(struct part *part)
 {
 	const struct sealed_job *sealed = part->sealed;
 	struct batch *b = part->batch;
 	const struct debug_file_request request = debug_file_request_of(b, part);
+	struct debug_writers writers;
 	int err = 0;
 
 	if (!sealed || !sealed->code)
 		return 0;
-	if (b->options->sources && part->job->source)
-		err = wanted_sources__add(&b->sources, part->job, &request, sealed->code,
+	if (b->options->sources && part->job->source) {
+		writers = writers_of(part);
+		err = wanted_sources__add(&b->sources, part->job, &request, &writers, sealed->code,
 					  sealed->code_size);
+	}
 	return err ?: part->job->code(part->job->context, sealed->code, sealed->code_size);
 }
 
@@ -797,7 +829,7 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 	if (!err)
 		err = finish_until(&b, b.parts + count);
 	if (!err && b.sources.list.count && !counts->cancelled && need_finder(&b))
-		err = wanted_sources__read(&b.sources, b.finder, options);
+		err = wanted_sources__read(&b.sources, b.finder, options, counts->sources_left);
 	count_up(&b);
 	log_debug(LOG_SYMBOLS, "%zu modules: %zu from the cache alone, %zu read by children",
 		  (size_t)counts->modules, (size_t)counts->modules_cached, b.sealed_count);

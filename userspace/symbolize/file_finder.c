@@ -67,6 +67,7 @@ struct finder_request {
 	struct debug_file_request of; /* its pointers and descriptors say what there is */
 	uint64_t size_limit;
 	uint64_t copy_max; /* bytes of copies in memory (tenants/file_system.h) */
+	uint32_t reader;   /* of a source */
 	uint8_t build_id[ID_MAX];
 	char release[RELEASE_SIZE];
 	char path[PATH_MAX];
@@ -202,16 +203,30 @@ static int open_source(const struct finder_request *r, int root_fd)
 {
 	_cleanup_close_ int own = root_fd < 0 ? open_root() : -1;
 
-	return source_file__open(root_fd < 0 ? own : root_fd, r->path, r->of.user, r->size_limit);
+	return source_file__open(root_fd < 0 ? own : root_fd, r->path, r->reader, r->size_limit);
+}
+
+/* On a file system that a user has mounted, owners and modes prove nothing. */
+static void note_writers(int fd, struct debug_writers *writers)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !file_system__is_administrators(fd, getpid()))
+		writers->is_several = true;
+	else
+		debug_writers__add_file(writers, &st);
 }
 
 /* The parent's descriptor can never block, even in close(). A file too big to copy is missing. */
 static void keep_safe(int *fd, uint64_t copy_max, struct finder_answer *answer)
 {
 	uint64_t copied = 0;
-	int err = *fd < 0 ? 0
-			  : file_system__make_safe(fd, getpid(), copy_max - answer->copied,
-						   &copied);
+	int err = 0;
+
+	if (*fd >= 0) {
+		note_writers(*fd, &answer->found.writers);
+		err = file_system__make_safe(fd, getpid(), copy_max - answer->copied, &copied);
+	}
 
 	answer->copied += copied;
 	answer->copies_left += err == -EFBIG;
@@ -699,11 +714,13 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 }
 
 static int open_file(struct file_finder *f, enum finder_question question,
-		     const struct debug_file_request *r, uint64_t size_limit)
+		     const struct debug_file_request *r, uint32_t reader, uint64_t size_limit,
+		     struct debug_writers *writers)
 {
 	struct finder_request request = {
 		.of = {.elf_fd = -1, .root_fd = r->root_fd, .user = r->user},
 		.size_limit = size_limit,
+		.reader = reader,
 	};
 	struct pending_request a = {.what = r->path};
 	int err, fd;
@@ -714,20 +731,22 @@ static int open_file(struct file_finder *f, enum finder_question question,
 	if (!err && !a.buffer.fd_count)
 		err = -EBADMSG;
 	fd = err ? err : take_next(&a.buffer);
+	if (!err && writers)
+		debug_writers__add_all(writers, &a.answer.found.writers);
 	message__close_fds(a.buffer.fds, a.buffer.fd_count);
 	return fd;
 }
 
 int file_finder__open(struct file_finder *f, const struct debug_file_request *r,
-		      uint64_t size_limit)
+		      uint64_t size_limit, struct debug_writers *writers)
 {
-	return open_file(f, FINDER_OPEN, r, size_limit);
+	return open_file(f, FINDER_OPEN, r, ROOT, size_limit, writers);
 }
 
 int file_finder__open_source(struct file_finder *f, const struct debug_file_request *r,
-			     uint64_t size_limit)
+			     uint32_t reader, uint64_t size_limit)
 {
-	return open_file(f, FINDER_SOURCE, r, size_limit);
+	return open_file(f, FINDER_SOURCE, r, reader, size_limit, NULL);
 }
 
 uint64_t file_finder__abandoned(const struct file_finder *f)

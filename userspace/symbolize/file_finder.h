@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "symbolize/debug_file.h"
+#include "symbolize/debug_writers.h"
 
 struct file_finder;
 
@@ -42,6 +43,7 @@ struct found_files {
 	uint64_t package_size; /* bytes of MODULE.dwp, the package of its .dwo files; 0: none */
 	uint64_t total_size;   /* bytes of the module and these two */
 	uint64_t identity;     /* debug_file_identity(); 0: unknown */
+	struct debug_writers writers; /* of these files */
 };
 
 /*
@@ -58,17 +60,17 @@ bool file_finder__recall(const struct file_finder *f, const struct debug_file_re
 
 /*
  * tenant_open() of a .dwo file or package, `path`, of the module `elf_fd`, in root_fd (-1: skip),
- * else in our root. The rest of the request is not used, but for the user.
+ * else in our root. The rest of the request is not used, but for the user. Adds the file's writers.
  */
 int file_finder__open(struct file_finder *f, const struct debug_file_request *request,
-		      uint64_t size_limit);
+		      uint64_t size_limit, struct debug_writers *writers);
 
 /*
- * source_file__open() of the absolute `path`, for the user of the request, in root_fd (-1: in our root).
- * The rest of the request is not used, but for the module.
+ * source_file__open() of the absolute `path`, for `reader`, in root_fd (-1: in our root). The rest of the
+ * request is not used, but for the module and its user, which are charged.
  */
 int file_finder__open_source(struct file_finder *f, const struct debug_file_request *request,
-			     uint64_t size_limit);
+			     uint32_t reader, uint64_t size_limit);
 
 /* Its process, for tests; 0: there is none. */
 pid_t file_finder__child(const struct file_finder *f);

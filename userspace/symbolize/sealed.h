@@ -47,9 +47,10 @@ struct sealed_job {
 	void *context;
 	/* filled before the sink is called */
 	struct module_report report;
-	uint64_t cpu_time;	/* ns, of its children */
-	uint64_t peak_memory;	/* bytes, of the larger one */
-	unsigned int abandoned; /* of its children: did not end when they were killed */
+	struct debug_writers writers; /* of the files that the child requested */
+	uint64_t cpu_time;	      /* ns, of its children */
+	uint64_t peak_memory;	      /* bytes, of the larger one */
+	unsigned int abandoned;	      /* of its children: did not end when they were killed */
 	/* after the run; the caller's. NULL: there is none */
 	struct symbol_index *index;
 	char *code; /* events of module__code(), checked */

@@ -70,8 +70,7 @@ static int place_beside(const char *module, char path[PATH_SIZE])
 }
 
 /* The descriptor that answers the question, ours; or negative errno. */
-static int judge_open(int listener, const struct seccomp_notif *question,
-		      const struct sealed_job *job)
+static int judge_open(int listener, const struct seccomp_notif *question, struct sealed_job *job)
 {
 	bool at = question->data.nr == SYS_openat;
 	uint64_t flags = question->data.args[at ? 2 : 1];
@@ -97,7 +96,7 @@ static int judge_open(int listener, const struct seccomp_notif *question,
 							      .user = job->user,
 							      .root_fd = job->root_fd,
 							      .path = path},
-				 FILE_SIZE_MAX);
+				 FILE_SIZE_MAX, &job->writers);
 }
 
 /* Put our descriptor into the child: its number there, or negative errno. */
@@ -121,7 +120,7 @@ static bool messages_fit(void)
 	       sizes.seccomp_notif <= MESSAGE_SIZE && sizes.seccomp_notif_resp <= MESSAGE_SIZE;
 }
 
-int sealed_files__answer(int listener, const struct sealed_job *job)
+int sealed_files__answer(int listener, struct sealed_job *job)
 {
 	union {
 		struct seccomp_notif message;

@@ -9,6 +9,6 @@ struct sealed_job;
  * root or below ours; or an error. A name beside /proc/self/fd/N is searched beside the module. 0,
  * or negative errno if the listener cannot be used any more.
  */
-int sealed_files__answer(int listener, const struct sealed_job *job);
+int sealed_files__answer(int listener, struct sealed_job *job);
 
 #endif

@@ -29,13 +29,15 @@ void wanted_sources__fini(struct wanted_sources *w)
 }
 
 int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
-			const struct debug_file_request *request, const void *events, size_t size)
+			const struct debug_file_request *request,
+			const struct debug_writers *writers, const void *events, size_t size)
 {
 	int err = 0;
 
 	for (size_t at = 0; at < size && !err;) {
 		const struct source_event *e = (const void *)((const char *)events + at);
-		struct wanted_source source = {.job = job, .request = *request};
+		struct wanted_source source = {
+			.job = job, .request = *request, .reader = debug_writers__reader(writers)};
 
 		at += e->header.size;
 		if (e->header.type != EVENT_SOURCE || e->offset)
@@ -88,32 +90,77 @@ static enum source_state judge(const struct wanted_source *s, int fd, const char
 		       : SOURCE_PLAUSIBLE;
 }
 
-/* 0, also if it cannot be read or has no room; negative errno. */
-static int read_source(const struct wanted_source *s, struct file_finder *finder,
-		       const struct symbolizer_options *options, size_t *room)
+#define IS_READ (-1)
+
+static int loss_of(int err)
+{
+	static const struct {
+		int err;
+		enum source_loss loss;
+	} losses[] = {
+		{-ENOENT, SOURCE_LOSS_ABSENT},	  {-ENOTDIR, SOURCE_LOSS_ABSENT},
+		{-EACCES, SOURCE_LOSS_FORBIDDEN}, {-EPERM, SOURCE_LOSS_FORBIDDEN},
+		{-ELOOP, SOURCE_LOSS_LINK},	  {-ENOTSUP, SOURCE_LOSS_NO_FILE},
+		{-EFBIG, SOURCE_LOSS_LARGE},	  {-EILSEQ, SOURCE_LOSS_BINARY},
+		{-ESRCH, SOURCE_LOSS_GONE},	  {-ETIMEDOUT, SOURCE_LOSS_LIMIT},
+		{-EDQUOT, SOURCE_LOSS_LIMIT},	  {-ENOSPC, SOURCE_LOSS_LIMIT},
+	};
+
+	for (size_t i = 0; i < sizeof(losses) / sizeof(*losses); i++)
+		if (losses[i].err == err)
+			return losses[i].loss;
+	return SOURCE_LOSS_OTHER;
+}
+
+/* The file, or why there is none. */
+static int open_source(const struct wanted_source *s, struct file_finder *finder,
+		       const struct symbolizer_options *options)
 {
 	char path[PATH_MAX];
 	struct debug_file_request request = s->request;
-	struct symbolizer_source source = {.path = s->path};
-	_cleanup_close_ int fd = -1;
-	_cleanup_free_ char *text = NULL;
-	ssize_t got;
+	int fd;
 
 	if (map_path(options, s->path, path))
 		request.root_fd = -1;
 	else if (request.root_fd < 0)
-		return 0;
+		return -ESRCH;
 	request.path = path;
-	fd = file_finder__open_source(finder, &request, SOURCE_SIZE_MAX);
+	fd = file_finder__open_source(finder, &request, s->reader, SOURCE_SIZE_MAX);
 	log_debug(LOG_SYMBOLS, "source %s: %s", path, fd < 0 ? strerror(-fd) : "open");
-	if (fd < 0)
-		return 0;
-	text = malloc(SOURCE_SIZE_MAX);
-	if (!text)
+	return fd;
+}
+
+/* The size of its text, which the caller frees; or why there is none. */
+static ssize_t read_text(int fd, size_t room, char **text)
+{
+	_cleanup_free_ char *read = malloc(SOURCE_SIZE_MAX);
+	ssize_t got;
+
+	if (!read)
 		return -ENOMEM;
-	got = pread_full(fd, text, SOURCE_SIZE_MAX, 0);
-	if (got <= 0 || (size_t)got > *room || memchr(text, '\0', got))
-		return 0;
+	got = pread_full(fd, read, SOURCE_SIZE_MAX, 0);
+	if (got <= 0)
+		return got ? got : -ENOTSUP;
+	if (memchr(read, '\0', got))
+		return -EILSEQ;
+	if ((size_t)got > room)
+		return -ENOSPC;
+	*text = steal_ptr(read);
+	return got;
+}
+
+/* 0 or negative errno. *result: IS_READ or an enum source_loss. */
+static int read_source(const struct wanted_source *s, struct file_finder *finder,
+		       const struct symbolizer_options *options, size_t *room, int *result)
+{
+	struct symbolizer_source source = {.path = s->path};
+	_cleanup_close_ int fd = open_source(s, finder, options);
+	_cleanup_free_ char *text = NULL;
+	ssize_t got = fd < 0 ? fd : read_text(fd, *room, &text);
+
+	*result = got < 0 ? loss_of((int)got) : IS_READ;
+	if (got < 0)
+		return got == -ENOMEM ? -ENOMEM : 0;
 	source.text = text;
 	source.size = got;
 	source.state = judge(s, fd, text, got);
@@ -122,22 +169,30 @@ static int read_source(const struct wanted_source *s, struct file_finder *finder
 }
 
 int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
-			 const struct symbolizer_options *options)
+			 const struct symbolizer_options *options,
+			 size_t left[static SOURCE_LOSS_COUNT])
 {
-	struct strtab *done = strtab__new();
+	struct strtab *paths = strtab__new();
+	VEC(int) results = {}; /* by number of the path; [0]: the empty one's */
 	size_t room = SOURCES_SIZE;
-	int err = done ? 0 : -ENOMEM;
+	int err = paths ? vec_push(&results, IS_READ) : -ENOMEM;
 
 	vec_sort(&w->list, compare_sources);
-	for (size_t i = 0; i < w->list.count && i < SOURCES_MAX && !err; i++) {
+	for (size_t i = 0; i < w->list.count && !err; i++) {
 		const struct wanted_source *s = &w->list.data[i];
-		size_t known = strtab__count(done);
+		int64_t number = strtab__intern(paths, s->path);
 
-		if (strtab__intern(done, s->path) < 0)
+		if (number < 0)
 			err = -ENOMEM;
-		else if (strtab__count(done) > known)
-			err = read_source(s, finder, options, &room);
+		else if ((size_t)number == results.count)
+			err = vec_push(&results, SOURCE_LOSS_LIMIT);
+		if (!err && i < SOURCES_MAX && results.data[number] != IS_READ)
+			err = read_source(s, finder, options, &room, &results.data[number]);
 	}
-	strtab__free(done);
+	for (size_t i = 0; i < results.count; i++)
+		if (results.data[i] != IS_READ)
+			left[results.data[i]]++;
+	vec_free(&results);
+	strtab__free(paths);
 	return err;
 }

@@ -17,6 +17,7 @@ struct wanted_source {
 	uint32_t number;  /* in order of arrival */
 	struct symbolizer_job *job;
 	struct debug_file_request request; /* the module's */
+	uint32_t reader;		   /* as file_finder__open_source() has it */
 	const char *path;		   /* in the caller's events */
 	uint8_t md5[MD5_SIZE];
 	bool has_md5;
@@ -27,14 +28,20 @@ struct wanted_sources {
 };
 
 void wanted_sources__fini(struct wanted_sources *w);
-/* The EVENT_SOURCEs of checked events of code, which must live as long. 0, -ENOMEM. */
-int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
-			const struct debug_file_request *request, const void *events, size_t size);
 /*
- * Opens them by the finder, the hottest first and each path once, and passes them to their jobs. 0,
- * -ENOMEM, or what a job returned.
+ * The EVENT_SOURCEs of checked events of code, which must live as long. `writers`: of the debug
+ * information that names them. 0, -ENOMEM.
+ */
+int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
+			const struct debug_file_request *request,
+			const struct debug_writers *writers, const void *events, size_t size);
+/*
+ * Opens them by the finder, the hottest first, and passes each path once to its job. Another module's
+ * path is tried again if it could not be read. Adds to left[] of each reason. 0, -ENOMEM, or what a job
+ * returned.
  */
 int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
-			 const struct symbolizer_options *options);
+			 const struct symbolizer_options *options,
+			 size_t left[static SOURCE_LOSS_COUNT]);
 
 #endif

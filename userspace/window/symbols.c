@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/list_column.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "elf/elf_file.h"
@@ -176,6 +177,22 @@ static int emit_code(struct symbolizing *s, uint64_t limit)
 		 counts.left_functions, counts.left_functions + counts.functions,
 		 counts.left_sources, s->code.sources.count, counts.left_bytes / 1e6);
 	return meta_event__emit(pass_event, s, s->window->last_time, META_CODE_LEFT_OUT, text);
+}
+
+/* "12 not there, 1 larger than 2 MiB": sources, by reason. */
+static int emit_missing_sources(struct symbolizing *s, const struct symbolizer_counts *counts)
+{
+	static const char *const reasons[] = {SOURCE_LOSSES(SECOND_COLUMN)};
+	char text[1024];
+	size_t used = 0;
+
+	for (size_t i = 0; i < SOURCE_LOSS_COUNT; i++)
+		if (counts->sources_left[i] && used < sizeof(text))
+			used += snprintf(text + used, sizeof(text) - used, "%s%zu %s",
+					 used ? ", " : "", counts->sources_left[i], reasons[i]);
+	return used ? meta_event__emit(pass_event, s, s->window->last_time, META_SOURCES_MISSING,
+				       text)
+		    : 0;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -387,7 +404,9 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 			      ?: outside_books__report(books, pass_event, s, s->window->last_time);
 	outside_books__free(books);
 	if (!err)
-		err = emit_losses(s) ?: emit_code(s, own.code_size);
+		err = emit_losses(s)
+			      ?: emit_code(s, own.code_size)
+			      ?: emit_missing_sources(s, counts);
 	return err ? err : pass_event(s, &end);
 }
 

@@ -37,6 +37,30 @@ const char *describe_clock(char *text, size_t size, const struct profile *p)
 	return text;
 }
 
+static void add_contents(char *text, size_t size, const char *what, size_t count,
+			 const char *things, uint64_t bytes)
+{
+	size_t used = strlen(text);
+
+	if (count)
+		snprintf(text + used, size - used, "%s%s%zu %s%s (%.1f KB)", used ? ", " : "", what,
+			 count, things, count == 1 ? "" : "s", (double)bytes / 1e3);
+}
+
+const char *describe_contents(char *text, size_t size, const struct profile *p)
+{
+	uint64_t code = 0, sources = 0;
+
+	for (size_t i = 0; i < p->code_count; i++)
+		code += p->codes[i].size;
+	for (size_t i = 0; i < p->source_count; i++)
+		sources += p->sources[i].size;
+	*text = '\0';
+	add_contents(text, size, "machine code of ", p->code_count, "function", code);
+	add_contents(text, size, "", p->source_count, "source", sources);
+	return text;
+}
+
 void add_counts(struct text_line *line, unsigned int first, unsigned int end,
 		const uint64_t *values, unsigned int always)
 {

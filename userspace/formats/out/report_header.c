@@ -228,8 +228,8 @@ static void print_cpu(const struct profile *p, const struct figures *f, FILE *ou
 int report_header(const struct profile *p, FILE *out)
 {
 	const char *reason = profile__meta(p, META_CLOCK_REASON);
+	char date[64], contents[CONTENTS_TEXT_SIZE];
 	struct figures f;
-	char date[64];
 	int err;
 
 	figures__init(&f, p);
@@ -255,6 +255,12 @@ int report_header(const struct profile *p, FILE *out)
 		      ?: print_field(out, "part of", profile__meta(p, META_PART_OF))
 		      ?: print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES))
 		      ?: print_field(out, "not read", profile__meta(p, META_NOT_READ));
+	if (err)
+		return err;
+	err = print_field(out, "contents", describe_contents(contents, sizeof(contents), p))
+		      ?: print_field(out, "no sources", profile__meta(p, META_SOURCES_MISSING))
+		      ?: print_field(out, "no room", profile__meta(p, META_CODE_LEFT_OUT))
+		      ?: print_field(out, "no JIT code", profile__meta(p, META_JIT_CODE_LEFT_OUT));
 	if (err)
 		return err;
 	print_outside(p, out);
