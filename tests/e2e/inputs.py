@@ -113,6 +113,22 @@ def test_a_slice_of_a_pipe_is_that_of_the_file():
 
 
 @quick
+def test_slices_that_are_empty_reversed_or_beyond_the_end():
+    for words, said in ((f"{OTHER}@0.01s-0.01s", "is empty"), (f"{OTHER}@0.01s+0s", "is empty"), (f"{OTHER}@-0s", "is empty"),
+                        (f"{OTHER}@0.02s-0.01s", "ends before it begins")):
+        for command in ("report",), ("convert", "-o", scratch("never.json")), ("diff", OTHER):
+            done = sysprof(*command, words, check=1)
+            assert said in done.err and not done.out, (words, done)
+    assert not os.path.exists(scratch("never.json"))
+    beyond = f"{OTHER}@1000s-2000s"
+    for suffix in "json", "json.gz", "cpuprofile", "trace.json", "pb.gz", "folded", "html", "txt":
+        done = sysprof("convert", beyond, "-o", scratch(f"beyond.{suffix}"), check=0)
+        assert "keeps none of its" in done.err and "by @1000s-2000s" in done.err, done
+    assert not report(beyond)["rows"]
+    assert not report(scratch("beyond.pb.gz"))["rows"]
+
+
+@quick
 def test_a_part_that_cannot_be_is_refused_with_the_reason():
     os.symlink(OTHER, scratch("again.sysprof"))
     for words in (f"{OTHER}@0s-0.01s", f"{OTHER}@0.02s-"), (OTHER, scratch("again.sysprof")):

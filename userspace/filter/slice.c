@@ -146,14 +146,14 @@ static int parse_times(struct slice *slice, const char *text)
 	*slice = (struct slice){};
 	if (*text == '-') {
 		slice->from.kind = SLICE_BACK;
-		return parse_offset(text + 1, strlen(text + 1), &slice->from.ns) || !slice->from.ns
-			       ? -EINVAL
-			       : 0;
+		return parse_offset(text + 1, strlen(text + 1), &slice->from.ns);
 	}
 	for (const char *at = text; *at; at++) {
 		if (*at == '+' && !parse_moment(text, (size_t)(at - text), &slice->from) &&
-		    !parse_offset(at + 1, strlen(at + 1), &slice->length) && slice->length)
+		    !parse_offset(at + 1, strlen(at + 1), &slice->length)) {
+			slice->has_length = true;
 			return 0;
+		}
 		if (*at != '-' || parse_moment(text, (size_t)(at - text), &slice->from))
 			continue;
 		if (!at[1] || !parse_moment(at + 1, strlen(at + 1), &slice->until))
@@ -235,9 +235,11 @@ static int resolve_times(const struct slice *slice, const struct profile *p,
 	    (p->start_realtime < YEAR_2000 || p->start_realtime > REALTIME_MAX))
 		return fail(failure, -ENODATA, "its time of day is not known");
 	from = resolve(&slice->from, p);
-	until = slice->length ? from + (int64_t)slice->length : resolve(&slice->until, p);
-	if (until <= from)
+	until = slice->has_length ? from + (int64_t)slice->length : resolve(&slice->until, p);
+	if (until < from)
 		return fail(failure, -EINVAL, "the slice ends before it begins");
+	if (until == from || (slice->from.kind == SLICE_BACK && !slice->from.ns))
+		return fail(failure, -EINVAL, "the slice is empty: it ends where it begins");
 	range->from = from <= 0 ? p->start
 				: p->start + min_u64((uint64_t)from, (uint64_t)length + 1);
 	/* the end itself is in a slice that reaches it */

@@ -37,7 +37,8 @@ struct slice_moment {
 
 struct slice {
 	struct slice_moment from, until;
-	uint64_t length; /* instead of `until`, unless 0 */
+	uint64_t length; /* instead of `until`, if has_length */
+	bool has_length;
 	bool is_of_markers;
 };
 
