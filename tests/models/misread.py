@@ -114,6 +114,22 @@ def period(a, b):
     return f"x;main;f {a * 10101010}\nx;main;g {b * 10101010}\nx 0\n".encode()
 
 
+def without(data, key):
+    return {name: value for name, value in data.items() if name != key}
+
+
+def untimed(*counts):
+    """Counts of foo and bar, which have 5 ms."""
+    return expected(*(("file", (name,), count, count * 10**6, count) for name, count in zip(("foo", "bar"), counts)))
+
+
+def hit_counts():
+    data = without(without(cpuprofile(1000), "timeDeltas"), "samples")
+    for node in data["nodes"]:
+        node["hitCount"] = {"foo": 3, "bar": 2}.get(node["callFrame"]["functionName"], 0)
+    return data
+
+
 HUGE = [(("main", "fast"), (182488640845,)), (("main", "slow"), (92488640847,))]
 BILLIONS = expected(("file", ("main", "fast"), 182488640845, 0, 1), ("file", ("main", "slow"), 92488640847, 0, 1), known=False)
 
@@ -148,6 +164,11 @@ FILES = {
                                                  expected(*(("Main", path, value, 0, 1) for path, (value,) in HUGE), known=False)),
     "Firefox: samples that are sums of periods": (weighed(7 * 10101010, 3 * 10101010),
                                                   expected(("Main", ("main", "fast"), 70707070, 7 * 10**6, 7), ("Main", ("main", "slow"), 30303030, 3 * 10**6, 3))),
+    "a process_name without a name": (text(trace({"name": "process_name", "ph": "M", "pid": 1, "tid": 1})), five("", left_out=True)),
+    "a .cpuprofile without timeDeltas": (text(without(cpuprofile(1000), "timeDeltas")), untimed(3, 2)),
+    "a .cpuprofile with hitCount alone": (text(hit_counts()), untimed(3, 2)),
+    "the answer to Profiler.stop": (text({"profile": cpuprofile(1000)}), five("file")),
+    "the whole message with the answer": (text({"id": 7, "result": {"profile": cpuprofile(1000)}}), five("file")),
     "Vernier: an unused table": (text(firefox(47, nativeSymbols={})), FAST),
     "Firefox 58: shared texts alone": (text(firefox(58, ("stringArray", "sources"))), FAST),
     "Firefox 48: categories without a list": (text(old_firefox()), FAST),

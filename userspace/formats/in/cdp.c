@@ -539,6 +539,32 @@ int cdp__hits(struct cdp *c, int64_t start, int64_t end)
 	return err;
 }
 
+/* A sample of a node that is missing has its part of the time. */
+int cdp__untimed_samples(struct cdp *c, struct json_value samples, int64_t start, int64_t end)
+{
+	uint64_t length = end > start ? (uint64_t)(end - start) : 0;
+	struct json_column ids;
+	struct json_number id;
+	int64_t number;
+	int more = json_column__init(&ids, c->text, samples);
+
+	while (!more && (more = json_column__next(&ids, &id)) > 0) {
+		struct cdp_sample sample = {.node = CDP_NONE, .ticks = 1};
+
+		if (!id.is_null && !json_scaled(&id, 0, &number) && number >= 0)
+			sample.node = find_node(c, (uint64_t)number);
+		c->counted += sample.node != CDP_NONE;
+		c->frames->left_out[LEFT_OUT_MISSING_NODES] += sample.node == CDP_NONE;
+		more = vec_push(&c->samples, sample);
+	}
+	for (size_t i = 0; i < c->samples.count; i++)
+		c->samples.data[i].time =
+			start + (int64_t)((unsigned __int128)length * i / c->samples.count);
+	c->untimed = true;
+	c->hit_period = c->samples.count ? length / c->samples.count : 0;
+	return more;
+}
+
 struct order {
 	int64_t time;
 	size_t index;

@@ -116,7 +116,7 @@ struct cdp {
 	bool has_lines; /* each sample has its own; else they are those of `ticks` in order */
 	int64_t last_time;
 	size_t counted;	     /* samples of nodes that the file has */
-	bool untimed;	     /* they are of cdp__hits() */
+	bool untimed;	     /* they are of cdp__hits(), or without times */
 	bool by_time;	     /* shares are of the time: of other tools' files */
 	uint64_t hit_period; /* ns of each of these */
 };
@@ -154,6 +154,9 @@ int cdp_columns__own(const struct json_text *text, struct json_value object,
  * counted in `frames`.
  */
 int cdp__samples(struct cdp *c, const struct cdp_columns *columns, int64_t start);
+
+/* Add samples without times, which share the time evenly, in their order. */
+int cdp__untimed_samples(struct cdp *c, struct json_value samples, int64_t start, int64_t end);
 
 /* Add samples by the hitCount of nodes: they have no order, and share the time evenly. */
 int cdp__hits(struct cdp *c, int64_t start, int64_t end);

@@ -172,9 +172,8 @@ static int read_samples(struct cdp *c, const struct members *m, int64_t start, i
 	int err = m->nodes.at ? cdp__nodes(c, m->nodes) : cdp__tree(c, m->head);
 
 	if (!err && columns->samples.at && !columns->deltas.at && !columns->times.at)
-		return json_fail(c->text, c->text->start, -EBADMSG,
-				 "a .cpuprofile without timeDeltas");
-	if (!err && columns->samples.at)
+		err = cdp__untimed_samples(c, columns->samples, start, end);
+	else if (!err && columns->samples.at)
 		err = cdp__samples(c, columns, start);
 	if (!err && !c->samples.count)
 		err = cdp__hits(c, start, end);

@@ -46,7 +46,7 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(DAMAGED_NODES, "functions without a name and place")                                     \
 	X(CUT, "bytes behind the last whole event")                                                \
 	X(REST, "ends of gzip data, which are cut off")                                            \
-	X(BAD_EVENTS, "events without a process, thread or time")                                  \
+	X(BAD_EVENTS, "events without a process, thread, time or name")                            \
 	X(LINES, "lines without a stack and a count")                                              \
 	X(WEIGHTS, "samples without a valid weight, or weights without a sample")                  \
 	X(CPU_TIMES,                                                                               \

@@ -444,28 +444,46 @@ static int refuse(const struct import_request *request, struct import_failure *f
 		"folded stacks, perf.data)");
 }
 
-/* What Firefox's developer tools saved until version 97: Gecko's own format as a member of another object. */
-static bool is_recorded_performance(const struct import_request *request, struct json_value *gecko)
+/*
+ * A profile that is a member of another object. What Firefox's developer tools saved until version 97
+ * has Gecko's own format; answers of the DevTools protocol to Profiler.stop, with or without the rest
+ * of the message, have a .cpuprofile. NULL: it is none.
+ */
+static const struct importer *find_wrapped(const struct import_request *request,
+					   struct json_value *inner)
 {
 	struct import_failure ignored;
 	const char *bytes = (const char *)request->bytes;
 	const struct json_text text = {bytes, bytes + request->size, &ignored};
-	struct json_value type = {};
+	struct json_value type = {}, result = {};
 	struct json_walk walk;
 	int more;
 
-	*gecko = (struct json_value){};
+	*inner = (struct json_value){};
 	if (import_json_kind(request->bytes, request->size) != IMPORT_JSON_OTHER ||
 	    json_walk__init(&walk, &text, text.start, JSON_OBJECT))
-		return false;
+		return NULL;
 	while ((more = json_walk__next(&walk)) > 0) {
 		if (json_walk__key_is(&walk, "profile"))
-			*gecko = walk.value;
+			*inner = walk.value;
 		else if (json_walk__key_is(&walk, "fileType"))
 			type = walk.value;
+		else if (json_walk__key_is(&walk, "result"))
+			result = walk.value;
 	}
-	return !more && !json_expect_end(&text, walk.at) && json_type(*gecko) == JSON_OBJECT &&
-	       json_is(type, "\"Recorded Performance Data\"");
+	if (more || json_expect_end(&text, walk.at))
+		return NULL;
+	if (!inner->at && json_type(result) == JSON_OBJECT &&
+	    json_members(&text, result, {"profile", inner}))
+		return NULL;
+	if (json_type(*inner) != JSON_OBJECT)
+		return NULL;
+	if (json_is(type, "\"Recorded Performance Data\""))
+		return &gecko_importer;
+	return import_json_kind((const uint8_t *)inner->at, (size_t)(inner->end - inner->at)) ==
+			       IMPORT_JSON_CPUPROFILE
+		       ? &cpuprofile_importer
+		       : NULL;
 }
 
 static int fail_cut(const struct import_request *request, const char *why,
@@ -489,15 +507,19 @@ static int read_by(const struct importer *importer, const struct import_request 
 static int read_unpacked(const struct import_request *request, struct import_failure *failure)
 {
 	struct import_request inner = *request;
-	struct json_value gecko;
+	const struct importer *importer;
+	struct json_value value;
 	int err = refuse_foreign(request, failure);
 
 	if (err)
 		return err;
-	if (is_recorded_performance(request, &gecko)) {
-		inner.bytes = (const uint8_t *)gecko.at;
-		inner.size = (size_t)(gecko.end - gecko.at);
-		return read_by(&gecko_importer, &inner, failure);
+	importer = find_wrapped(request, &value);
+	if (importer) {
+		inner.bytes = (const uint8_t *)value.at;
+		inner.size = (size_t)(value.end - value.at);
+		err = read_by(importer, &inner, failure);
+		failure->offset += err ? (uint64_t)(inner.bytes - request->bytes) : 0;
+		return err;
 	}
 	for (const struct importer *const *i = importers; *i; i++)
 		if ((*i)->recognizes(request->bytes, request->size))

@@ -139,9 +139,14 @@ static int add_name(struct trace *t, const struct event *e)
 {
 	bool of_process = json_is(e->name, "\"process_name\"");
 	_cleanup_json_ struct json_tree *args = NULL;
-	int err = json_tree__parse(&t->text, e->args, &args);
 	struct name *name;
+	int err;
 
+	if (json_type(e->args) != JSON_OBJECT) {
+		t->frames.left_out[LEFT_OUT_BAD_EVENTS]++;
+		return 0;
+	}
+	err = json_tree__parse(&t->text, e->args, &args);
 	if (err)
 		return err;
 	name = of_process ? need_name(&t->processes, e->pid_number, 0)
