@@ -466,6 +466,30 @@ def assert_instructions(server, profile):
     assert seen, natives
 
 
+def test_instructions_of_a_jit_compiler():
+    """Versions of one function at one address: each is a native symbol with its own bytes, in which its frames are."""
+    need_root()
+    path = scratch("jit.sysprof")
+    record("-o", path, "--", fixture("jitreuse"), "-d", "-n", 1, "-p", 200, "-f", scratch(""), 3)
+    with Server("open", path) as server:
+        profile = json.loads(gzip.decompress(server.get("profile.json")[1]))
+        natives, frames = profile["shared"]["nativeSymbols"], profile["shared"]["frameTable"]
+        jit = next(i for i, lib in enumerate(profile["libs"]) if lib["name"] == "[jit]")
+        lib, numbers = profile["libs"][jit], []
+        for index in range(natives["length"]):
+            if natives["libIndex"][index] != jit:
+                continue
+            start, size = natives["address"][index], natives["functionSize"][index]
+            answer = server.send_request("asm/v1", debugName=lib["debugName"], debugId=lib["breakpadId"], codeId=lib["codeId"],
+                                         startAddress=hex(start), size=hex(size))
+            assert int(answer["startAddress"], 16) == start and answer["instructions"][3][1] == "rdtsc", answer
+            numbers.append(int(answer["instructions"][2][1].rsplit(" ", 1)[1], 0))
+            places = [a - start for a, native in zip(frames["address"], frames["nativeSymbol"]) if native == index]
+            assert places and all(0 <= place < size for place in places), places
+        assert len(numbers) > 1 and len(set(numbers)) == len(numbers), numbers
+        server.end()
+
+
 class OtherSite(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)

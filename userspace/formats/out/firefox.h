@@ -56,7 +56,10 @@ struct firefox_tables {
 	uint32_t *same_function; /* by function: the first one that is shown in the same way */
 	uint32_t stack_count, frame_count;
 	struct firefox_index strings, functions, libs, natives, sources;
-	VEC(const char *) texts; /* the string array: by number; has our own names, too */
+	struct firefox_index codes; /* of JIT compilers: natives after the others, by index */
+	uint64_t *code_places;	    /* firefox_jit_places() */
+	uint32_t *code_functions;   /* the function of each code of `codes` */
+	VEC(const char *) texts;    /* the string array: by number; has our own names, too */
 	VEC(struct firefox_text) own_names; /* those of them that were added; a dozen at most */
 	VEC(char *) own_texts;		    /* of these, those that were made here */
 	VEC(uint32_t) lib_names;	    /* by library: number of its display name */

@@ -38,8 +38,9 @@ static uint64_t delta_of(const struct profile *p, const struct profile_code *cod
 	return 0;
 }
 
-static const struct profile_code *
-find_code(const struct profile *p, const struct firefox_code_request *request, uint64_t *offset)
+static const struct profile_code *find_code(const struct profile *p,
+					    const struct firefox_code_request *request,
+					    const uint64_t *jit_places, uint64_t *offset)
 {
 	for (size_t i = 0; i < p->code_count; i++) {
 		const struct profile_code *code = &p->codes[i];
@@ -47,7 +48,7 @@ find_code(const struct profile *p, const struct firefox_code_request *request, u
 
 		if (!is_of_library(p, code->dso, request))
 			continue;
-		start = (code->address + delta_of(p, code)) & FIREFOX_ADDRESS_MASK;
+		start = jit_places[i] ?: (code->address + delta_of(p, code)) & FIREFOX_ADDRESS_MASK;
 		*offset = request->address - start;
 		if (*offset < code->size)
 			return code;
@@ -74,14 +75,18 @@ static void write_instruction(struct json_writer *w, const struct disassembly *d
 const char *firefox_code(const struct profile *p, const struct firefox_code_request *request,
 			 struct json_writer *w)
 {
+	_cleanup_free_ uint64_t *jit_places = firefox_jit_places(p);
 	uint64_t offset;
-	const struct profile_code *code = find_code(p, request, &offset);
+	const struct profile_code *code = jit_places ? find_code(p, request, jit_places, &offset)
+						     : NULL;
 	_cleanup_(disassembly__fini) struct disassembly d = {};
 	struct disassembly_request bytes = {.address = request->address, .syntax = SYNTAX_INTEL};
 	int err;
 
 	if (!code)
 		return annotation_no_code(p);
+	if (jit_places[code - p->codes]) /* jumps lead to where the code was */
+		bytes.address = code->address + offset;
 	bytes.code = code->bytes + offset;
 	bytes.size = code->size - offset;
 	if (!request->whole)

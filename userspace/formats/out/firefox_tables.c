@@ -236,10 +236,45 @@ static int collect_function(struct firefox_tables *t, const struct profile_line 
 	return err;
 }
 
+#define CODE_ALIGN 16
+
+uint64_t *firefox_jit_places(const struct profile *p)
+{
+	uint64_t *places = calloc(p->code_count + 1, sizeof(*places));
+	uint64_t next = CODE_ALIGN;
+
+	for (size_t i = 0; places && i < p->code_count; i++) {
+		if (p->dsos[p->codes[i].dso.v].kind != DSO_JIT)
+			continue;
+		places[i] = next;
+		next = align_up(next + p->codes[i].size, CODE_ALIGN);
+	}
+	return places;
+}
+
+/* The machine code of a JIT compiler that a location is in; NULL: there is none. */
+static const struct profile_code *jit_code_of(const struct profile *p,
+					      const struct profile_location *location)
+{
+	return location->code_version ? profile__code(p, location) : NULL;
+}
+
+/* The viewer requests instructions for a native symbol of a library. */
+static int collect_code(struct firefox_tables *t, const struct profile_location *location)
+{
+	const struct profile_code *code = jit_code_of(t->p, location);
+
+	if (!code)
+		return 0;
+	t->code_functions[code - t->p->codes] = outermost_function(t->p, location).v;
+	return index__add(&t->codes, (uint32_t)(code - t->p->codes))
+		       ?: index__add(&t->libs, location->dso.v);
+}
+
 static int collect_location(struct firefox_tables *t, const struct profile_location *location)
 {
 	struct function_id native = outermost_function(t->p, location);
-	int err = 0;
+	int err = collect_code(t, location);
 
 	for (uint32_t i = location->line_count; i > 0 && !err; i--)
 		err = collect_function(t, &t->p->lines[location->first_line + i - 1]);
@@ -344,11 +379,17 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p,
 	t->frame_base = unused_numbers(p->location_count);
 	t->source_file = calloc(p->function_count + 1, sizeof(*t->source_file));
 	t->same_function = calloc(p->function_count + 1, sizeof(*t->same_function));
-	err = (t->stack_base && t->frame_base && t->source_file && t->same_function ? 0 : -ENOMEM)
+	t->code_places = firefox_jit_places(p);
+	t->code_functions = calloc(p->code_count + 1, sizeof(*t->code_functions));
+	err = (t->stack_base && t->frame_base && t->source_file && t->same_function &&
+			       t->code_places && t->code_functions
+		       ? 0
+		       : -ENOMEM)
 		?: index__init(&t->strings, p->string_count)
 		?: index__init(&t->functions, p->function_count)
 		?: index__init(&t->libs, p->dso_count)
 		?: index__init(&t->natives, p->function_count)
+		?: index__init(&t->codes, p->code_count)
 		?: index__init(&t->sources, p->string_count);
 	if (err)
 		goto err_out;
@@ -371,6 +412,9 @@ void firefox_tables__fini(struct firefox_tables *t)
 	free(t->frame_base);
 	free(t->source_file);
 	free(t->same_function);
+	free(t->code_places);
+	free(t->code_functions);
+	index__fini(&t->codes);
 	index__fini(&t->strings);
 	index__fini(&t->functions);
 	index__fini(&t->libs);
@@ -476,6 +520,10 @@ static int64_t library_address(const struct firefox_tables *t,
 {
 	uint64_t address = location->elf_address != PROFILE_UNKNOWN_ADDRESS ? location->elf_address
 									    : location->address;
+	const struct profile_code *code = jit_code_of(t->p, location);
+
+	if (code)
+		address += t->code_places[code - t->p->codes] - code->address;
 
 	return t->libs.number[location->dso.v] == FIREFOX_UNUSED
 		       ? -1
@@ -500,6 +548,15 @@ static uint32_t function_row(const struct firefox_tables *t, const struct profil
 	return t->functions.number[t->same_function[line->function.v]];
 }
 
+static uint32_t native_symbol(const struct firefox_tables *t,
+			      const struct profile_location *location)
+{
+	const struct profile_code *code = jit_code_of(t->p, location);
+
+	return code ? (uint32_t)t->natives.used.count + t->codes.number[code - t->p->codes]
+		    : t->natives.number[outermost_function(t->p, location).v];
+}
+
 static void write_frames(const struct firefox_tables *t, struct json_writer *w)
 {
 	const size_t count = t->frame_count + t->wait_leaf_count + t->context_frames.count;
@@ -514,8 +571,7 @@ static void write_frames(const struct firefox_tables *t, struct json_writer *w)
 		     json_uint(w, 0));
 	FRAME_COLUMN(t, w, "func", json_uint(w, function_row(t, line_at(t, location, depth))),
 		     json_uint(w, t->functions.used.count + t->wait_leaf[state]));
-	FRAME_COLUMN(t, w, "nativeSymbol",
-		     index_or_null(w, t->natives.number[outermost_function(t->p, location).v]),
+	FRAME_COLUMN(t, w, "nativeSymbol", index_or_null(w, native_symbol(t, location)),
 		     json_null(w));
 	JSON_COLUMN(w, "innerWindowID", count, json_int(w, 0));
 	FRAME_COLUMN(t, w, "line", number_or_null(w, line_at(t, location, depth)->line),
@@ -616,19 +672,36 @@ static void write_resources(const struct firefox_tables *t, struct json_writer *
 	json_end_object(w);
 }
 
+/* Their columns: of functions, then of codes `c` of JIT compilers. */
+#define NATIVE_COLUMN(t, w, key, of_function, of_code)                                             \
+	do {                                                                                       \
+		json_key_array(w, key);                                                            \
+		for (size_t i = 0; i < (t)->natives.used.count; i++) {                             \
+			const struct profile_function *f =                                         \
+				&(t)->p->functions[(t)->natives.used.data[i]];                     \
+			of_function;                                                               \
+		}                                                                                  \
+		for (size_t i = 0; i < (t)->codes.used.count; i++) {                               \
+			const uint32_t c = (t)->codes.used.data[i];                                \
+			of_code;                                                                   \
+		}                                                                                  \
+		json_end_array(w);                                                                 \
+	} while (0)
+
 static void write_natives(const struct firefox_tables *t, struct json_writer *w)
 {
-	const struct profile_function *functions = t->p->functions;
-	const uint32_t *used = t->natives.used.data;
-	size_t count = t->natives.used.count;
+	const struct profile *p = t->p;
 
 	json_key_object(w, "nativeSymbols");
-	json_key_uint(w, "length", count);
-	JSON_COLUMN(w, "libIndex", count, json_uint(w, t->libs.number[functions[used[i]].dso.v]));
-	JSON_COLUMN(w, "address", count,
-		    json_uint(w, functions[used[i]].address & FIREFOX_ADDRESS_MASK));
-	JSON_COLUMN(w, "name", count, json_uint(w, t->strings.number[functions[used[i]].name.v]));
-	JSON_COLUMN(w, "functionSize", count, number_or_null(w, functions[used[i]].size));
+	json_key_uint(w, "length", t->natives.used.count + t->codes.used.count);
+	NATIVE_COLUMN(t, w, "libIndex", json_uint(w, t->libs.number[f->dso.v]),
+		      json_uint(w, t->libs.number[p->codes[c].dso.v]));
+	NATIVE_COLUMN(t, w, "address", json_uint(w, f->address & FIREFOX_ADDRESS_MASK),
+		      json_uint(w, t->code_places[c]));
+	NATIVE_COLUMN(t, w, "name", json_uint(w, t->strings.number[f->name.v]),
+		      json_uint(w, t->strings.number[p->functions[t->code_functions[c]].name.v]));
+	NATIVE_COLUMN(t, w, "functionSize", number_or_null(w, f->size),
+		      number_or_null(w, p->codes[c].size));
 	json_end_object(w);
 }
 

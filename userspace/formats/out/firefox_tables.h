@@ -30,6 +30,13 @@ void firefox_tables__write_shared(const struct firefox_tables *t, struct json_wr
 /* A JavaScript number can hold a kernel address exactly without its sign bits. */
 #define FIREFOX_ADDRESS_MASK ((1ULL << 47) - 1)
 
+/*
+ * Where a library begins with each code of a JIT compiler, by index in the profile: several versions can
+ * have had one address, so the library has them one behind the other. Of other code the number is 0.
+ * NULL: no memory.
+ */
+uint64_t *firefox_jit_places(const struct profile *p);
+
 /* How the file identifies a library; "": by its name alone. */
 #define FIREFOX_DEBUG_ID_SIZE 34
 void firefox_debug_id(const struct profile *p, struct dso_id dso, char id[FIREFOX_DEBUG_ID_SIZE]);
