@@ -14,9 +14,9 @@ import socket
 import subprocess
 import time
 
-from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
+from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, fixture, folded,
                     has_chain, load_json, long, main, natively, need_root, new_scratch, read, record, record_cpu, run, scratch, share,
-                    started_sampling, write)
+                    started_sampling, use_cpu, write)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -153,10 +153,13 @@ def test_the_same_reported_by_a_jitdump():
 
 
 def numbers_of(copies):
-    """Each copy's number, which is in its code, and its samples."""
+    """The samples by the number that is in the code. Two recordings may have the process as two."""
+    numbers = {}
     for copy in copies:
         texts = [i["text"] for i in copy.get("instructions", ())]
-        yield int(texts[2].rsplit(" ", 1)[1], 0) if texts else None, copy["self"]
+        number = int(texts[2].rsplit(" ", 1)[1], 0) if texts else None
+        numbers[number] = numbers.get(number, 0) + copy["self"]
+    return numbers
 
 
 @natively
@@ -164,10 +167,14 @@ def test_machine_code_is_of_the_version_that_ran():
     """One function, compiled again and again at one address: each version has its samples and its own bytes."""
     need_root()
     paths = [scratch(f"versions-{i}.sysprof") for i in range(2)]
-    with Fixture("jitreuse", "-d", "-n", 1, "-p", 100, "-f", scratch(""), 3) as f:
+    with Fixture("jitreuse", "-d", "-n", 1, "-p", 100, "-f", scratch(""), 300) as f:
         f.wait_facts("start")
         with Background(SYSPROF, "record", "-p", f.pid, "-F", 999, "-o", paths[0]) as one:
             with Background(SYSPROF, "record", "-p", f.pid, "-F", 999, "-o", paths[1]) as other:
+                started_sampling(one, paths[0])
+                started_sampling(other, paths[1])
+                use_cpu(f.pid, 0.5)  # of at least five versions
+                f.signal(signal.SIGTERM)
                 spans = spans_of(f.finish(check=0))
                 other.finish(check=0)
             one.finish(check=0)
@@ -181,12 +188,25 @@ def test_machine_code_is_of_the_version_that_ran():
                 number = sum(start <= leaf.when for _, start, _ in spans) - 1
                 expected[number] = expected.get(number, 0) + 1
         got = json.loads(run(SYSPROF, "report", path, "--annotate", "f0", "--asm", "--json", check=0).out)["annotation"]
-        assert len(expected) > 1 and dict(numbers_of(got["copies"])) == expected, (expected, got)
+        assert len(expected) > 1 and numbers_of(got["copies"]) == expected, (expected, numbers_of(got["copies"]))
         both.update((number, both.get(number, 0) + count) for number, count in expected.items())
     joined = json.loads(run(SYSPROF, "report", *paths, "--annotate", "f0", "--asm", "--json", check=0).out)["annotation"]
-    assert dict(numbers_of(joined["copies"])) == both, (both, joined)
+    assert numbers_of(joined["copies"]) == both, (both, numbers_of(joined["copies"]))
     text = run(SYSPROF, "report", paths[0], "--annotate", "f0", "--asm", check=0).out
     assert "version 1" in text and "    rdtsc" in text, text
+
+
+@natively
+def test_a_recording_without_machine_code():
+    """Names are there, and the code is not, wherever the file has it."""
+    need_root()
+    path, code = scratch("no-code.sysprof"), bytes.fromhex("0f3148c1e2204809d04839f8")
+    for options, there in ((), True), (("--no-code",), False):
+        record("-o", path, *options, "--", fixture("jitreuse"), "-d", "-n", 1, "-f", scratch(""), 1)
+        with open(path, "rb") as file:
+            assert (code in file.read()) == there, options
+        text = run(SYSPROF, "report", path, "--annotate", "f0", "--asm", check=0).out
+        assert ("    rdtsc" in text) == there and ("the recording has no machine code" in text) != there, text
 
 
 @long

@@ -60,6 +60,7 @@ static int new_windows(const struct session_options *options, struct session *s)
 		.requests = s->shared.requests,
 		.split = true,
 		.arguments = options->arguments,
+		.blank_code = options->blank_code,
 		.finisher =
 			{
 				.threaded = true,

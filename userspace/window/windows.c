@@ -10,6 +10,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "jit/names/jit_blank.h"
 #include "services/process_names.h"
 #include "stream/event_decode.h"
 #include "world/profile_symbols.h"
@@ -20,6 +21,7 @@
 #define FILES_PATIENCE 2000000000ull /* ns of waiting for files at the end */
 
 struct windows {
+	struct jit_blank *blank; /* NULL: the file has all bytes */
 	struct windows_options options;
 	struct world *world;
 	struct recording_facts *facts;
@@ -191,7 +193,9 @@ struct window *windows__last(struct windows *w)
 
 static int write_event(struct windows *w, const struct event_header *event)
 {
-	return w->writer ? recording_writer__append(w->writer, event) : 0;
+	int err = w->writer && w->blank ? jit_blank__event(w->blank, &event) : 0;
+
+	return err || !w->writer ? err : recording_writer__append(w->writer, event);
 }
 
 static bool is_symbol(const struct event_header *event)
@@ -281,7 +285,8 @@ int windows__new(const struct windows_options *options, struct windows **windows
 	w->options = *options;
 	w->world = world__new(options->requests);
 	w->facts = recording_facts__new();
-	if (w->world && w->facts)
+	w->blank = options->blank_code ? jit_blank__new() : NULL;
+	if (w->world && w->facts && (w->blank || !options->blank_code))
 		err = finisher__new(&options->finisher, &w->finisher);
 	if (!err)
 		err = open_window(w, 0);
@@ -297,6 +302,7 @@ void windows__free(struct windows *w)
 	window__free(w->last);
 	free_open_window(w);
 	recording_facts__free(w->facts);
+	jit_blank__free(w->blank);
 	world__free(w->world);
 	free(w);
 }

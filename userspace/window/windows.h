@@ -16,6 +16,7 @@ struct windows_options {
 		*requests; /* of a live source, or NULL; must outlive it */
 	bool split;	   /* a new window at each EVENT_WINDOW; else one window */
 	bool arguments;	   /* profile.arguments */
+	bool blank_code;   /* the file has no machine code of jitdumps */
 	struct finisher_options finisher;
 };
 
