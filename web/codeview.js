@@ -23,6 +23,8 @@ const FIGURES = [
   ['total', 'Total', 'Samples with it anywhere in the stack, each counted once'],
 ];
 
+const SIDES = [['self', 'OLD'], ['part', 'NEW'], ['total', 'Total']]; // of their own
+
 const placeKey = (file, line) => `${line} ${file}`;
 
 const shortName = (path) => path.replace(/.*\/(?=.)/, '');
@@ -124,6 +126,8 @@ export class CodeView {
     const { copy } = state, counted = (everywhere, only) => new CodeCounts(this.nodes, this.code, copiesWanted(profile, this.fn, everywhere, only));
     this.nodes ??= new NodeCounts(profile, rangeOf);
     this.k = Math.max(0, profile.measures.indexOf(state.measure));
+    this.sides = profile.difference ? ['old', 'new'].map((side) => profile.measures.indexOf(side)) : null; // of two compared times
+    for (const list of [this.source, this.machine]) list.titles((this.sides ? SIDES : FIGURES).map(([, text]) => text), 1);
     this.all = counted(true, '');
     this.hasOthers = this.all.copies.some(({ fn }) => profile.functionModule[fn] !== profile.functionModule[this.fn]);
     const isOwn = !copy && this.hasOthers, isOne = copy && copy !== 'all' && this.all.copies.some(({ key }) => key === copy);
@@ -138,8 +142,13 @@ export class CodeView {
 
   value(sums) {
     const { terms } = profile, n = sums[this.k];
-    if (profile.difference) return profile.difference.text(n / profile.difference.unit);
+    if (this.sides) return this.sides.map((k) => this.sideText(sums, k)).join(' → ');
     return state.measure === 'cpu' ? duration(n) : terms.quantity(n);
+  }
+
+  sideText(sums, k) {
+    const { difference } = profile;
+    return sums[k] ? difference.text(sums[k] / difference.unit) : '0';
   }
 
   part(sums) {
@@ -211,7 +220,9 @@ export class CodeView {
     const { k } = this, self = counts?.self[k], total = counts?.total[k], heat = make('i', { class: 'heat' });
     if (self) heat.style.background = rampColour(0.12 + (0.88 * self) / most);
     const cell = (style, text) => make('span', { class: style }, text);
-    return [heat, cell('self', self ? this.value(counts.self) : ''), cell('part', self ? this.part(counts.self) : ''), cell('total', total ? this.part(counts.total) : '')];
+    const has = this.sides ? this.sides.some((side) => counts?.self[side]) : self;
+    const [first, second] = !has ? ['', ''] : this.sides ? this.sides.map((side) => this.sideText(counts.self, side)) : [this.value(counts.self), this.part(counts.self)];
+    return [heat, cell('self', first), cell('part', second), cell('total', total ? this.part(counts.total) : '')];
   }
 
   mark(row, place) {
@@ -242,6 +253,7 @@ export class CodeView {
       if (best === undefined || (row.counts?.self[this.k] ?? 0) > (this.instructions[best].counts?.self[this.k] ?? 0)) this.rowOfInstructions.set(row.place, i);
     });
     laneJumps(this.jumps);
+    this.machine.element.classList.toggle('bare', !this.instructions.some(({ kind }) => kind === 'instruction' || kind === 'inlined'));
   }
 
   addCopy(copy) {

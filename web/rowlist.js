@@ -26,6 +26,10 @@ export class RowList {
     }).observe(this.element);
   }
 
+  titles(texts, from) {
+    texts.forEach((text, i) => (this.head.children[from + i].textContent = text));
+  }
+
   // `middle`: a row that is to be in the middle; -1: it stays where it is.
   show(count, middle) {
     this.count = count;

@@ -47,7 +47,21 @@ int main(void)
 """
 FILTERS = "", "--hide=mix", "--hide=work", "--focus=fib", "--ignore=fib", "--collapse=fib", "--show-from=work", "--hide=^main$"
 FUNCTIONS = "mix", "fib", "work", "main"
-STATEMENTS = 900  # of a function of 10,000 instructions
+STATEMENTS = "\n".join(f"\ta = a * {3 + i % 5} + (b ^ {i}); if (a & {1 << i % 9}) b += a;" for i in range(900))
+LARGE = f"""volatile unsigned sink;
+__attribute__((noinline)) static unsigned large(unsigned a, unsigned b)
+{{
+{STATEMENTS}
+	return a + b;
+}}
+
+int main(void)
+{{
+	for (unsigned i = 0; i < 30000; i++)
+		sink += large(i, sink);
+	return 0;
+}}
+""".encode()  # with -O0 a function of more than 10,000 instructions
 
 
 def make(name, source, *options):
@@ -166,6 +180,34 @@ def test_a_selected_time():
     close(page)
 
 
+def test_two_times_are_compared():
+    """OLD and NEW beside each other: shares of the CPU time of each."""
+    small()
+    page = open_page("small")
+    middle, end = page.evaluate("[Math.round(page.profile.end / 2), Math.floor(page.profile.end)]")
+    open_code(page, "work", base=[0, middle], time=[middle, end])
+    titles = page.evaluate("[...document.querySelectorAll('.row-list:nth-child(1) .row.head span')].map((span) => span.textContent)")
+    assert titles[1:4] == ["OLD", "NEW", "Total"], titles
+    counts = page.evaluate("""(() => { const view = page.code(), { measures, difference } = page.profile, sums = (list, side) => list.reduce((n, { self }) => n + self[measures.indexOf(side)], 0);
+      return ['old', 'new'].map((side) => [sums(view.shown.lines, side), view.shown.whole.self[measures.indexOf(side)], difference.text(view.shown.whole.self[measures.indexOf(side)] / difference.unit)]); })()""")
+    assert all(lines == whole > 0 for lines, whole, _ in counts), counts
+    text = page.evaluate("document.getElementById('code-sums').textContent")
+    assert text.startswith(f"{counts[0][2]} → {counts[1][2]} self"), (text, counts)
+    close(page)
+
+
+def test_a_page_that_is_recorded_has_code():
+    """Without a recording: record -o x.html; --no-code leaves it out."""
+    small()
+    for name, options, has in ("direct", [], True), ("none", ["--no-code"], False):
+        record("-o", scratch(name + ".html"), *options, "--", scratch("small"))
+        page = open_page(name)
+        got = open_code(page, "work", copy="")
+        assert bool(got["texts"]) == has and got["self"], (name, got)
+        assert any(row.get("text") for row in got["source"] if row["kind"] == "line") == has, (name, got["source"])
+        close(page)
+
+
 def rows_of(page, which, selector=""):
     return page.evaluate(f"[...document.querySelectorAll('.row-list:nth-child({which}) .row-window .row{selector}')].map((row) => row.textContent)")
 
@@ -238,21 +280,7 @@ def test_sources_are_text():
 
 def test_a_large_function_is_not_in_the_document():
     """Of 10,000 instructions only those that can be seen are elements."""
-    statements = "\n".join(f"\ta = a * {3 + i % 5} + (b ^ {i}); if (a & {1 << i % 9}) b += a;" for i in range(STATEMENTS))
-    make("large", f"""volatile unsigned sink;
-__attribute__((noinline)) static unsigned large(unsigned a, unsigned b)
-{{
-{statements}
-	return a + b;
-}}
-
-int main(void)
-{{
-	for (unsigned i = 0; i < 30000; i++)
-		sink += large(i, sink);
-	return 0;
-}}
-""".encode(), "-O0")
+    make("large", LARGE, "-O0")
     page = open_page("large")
     open_code(page, "main", copy="")
     took = page.evaluate(f"""(() => {{ const begin = performance.now(); page.change({{view: 'code', fn: {function(page, 'large')}, copy: ''}});
