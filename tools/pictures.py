@@ -3,8 +3,8 @@
 """pictures.py [BUILD [NAME…]]: makes docs/pictures/page-*.png, as root, with python3, node, clang and chromium.
 
 It records the three at once for ten seconds, writes the page of .html, and looks at it in headless Chromium; for
-page-compare.png it compares the two versions of docs/examples/orders.c, for page-service.png it records three examples as
-services, for page-waiting.png and page-locks.png docs/examples/convoy.c. Those of real programs that wait need control groups with limits, PostgreSQL and gunicorn.
+page-compare.png it compares the two versions of docs/examples/orders.c, for page-code.png it records that, for
+page-service.png it records three examples as services, for page-waiting.png and page-locks.png docs/examples/convoy.c. Those of real programs that wait need control groups with limits, PostgreSQL and gunicorn.
 """
 import contextlib
 import glob
@@ -74,6 +74,8 @@ PICTURES = {
 
 COMPARED = {"compare": ("", False, 1280, 640, "hover('find_discount')")}
 
+CODE = {"code": ("", False, 1280, 700, "choose('sum_order'); page.change({view: 'code'}); document.getElementById('timeline').hidden = true")}
+
 WAITING = {
     "waiting": ("mode=waiting&measure=cpu&group=state", False, 1280, 700, "hover('pthread_mutex_lock')"),
     "locks": ("mode=wall&measure=cpu&view=locks", False, 1280, 640, ""),
@@ -124,6 +126,15 @@ def compare(folder):
         subprocess.run(["cc", "-O1", "-g", *flags, "-o", os.path.join(folder, name), source], check=True)
     subprocess.run([os.path.join(BUILD, "sysprof"), "compare", "--view", "share", "-n", "8", "-o", path, "--",
                     os.path.join(folder, "old"), "---", os.path.join(folder, "new")], check=True)
+    return path
+
+
+def record_orders(folder):
+    source, path = os.path.join(TOP, "docs", "examples"), os.path.join(folder, "orders.html")
+    copy = shutil.copytree(source, os.path.join(folder, "src"))
+    os.chmod(folder, 0o755)  # sources that all may read
+    subprocess.run(["cc", "-O1", "-g", f"-fdebug-prefix-map={copy}=/src", "-o", "../orders", f"{copy}/orders.c"], check=True, cwd=copy)
+    subprocess.run([os.path.join(BUILD, "sysprof"), "record", "-F", "997", "--source-map", f"/src={copy}", "-o", path, "--", "./orders"], check=True, cwd=folder)
     return path
 
 
@@ -263,7 +274,7 @@ def take(browser, path, name, fragment, dark, width, height, script):
 def main():
     os.makedirs(os.path.join(TOP, "docs", "pictures"), exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
-        for make, pictures in (convert, PICTURES), (compare, COMPARED), (record_services, SERVICES), (record_waits, WAITING), \
+        for make, pictures in (convert, PICTURES), (compare, COMPARED), (record_orders, CODE), (record_services, SERVICES), (record_waits, WAITING), \
                 (record_throttled, THROTTLED), (record_database, DISK), (lambda to: record_service(to, True), GIL), \
                 (lambda to: record_service(to, False), POOL):
             wanted = {name: rest for name, rest in pictures.items() if name in sys.argv[2:] or not sys.argv[2:]}

@@ -48,6 +48,7 @@ struct exporter {
 	const char *how_to_open;     /* one sentence, with %s for the path */
 	bool one_thread;	     /* a file has one thread */
 	bool is_json;		     /* one JSON text, see export_size_problem() */
+	bool has_code;		     /* a file has machine code and sources */
 	bool may_gzip;		     /* ".gz" at the end of the name compresses the output */
 	/* 0 or negative errno; a write error may be visible in ferror() only */
 	int (*write)(const struct export_request *request);

@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 
-from libbench import Broken, Runs, bench, budget, at_least, pick, scratch, spread, table
+from libbench import SYSPROF, Broken, Runs, bench, budget, at_least, pick, scratch, spread, table
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
-import libbrowser  # noqa: E402, of the tests
+import html_code  # noqa: E402, of the tests
+import libbrowser  # noqa: E402
 import libe2e  # noqa: E402
 
 SAMPLES, THREADS, STACKS = 1_000_000, 40, 100_000
@@ -109,6 +110,36 @@ def look_at_services(runs):
            for name in scrolls])
 
 
+# Opening Code of a function, after that of another one: ms until it is laid out, of each time.
+CODE = """(async () => {
+  const find = (name) => page.profile.functionName.findIndex((_, f) => page.profile.nameOf(f) === name), large = find('large'), took = [];
+  page.change({view: 'code', fn: large});
+  await page.code().load();
+  for (let i = 0; i < TIMES; i++) {
+    page.change({view: 'code', fn: find('main'), copy: ''});
+    await new Promise((done) => setTimeout(done, 20));
+    const before = performance.now();
+    page.change({view: 'code', fn: large, copy: ''});
+    document.getElementById('view-code').getBoundingClientRect();
+    took.push(performance.now() - before);
+  }
+  return [took, page.code().figuresOfAll().texts.length]; })()"""
+
+
+def look_at_code():
+    source, program, path = scratch("large.c"), scratch("large"), scratch("code.html")
+    with open(source, "wb") as file:
+        file.write(html_code.LARGE)
+    subprocess.run(["cc", "-O0", "-g", "-o", program, source], check=True)
+    subprocess.run([SYSPROF, "record", "-q", "-o", path, "--", program], check=True)
+    with libbrowser.Browser() as browser:
+        page = browser.page("file://" + path)
+        page.wait(READY)
+        took, instructions = page.evaluate(CODE.replace("TIMES", str(pick(30, 5))))
+    table(f"Code of a function of {instructions:,} instructions in the page, in headless Chromium", ["sysprof record -o code.html -- large"], ["", "figure"],
+          [["opened, ms", spread(took, 1)]], [budget("page, opening Code of 10,000 instructions", min(took), 100, "ms", 0)])
+
+
 def pages():
     runs = Runs()
     for _ in range(pick(5, 2)):
@@ -121,6 +152,7 @@ def pages():
         for _ in range(pick(5, 2)):
             look(scratch("page.html"), runs, "page", "merged", MOVES)
         look_at_services(runs)
+        look_at_code()
     except libe2e.Skip as skip:
         raise Broken(str(skip)) from skip
     table(f"The page of {SAMPLES:,} samples and {STACKS:,} stacks, in headless Chromium",

@@ -431,8 +431,8 @@ static int symbolize(struct recording *r, struct symbolizer_counts *counts, stru
 	options.context = r;
 	if (r->writer)
 		options.code_size = limit_code(r, options.code_size);
-	else
-		options.code_share = 0; /* no other format has it */
+	else if (!outputs__have_code(&r->options.outputs))
+		options.code_share = 0;
 	give_up__expect_one_more();
 	err = session__symbolize(r->session, &options, counts, failure);
 	progress__clear(&r->progress);

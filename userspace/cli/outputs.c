@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/gzip.h"
+#include "base/order.h"
 #include "base/suffix.h"
 #include "base/vec.h"
 #include "cli/give_up.h"
@@ -108,6 +109,12 @@ const char *outputs__recording(const struct outputs *outputs)
 		if (!outputs->data[i].exporter)
 			return outputs->data[i].path;
 	return NULL;
+}
+
+bool outputs__have_code(const struct outputs *outputs)
+{
+	return any_of(outputs->data, outputs->count, output,
+		      !output->exporter || output->exporter->has_code);
 }
 
 static void warn_of_other_name(const char *wanted, const char *path)

@@ -59,6 +59,8 @@ void outputs__fini(struct outputs *outputs);
 
 /* Path of the recording, if one was requested, or NULL. */
 const char *outputs__recording(const struct outputs *outputs);
+/* Does one of the files have machine code and sources? */
+bool outputs__have_code(const struct outputs *outputs);
 /* It is at another path than requested, which the outputs take over; prints a warning. */
 void outputs__recording_is_at(struct outputs *outputs, char *path);
 

@@ -77,5 +77,6 @@ const struct exporter html_exporter = {
 	.suffixes = (const char *const[]){".html", NULL},
 	.description = "one page: flame graph, timeline, search; needs no network",
 	.how_to_open = "open %s in a browser",
+	.has_code = true,
 	.write = write_html,
 };
