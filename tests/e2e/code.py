@@ -85,13 +85,19 @@ def test_code_and_its_lines():
     sysprof("report", path, check=0)
 
 
-def test_names_from_the_cache():
-    """The second time no name has to be read, but code and lines are there again."""
-    program = fixture("inlined")
-    for turn in range(2):
-        path = scratch(f"cached-{turn}.sysprof")
-        record("-o", path, "--", program, "0.5")
-        check_own_spin(path, program)
+def test_names_and_code_from_the_cache():
+    """When no name has to be read, no code is, but code, lines and sources are there again, as without a cache."""
+    program = shutil.copy(fixture("inlined"), scratch("cached"))
+    paths = [scratch(f"cached-{turn}.sysprof") for turn in range(12)]
+    record("-o", paths[0], "--no-symbol-cache", "--", program, "0.3")
+    for path in paths[1:]:  # until an earlier one has had all addresses that have samples
+        said = record("-vv", "-o", path, "--", program, "0.3").err
+        found = code_of(path, program, "own_spin")[1:], {name for name in bundled_sources(path) if "inlined" in name}
+        assert found == (code_of(paths[0], program, "own_spin")[1:], {name for name in bundled_sources(paths[0]) if "inlined" in name})
+        if re.search(rf"{program}: \d+ addresses: \d+ cached, 0 to resolve", said):
+            break
+    assert f"{program}: code is in the cache" in said and found[1], said
+    check_own_spin(path, program)
 
 
 def test_without_code():

@@ -23,6 +23,7 @@
 #include "elf/elf_file.h"
 #include "elf/elf_symbols.h"
 #include "stream/symbol_blob.h"
+#include "symbolize/code_cache.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/dwarf.h"
@@ -59,6 +60,8 @@ struct part {
 	struct sealed_job *sealed;     /* NULL: no child is needed */
 	VEC(struct code_address) code; /* whose machine code is wanted */
 	bool only_code;		       /* all answers are in the cache */
+	char *known_code;	       /* events of the cache instead of a child's */
+	size_t known_code_size;
 	/* The kernel with a vmlinux: its distance from there, number of answers passed on. */
 	bool has_vmlinux;
 	uint64_t shift;
@@ -73,6 +76,7 @@ struct batch {
 	struct file_finder *finder; /* NULL: none was needed yet */
 	bool finder_began;
 	struct symbol_cache *cache;
+	struct code_cache *code_cache; /* NULL: there is none, or it was not needed yet */
 	struct part *parts;
 	size_t count;
 	size_t finished; /* all answers of the parts before this one were passed on */
@@ -395,7 +399,8 @@ static struct debug_writers writers_of(const struct part *part)
 	struct debug_writers writers = part->files.writers;
 	struct stat st;
 
-	debug_writers__add_all(&writers, &part->sealed->writers);
+	if (part->sealed)
+		debug_writers__add_all(&writers, &part->sealed->writers);
 	/* of a copy the kernel has nothing to say */
 	if (dso->copied_for)
 		debug_writers__add(&writers, dso->copied_for);
@@ -406,22 +411,73 @@ static struct debug_writers writers_of(const struct part *part)
 	return writers;
 }
 
-static int report_code(struct part *part)
+/* The vDSO is small, and its copy another file in each recording. */
+static bool may_keep_code(struct batch *b, const struct part *part)
+{
+	if (!part->in_cache || part->job->dso.kind != DSO_FILE)
+		return false;
+	if (!b->code_cache)
+		b->code_cache = code_cache__open(NULL, CODE_CACHE_LIMIT);
+	return b->code_cache != NULL;
+}
+
+/* If names and code are in the cache, no child is needed. 0 or -ENOMEM. */
+static int find_known_code(struct batch *b, struct part *part)
+{
+	const struct code_question question = {.key = &part->key,
+					       .addresses = part->code.data,
+					       .count = part->code.count,
+					       .names = &part->cached,
+					       .least = code_least(b)};
+	int err;
+
+	if (!part->only_code || !part->code.count || !may_keep_code(b, part))
+		return 0;
+	err = code_cache__read(b->code_cache, &question, &part->known_code, &part->known_code_size);
+	log_debug(LOG_SYMBOLS, "%s: code %s", part->job->dso.path,
+		  err ? "is read" : "is in the cache");
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	part->code.count = 0;
+	return 0;
+}
+
+/* What a child has read in full, and from no files of users but those that the key is made of. */
+static void keep_code(struct batch *b, const struct part *part)
 {
 	const struct sealed_job *sealed = part->sealed;
+
+	if (sealed->files.symbols_only || sealed->writers.user || sealed->writers.is_several ||
+	    !module_report__is_whole(&sealed->report, true) || !may_keep_code(b, part))
+		return;
+	code_cache__add(b->code_cache, &part->key, part->only_code ? &part->cached : NULL,
+			sealed->code, sealed->code_size);
+}
+
+static int pass_code(struct part *part, const char *events, size_t size)
+{
 	struct batch *b = part->batch;
 	const struct debug_file_request request = debug_file_request_of(b, part);
 	struct debug_writers writers;
 	int err = 0;
 
-	if (!sealed || !sealed->code)
-		return 0;
 	if (b->options->sources && part->job->source) {
 		writers = writers_of(part);
-		err = wanted_sources__add(&b->sources, part->job, &request, &writers, sealed->code,
-					  sealed->code_size);
+		err = wanted_sources__add(&b->sources, part->job, &request, &writers, events, size);
 	}
-	return err ?: part->job->code(part->job->context, sealed->code, sealed->code_size);
+	return err ?: part->job->code(part->job->context, events, size);
+}
+
+static int report_code(struct part *part)
+{
+	const struct sealed_job *sealed = part->sealed;
+
+	if (part->known_code)
+		return pass_code(part, part->known_code, part->known_code_size);
+	if (!sealed || !sealed->code)
+		return 0;
+	keep_code(part->batch, part);
+	return pass_code(part, sealed->code, sealed->code_size);
 }
 
 static int report_fresh(void *context, size_t number, const struct symbol_result *result);
@@ -526,7 +582,7 @@ static int prepare_part(struct batch *b, struct part *part)
 	b->counts->modules++;
 	part->only_code = !part->addresses.count;
 	b->counts->modules_cached += part->only_code;
-	err = want_code(b, part);
+	err = want_code(b, part) ?: find_known_code(b, part);
 	if (!err && (!part->only_code || part->code.count))
 		hand_to_child(b, part);
 	return err;
@@ -564,6 +620,7 @@ static void part__fini(struct part *part)
 	if (part->files.alt_fd >= 0)
 		close(part->files.alt_fd);
 	symbol_blob__fini(&part->cached);
+	free(part->known_code);
 	vec_free(&part->addresses);
 	vec_free(&part->indices);
 	vec_free(&part->code);
@@ -583,6 +640,7 @@ static void batch__fini(struct batch *b)
 		file_finder__free(b->finder);
 		symbol_cache__free(b->cache);
 	}
+	code_cache__free(b->code_cache);
 	wanted_sources__fini(&b->sources);
 	free(b->parts);
 	free(b->sealed);
