@@ -334,6 +334,13 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 		"{\"id\":3,\"callFrame\":{\"functionName\":\"small\"}}],"
 		"\"startTime\":1000,\"endTime\":9000,"
 		"\"samples\":[2,2,3,2],\"timeDeltas\":[1000,1000,5000,300]}",
+		/* 16 years between two samples */
+		"{\"nodes\":["
+		"{\"id\":1,\"callFrame\":{\"functionName\":\"(root)\"},\"children\":[2,3]},"
+		"{\"id\":2,\"callFrame\":{\"functionName\":\"big\"}},"
+		"{\"id\":3,\"callFrame\":{\"functionName\":\"small\"}}],"
+		"\"startTime\":0,\"endTime\":1000000000000000,"
+		"\"samples\":[2,3],\"timeDeltas\":[0,499999999999000]}",
 	};
 
 	for (size_t i = 0; i < COUNT(pprofs) + COUNT(texts); i++) {

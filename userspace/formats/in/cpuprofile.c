@@ -109,7 +109,7 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 			?: read_number(text, tid, "tid", UINT32_MAX, &tid_number)
 			?: read_number(text, realtime, "startTimeRealtime", US_MAX_REALTIME,
 				       &id->realtime_us)
-			?: read_number(text, period, "periodNs", 1LL << 50, &id->period);
+			?: read_number(text, period, "periodNs", CDP_TIME_MAX, &id->period);
 	if (!err && comm.at)
 		err = json_string_copy(text, comm, &id->comm);
 	if (!err && process.at)

@@ -365,6 +365,7 @@ static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox
 	if (err || idle || !weigh(r, rows, row.ticks, ms_as_ns, &row.weight) || !counts)
 		return err;
 	set_ticks(r, rows, numbers, ms_as_ns, &row);
+	r->common.frames.left_out[LEFT_OUT_SUMS] += row.weight >= (uint64_t)FIREFOX_TIME_LIMIT;
 	row.time = firefox_file__time(r, rows->now);
 	row.context = firefox_in__context(in, (uint32_t)stack);
 	return frames__sample(&r->common.frames, rows->thread, &row, r->text.failure,

@@ -22,7 +22,7 @@
 
 #define FIREFOX_MS_SCALE   6
 #define FIREFOX_US_SCALE   3
-#define FIREFOX_TIME_LIMIT (1LL << 60)
+#define FIREFOX_TIME_LIMIT (1LL << 61)
 
 enum firefox_cpu_unit { CPU_ABSENT, CPU_NS, CPU_US, CPU_CYCLES };
 

@@ -32,7 +32,8 @@
 #include "formats/in/text_span.h"
 #include "formats/in/weights.h"
 
-#define COUNT_MAX	 (1ULL << 53)
+#define COUNT_MAX	 (1ULL << 62)
+#define PERIOD_MAX	 (1ULL << 53)
 #define LINE_MAX_DIGITS	 9
 #define RECOGNIZED_LINES 3
 #define FRACTION_DIGITS	 9 /* of a number; the others are cut */
@@ -115,9 +116,9 @@ static bool parse_count(struct span text, struct folded_line *line)
 	const char *at = text.at;
 
 	for (; at < text.end && is_digit(*at); at++) {
-		value = value * 10 + (uint64_t)(*at - '0');
-		if (value > COUNT_MAX)
+		if (value > COUNT_MAX / 10)
 			return false;
+		value = value * 10 + (uint64_t)(*at - '0');
 	}
 	if (at == text.at)
 		return false;
@@ -410,7 +411,7 @@ static void read_own_unit(struct folded *f)
 		if (!read_own_cpu(f, text))
 			set_own_event(f, text);
 	} else if (find_own(f, FOLDED_SAMPLES, &text)) {
-		while (text.at < text.end && is_digit(*text.at) && f->period < COUNT_MAX)
+		while (text.at < text.end && is_digit(*text.at) && f->period < PERIOD_MAX)
 			f->period = f->period * 10 + (uint64_t)(*text.at++ - '0');
 		if (f->period && text.end - text.at > 1 && *text.at++ == ' ')
 			set_own_event(f, text);

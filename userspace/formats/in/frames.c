@@ -15,6 +15,7 @@
 
 #define DELETED	    " (deleted)"
 #define PART_OF_MAX (1u << 16)
+#define SUM_MAX	    (1ULL << 62)
 
 struct frame_key {
 	const struct frame *frame;
@@ -108,6 +109,7 @@ void frames__fini(struct frames *f)
 	vec_free(&f->lines);
 	vec_free(&f->text);
 	vec_free(&f->has_sample);
+	vec_free(&f->cpu_sums);
 }
 
 /* If a frame with other lines has the address, this is another version of that location. */
@@ -155,6 +157,22 @@ struct location_id frames__location(struct frames *f, const struct frame *frame,
 	return known->location;
 }
 
+/* Are numbers of this sample beyond the sums of the profile, which cuts them? */
+static bool is_cut(struct frames *f, struct thread_id thread, const struct profile_sample *sample)
+{
+	const struct profile *session = profile_builder__session(f->b);
+	uint64_t *cpu = vec_at(&f->cpu_sums, thread.v);
+	uint64_t weight = sample->kind == SAMPLE_CPU ? sample->weight : 0;
+	bool cut;
+
+	if (!cpu)
+		return false;
+	cut = sample->ticks >= SUM_MAX - session->sample_count ||
+	      sample->events >= SUM_MAX - session->event_count || weight >= SUM_MAX - *cpu;
+	*cpu += weight < SUM_MAX - *cpu ? weight : 0;
+	return cut;
+}
+
 int frames__sample(struct frames *f, struct thread_id thread, const struct profile_sample *sample,
 		   struct import_failure *failure, uint64_t offset)
 {
@@ -171,6 +189,7 @@ int frames__sample(struct frames *f, struct thread_id thread, const struct profi
 	if (profile_builder__stack_count(f->b) > IMPORT_PATHS_MAX)
 		return import_fail(failure, offset, -E2BIG, "it has more than %u call paths",
 				   IMPORT_PATHS_MAX);
+	f->left_out[LEFT_OUT_SUMS] += is_cut(f, thread, sample);
 	profile_builder__sample(f->b, thread, sample);
 	return profile_builder__error(f->b);
 }

@@ -60,6 +60,7 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(OTHER_EVENTS, "samples of other events")                                                 \
 	X(ONE_EVENT, "samples without a period, which count as one event")                         \
 	X(NO_PERIOD, "samples without a period")                                                   \
+	X(SUMS, "samples whose numbers are cut, because sums end at 2^62")                         \
 	X(IDLE, "samples of idle CPUs")                                                            \
 	X(NO_FIELDS, "lines that are no part of a sample")                                         \
 	X(PATTERNS, "patterns of frames to be dropped, which cannot be applied")
@@ -82,6 +83,7 @@ struct frames {
 	VEC(char) part; /* of frames__part_of() */
 	/* of frames__sample(): by stack, and of all of them */
 	VEC(bool) has_sample;
+	VEC(uint64_t) cpu_sums; /* by thread */
 	uint64_t stack_frames;
 	uint32_t versions;
 	bool has_unnamed; /* code without a function, of files with build-ids */

@@ -525,6 +525,7 @@ int pprof_values__take(struct pprof *p, const struct wire *w, struct profile_sam
 
 	if (err)
 		return err;
+	p->frames.left_out[LEFT_OUT_SUMS] += v.cpu >= TAIL_MAX;
 	row->weight = v.cpu;
 	if (p->cpu_index == NONE && p->ticks == TICKS_ARE_COUNTS)
 		row->weight = min_u64(saturating_multiply_u64(v.count, p->period_ns), TAIL_MAX);

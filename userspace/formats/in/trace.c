@@ -353,7 +353,7 @@ static int read_metadata(struct trace *t, struct json_value metadata)
 	if (!err && json_type(recording) == JSON_OBJECT)
 		err = import_event(&t->text, recording, t->b);
 	if (!err && period.at)
-		err = json_integer(&t->text, period, "periodNs", 0, JSON_INTEGER_MAX, &ns);
+		err = json_integer(&t->text, period, "periodNs", 0, CDP_TIME_MAX, &ns);
 	if (!err && realtime.at)
 		err = json_integer(&t->text, realtime, "startTimeRealtime", 0, JSON_INTEGER_MAX,
 				   &us);
