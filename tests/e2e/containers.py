@@ -29,7 +29,7 @@ def assert_chain(result, path, comm):
     whole = total(rows) * share(rows, lambda f: has_chain(f, *CHAIN))
     late = re.findall(r"(\d+) incomplete: the unwind table of a file was not in memory", result.err)
     assert total(rows) >= 20, (rows, result.err)
-    assert whole >= max(1, 0.9 * (total(rows) - sum(map(int, late)))), (late, rows)
+    assert whole >= max(1, 0.9 * (total(rows) - sum(map(int, late)))), (late, rows, result.err)
 
 
 def put(root, path, source):
@@ -316,4 +316,5 @@ def test_silence_of_a_busy_target_is_an_error():
             run(SYSPROF, "convert", recording, "-o", scratch("kept.folded"), check=0)
 
 
-main(globals())
+if __name__ == "__main__":
+    main(globals())

@@ -44,7 +44,7 @@ static void add(struct requests *r)
 /* One step that began at this time, with one request that is being served. */
 static void step(struct requests *r, struct request *serving, uint64_t now)
 {
-	requests__charge_step(r, &serving, 1, now);
+	requests__charge_step(r, &serving, 1, 0, now);
 	if (serving)
 		request__release_late(r, serving, now);
 	requests__refuse_hopeless(r, false, now);
@@ -115,6 +115,27 @@ TEST(old_ones_are_charged)
 		step(r, NULL, now += SECOND / 100);
 	assert_int_equal(refused[HELPER_LATE], 1);
 	assert_int_equal(answered, 1);
+}
+
+/* Time in which a helper or the pool waits for a CPU is no owner's doing. */
+TEST(time_without_a_cpu_is_not_charged)
+{
+	struct requests *r = &of_test;
+	struct request *none = NULL;
+	uint64_t now;
+	int64_t held;
+
+	add(r);
+	now = monotonic_ns() + REQUEST_SLOW;
+	for (int i = 0; i < 1000; i++) {
+		requests__charge_step(r, &none, 1, SECOND, now += SECOND / 100);
+		requests__refuse_hopeless(r, false, now);
+	}
+	assert_int_equal(answered, 0);
+	assert_int_equal(held_by(r, now), 0);
+	requests__charge_step(r, &none, 1, SECOND / 400, now += SECOND / 100);
+	held = held_by(r, now);
+	assert_in_range(held, SECOND / 200, SECOND / 133);
 }
 
 EACH_TEST_WITH(begin, end);

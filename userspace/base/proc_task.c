@@ -359,6 +359,17 @@ int proc_status_of(pid_t pid, const char *field, uint64_t *number)
 	return err == -ENOENT ? -ESRCH : err;
 }
 
+uint64_t proc_run_delay(pid_t tid)
+{
+	struct proc_path path = proc_path(tid, "schedstat");
+	unsigned long long delay;
+	char line[128];
+
+	if (read_line(path.text, line, sizeof(line)) || sscanf(line, "%*u %llu", &delay) != 1)
+		return 0;
+	return delay;
+}
+
 int proc_real_uid(pid_t pid, uid_t *uid)
 {
 	uint64_t number;

@@ -111,6 +111,8 @@ int proc_status_number(int dir, const char *path, const char *field, uint64_t *n
 /* The same of a process or thread by its number. -ESRCH: there is none. */
 int proc_stat_of(pid_t pid, struct proc_stat *stat);
 int proc_status_of(pid_t pid, const char *field, uint64_t *number);
+/* How long a thread has waited for a CPU, ns; 0: unreadable, or the kernel does not count it. */
+uint64_t proc_run_delay(pid_t tid);
 /* It has exited, whether or not its parent has waited for it. */
 bool proc_stat__is_dead(const struct proc_stat *stat);
 /* The task's name, as in perf. */

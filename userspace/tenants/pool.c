@@ -13,12 +13,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/proc_task.h"
 #include "tenants/filter.h"
 #include "tenants/helper_process.h"
 #include "tenants/keeper.h"
@@ -38,6 +40,7 @@ struct helper {
 	struct request *serving;
 	uint64_t ticket;    /* of the frame */
 	uint64_t cpu_begin; /* ns, when it got the request */
+	uint64_t run_delay; /* at the last look, see newly_waited() */
 };
 
 struct helper_pool {
@@ -47,7 +50,8 @@ struct helper_pool {
 	struct helper helpers[HELPERS_MAX];
 	struct requests requests;
 	uint64_t tickets;
-	uint64_t retry; /* do not start helpers before this time */
+	uint64_t retry;	    /* do not start helpers before this time */
+	uint64_t run_delay; /* of this thread */
 	struct message_buffer buffer;
 };
 
@@ -341,6 +345,7 @@ static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t no
 		return;
 	}
 	helper->serving = request;
+	helper->run_delay = 0;
 	helper->process.liveness = (struct liveness){.cpu_ns = helper->cpu_begin, .since = now};
 	set_state(helper, HELPER_BUSY);
 	if (err)
@@ -460,6 +465,38 @@ void helper_pool__free(struct helper_pool *p)
 	free(p);
 }
 
+static bool is_old(const struct request *request, uint64_t now)
+{
+	return request && now > request->time + REQUEST_SLOW / 2;
+}
+
+/* How long a thread has waited for a CPU since the last look. The first look sets *before. */
+static uint64_t newly_waited(pid_t tid, uint64_t *before)
+{
+	uint64_t delay = proc_run_delay(tid), last = *before;
+
+	*before = delay;
+	return last && delay > last ? delay - last : 0;
+}
+
+/* A busy host is not the owner's doing. Looks only at steps in which a request could be charged. */
+static uint64_t waited_for_cpus(struct helper_pool *p, uint64_t now)
+{
+	bool any_old = is_old(p->requests.first, now);
+	uint64_t waited = 0;
+
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		any_old |= is_old(p->helpers[i].serving, now);
+	if (!any_old || !p->requests.hurry) {
+		p->run_delay = 0;
+		return 0;
+	}
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		if (p->helpers[i].serving)
+			waited += newly_waited(p->helpers[i].process.pid, &p->helpers[i].run_delay);
+	return waited + newly_waited((pid_t)syscall(SYS_gettid), &p->run_delay);
+}
+
 /* Helpers of late requests continue: if they end, the owner's files do not hang. */
 static void charge_requests(struct helper_pool *p, uint64_t now)
 {
@@ -468,7 +505,7 @@ static void charge_requests(struct helper_pool *p, uint64_t now)
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		serving[i] = p->helpers[i].serving;
 	/* charge all requests before refusing any */
-	requests__charge_step(&p->requests, serving, HELPERS_MAX, now);
+	requests__charge_step(&p->requests, serving, HELPERS_MAX, waited_for_cpus(p, now), now);
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		if (serving[i])
 			request__release_late(&p->requests, serving[i], now);

@@ -105,11 +105,12 @@ static void charge_request(struct requests *r, const struct request *request, ui
 }
 
 void requests__charge_step(struct requests *r, struct request *const *serving, size_t count,
-			   uint64_t now)
+			   uint64_t waited, uint64_t now)
 {
 	struct charged charged = {};
 
 	r->elapsed = r->last_step ? min_u64(now - r->last_step, STEP_MAX) : 0;
+	r->elapsed -= min_u64(r->elapsed, waited);
 	r->last_step = now;
 	for (const struct request *i = r->first; i && r->hurry; i = i->next)
 		charge_request(r, i, now, &charged);
