@@ -4,11 +4,13 @@
 # runs: beside
 """The page's tab Code, in a browser: its figures are those of `report --annotate` with the same filters, for functions that
 are inlined, recursive, or have jumps; sources are text; what is not seen is not in the document."""
+import glob
 import json
 import os
+import re
 
 import libbrowser
-from libe2e import main, need_root, record, run, scratch, sysprof, write
+from libe2e import SYSPROF, main, need_root, record, run, scratch, sysprof, write
 
 READY = "document.documentElement.dataset.ready === 'yes'"
 NAME = "a<b>&\"'.c"
@@ -292,6 +294,23 @@ def test_a_large_function_is_not_in_the_document():
     page.evaluate("document.querySelector('.row-list:nth-child(2)').scrollTop = 1e9; new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))")
     assert rows_of(page, 2)[-1].endswith("ret"), rows_of(page, 2)[-1]
     close(page)
+
+
+def test_without_the_disassembler():
+    """Bytes instead of texts, with the reason, and the same figures: where instructions begin is known all the same."""
+    path, libraries = small(), sorted({os.path.realpath(found) for found in glob.glob("/usr/lib/*/libcapstone.so.[45]")})
+    assert libraries, "libcapstone is not installed"
+    hide = "".join(f"mount --bind /dev/null {library} && " for library in libraries)
+    run("unshare", "-m", "sh", "-c", hide + 'exec "$@"', "sh", SYSPROF, "convert", path, "-o", scratch("bytes.html"), check=0)
+    with_texts, with_bytes = open_page("small"), open_page("bytes")
+    want, got = open_code(with_texts, "work"), open_code(with_bytes, "work")
+    assert (got["lines"], instructions_of(got["copies"])) == (want["lines"], instructions_of(want["copies"]))
+    assert [i["address"] for i in got["texts"]] == [i["address"] for i in want["texts"]]
+    assert all(re.fullmatch("[0-9a-f]{2}( [0-9a-f]{2})*", i["text"]) for i in got["texts"]), got["texts"]
+    assert any("no texts of instructions: " in text for text in rows_of(with_bytes, 2)) or with_bytes.evaluate(
+        "page.code().instructions.some(({ kind, text }) => kind === 'note' && text.includes('capstone'))"), rows_of(with_bytes, 2)
+    for page in with_texts, with_bytes:
+        close(page)
 
 
 def test_without_code():
