@@ -32,7 +32,7 @@ settings, each in a line of its own:
                         whole      one of its cases needs the others: if one fails, all of them run again
 e2e tests run alone unless they say `beside`; all others, and e2e tests with the sanitizers, run in parallel unless they say
 `alone`. The parallel ones come first: as many as there are CPUs, and another one each time that the CPUs were idle for a
-while, because many tests mostly wait. TEST_JOBS=N: N at a time, always.
+while, or used by programs of nice 19 alone, because many tests mostly wait. TEST_JOBS=N: N at a time, always.
 
 A unit test or an end-to-end test that failed is run again at the end, alone, twice at most, of a test in Python the cases
 that failed: a host that takes the CPUs away for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
@@ -290,8 +290,8 @@ def plan(word):
 
 
 class Idle:
-    """Whether the CPUs had time to spare since the last look."""
-    LONG, SHARE = 1, 0.15  # s; of all CPUs
+    """Whether the CPUs had time to spare since the last look. What programs of nice 19 take, another test gets at once."""
+    LONG, SHARE = 0.5, 0.1  # s; of all CPUs
 
     def __init__(self):
         self.since, self.idle = time.monotonic(), self.read()
@@ -299,7 +299,8 @@ class Idle:
     @staticmethod
     def read():
         with open("/proc/stat", encoding="ascii") as f:
-            return sum(map(int, f.readline().split()[4:6])) / os.sysconf("SC_CLK_TCK")
+            times = f.readline().split()
+        return sum(int(times[column]) for column in (2, 4, 5)) / os.sysconf("SC_CLK_TCK")  # nice, idle, iowait
 
     def is_there(self):
         took = time.monotonic() - self.since

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
 """sysprof report --annotate: its figures are those of the report, for every function of a real program."""
+import functools
 import json
 import os
 import re
@@ -13,7 +15,9 @@ SOURCE = os.path.join(TOP, "docs/examples/orders.c")
 FUNCTIONS = "sum_order", "find_discount", "print_order", "read_order"
 
 
+@functools.cache
 def recording():
+    """Of the program, once for all cases."""
     need_root()
     path, program = scratch("orders.sysprof"), scratch("orders")
     run("cc", "-O1", "-g", "-o", program, SOURCE, check=0)

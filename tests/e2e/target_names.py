@@ -17,6 +17,7 @@ from libservices import HOLD_UP, PUBLISH, Groups
 
 CHAIN = ("outer", "middle", "inner", "leaf")
 SECONDS = 0.6  # of CPU time
+POLITELY = ("nice", "-n", "19")  # programs that spin as long as they run
 # needs the CPU time in seconds as an argument
 SPINS_FOR = "import sys, time\nend = time.thread_time() + float(sys.argv[1])\nwhile time.thread_time() < end: pass\n"
 # setpriv has the user before it executes the program; within execve a process has its new file before its new name
@@ -46,7 +47,7 @@ class Recorder:
     def __init__(self, *options):
         need_root()
         self.firefox, self.recording, self.folded = (new_scratch("named" + end) for end in (".json.gz", ".sysprof", ".folded"))
-        self.p = Background(SYSPROF, "record", *options, "-o", self.firefox, "-o", self.recording, "-o", self.folded)
+        self.p = Background(SYSPROF, "record", "--no-code", *options, "-o", self.firefox, "-o", self.recording, "-o", self.folded)
 
     def __enter__(self):
         started_sampling(self.p, self.recording)
@@ -220,7 +221,7 @@ def test_what_runs_already():
     """Of each kind, one; and with -p all of them."""
     with Groups() as groups, Fixture(program("early-exe"), 60) as exe, Fixture(program("early-comm"), 60) as comm, \
             Fixture(program("early-user"), 60, wrap=as_user(45679)) as user, Fixture(program("early-pid"), 60) as pid, \
-            Fixture(program("early-none"), 60) as none, \
+            Fixture(program("early-none"), 60, wrap=POLITELY) as none, \
             Fixture(program("early-unit"), 60, wrap=in_group(groups.make("early-unit.service"))) as unit:
         for each in exe, comm, user, pid, none, unit:
             each.wait_facts("start")
@@ -234,7 +235,8 @@ def test_what_runs_already():
 
 def test_services_that_run_already():
     """By its environment, by its memory, and its child; with another kind of targets all of them, and nothing is waited for."""
-    with Fixture(program("early-env"), 60, wrap=as_service("early-shop")) as env, Fixture(program("early-none"), 60) as none, \
+    with Fixture(program("early-env"), 60, wrap=as_service("early-shop")) as env, \
+            Fixture(program("early-none"), 60, wrap=POLITELY) as none, \
             Fixture(program("early-comm"), 60) as comm, Background(sys.executable, "-c", published("early-shop")) as published_one:
         for each in env, none, comm:
             each.wait_facts("start")
@@ -246,9 +248,10 @@ def test_services_that_run_already():
 
 
 def test_what_is_excluded():
-    with Groups() as groups, Fixture(program("out-exe"), 60) as exe, Fixture(program("out-comm"), 60) as comm, \
+    with Groups() as groups, Fixture(program("out-exe"), 60, wrap=POLITELY) as exe, \
+            Fixture(program("out-comm"), 60, wrap=POLITELY) as comm, \
             Fixture(program("out-user"), 60, wrap=as_user(45680)) as user, Fixture(program("in-all"), 60) as kept, \
-            Fixture(program("out-unit"), 60, wrap=in_group(groups.make("out-unit.service"))) as unit:
+            Fixture(program("out-unit"), 60, wrap=[*POLITELY, *in_group(groups.make("out-unit.service"))]) as unit:
         for each in exe, comm, user, kept, unit:
             each.wait_facts("start")
         excludes = ["--exclude-exe", "*/out-exe", "--exclude-comm", "out-comm", "--exclude-user", "45680",
@@ -333,7 +336,8 @@ def has_samples(recorder, count):
 
 
 def test_services_that_are_excluded():
-    with Fixture(program("out-service"), 60, wrap=as_service("out-shop")) as out, Fixture(program("in-service"), 60) as kept:
+    with Fixture(program("out-service"), 60, wrap=[*POLITELY, *as_service("out-shop")]) as out, \
+            Fixture(program("in-service"), 60) as kept:
         for each in out, kept:
             each.wait_facts("start")
         with Recorder("-a", "--exclude-service", "^out-") as recorder:
