@@ -149,7 +149,7 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 	$(Q)$< $(@D)
 
 # What `make test` proves, and what `make test-all` adds to it. tests/run.py has the suites.
-CHECKS		:= layers house format build:unit build:golden
+CHECKS		:= layers house format runner build:unit build:golden
 SANITIZED_SUITES := build-asan:unit build-asan:golden build-asan:sanitized build-asan:replay
 # Short ones at the end: no lane waits for long.
 ALL_SUITES	:= $(CHECKS) build:e2e build:distros build:long $(SANITIZED_SUITES) build:fuzz
