@@ -6,8 +6,11 @@
 
 A fixture makes one function after the other at one address and notes when each ran: its log is the judge.
 """
+import base64
+import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -194,6 +197,20 @@ def test_machine_code_is_of_the_version_that_ran():
     assert numbers_of(joined["copies"]) == both, (both, numbers_of(joined["copies"]))
     text = run(SYSPROF, "report", paths[0], "--annotate", "f0", "--asm", check=0).out
     assert "version 1" in text and "    rdtsc" in text, text
+
+
+def code_in_page(path):
+    packed = re.search(r'<script type="application/gzip" id="code">(.*?)</script>', read(path), re.S)
+    return gzip.decompress(base64.b64decode(packed[1])) if packed else b""
+
+
+@natively
+def test_pages_that_are_recorded_have_machine_code():
+    need_root()
+    page = scratch("code.html")
+    for options, there in ((), True), (("--no-code",), False):
+        record("-o", page, *options, "--", fixture("jitreuse"), "-d", "-n", 1, "-f", scratch(""), 1)
+        assert (b"[jit]" in code_in_page(page)) == there, options
 
 
 @natively

@@ -68,6 +68,7 @@ static int new_windows(const struct session_options *options, struct session *s)
 				.symbols = options->symbols,
 				.full_names = options->full_names,
 				.jit_memory = options->jit_memory,
+				.jit_text = options->jit_text,
 				.finished = options->finished,
 				.context = options->context,
 			},
