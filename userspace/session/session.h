@@ -51,7 +51,7 @@ struct session_options {
 	bool full_names;		   /* as in finisher_options */
 	bool arguments;			   /* as in windows_options, as is the next */
 	bool blank_code;
-	bool jit_text; /* as in finisher_options */
+	bool jit_text;	     /* as in finisher_options */
 	uint64_t jit_memory; /* bytes of JIT files in memory, half for one user; 0: default */
 	window_finished_fn finished; /* called by the finisher, see window/finisher.h */
 	void *context;
