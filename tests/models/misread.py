@@ -134,6 +134,18 @@ HUGE = [(("main", "fast"), (182488640845,)), (("main", "slow"), (92488640847,))]
 BILLIONS = expected(("file", ("main", "fast"), 182488640845, 0, 1), ("file", ("main", "slow"), 92488640847, 0, 1), known=False)
 
 
+def scope(unit, *weights):
+    """Samples of fast and slow in turn."""
+    return text({"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": [{"name": "fast"}, {"name": "slow"}]},
+                 "profiles": [{"type": "sampled", "name": "Main", "unit": unit, "startValue": 0, "endValue": 1, "weights": weights,
+                               "samples": [[i % 2] for i in range(len(weights))]}]})
+
+
+def scoped(fast, slow, known=True, counts=(1, 1), left_out=False):
+    return expected(*(("Main", (name,), weight, 0, count) for name, weight, count in zip(("fast", "slow"), (fast, slow), counts) if count),
+                    known=known, left_out=left_out)
+
+
 def weighed(*weights):
     data = firefox(27)
     data["threads"][0]["samples"]["weight"] = weights
@@ -164,6 +176,14 @@ FILES = {
                                                  expected(*(("Main", path, value, 0, 1) for path, (value,) in HUGE), known=False)),
     "Firefox: samples that are sums of periods": (weighed(7 * 10101010, 3 * 10101010),
                                                   expected(("Main", ("main", "fast"), 70707070, 7 * 10**6, 7), ("Main", ("main", "slow"), 30303030, 3 * 10**6, 3))),
+    "speedscope: less than a nanosecond each": (scope("nanoseconds", *[0.4, 0.6] * 1000), scoped(400, 600, counts=(1000, 1000))),
+    "speedscope: one sample below half a nanosecond": (scope("milliseconds", 4e-7, 0.4), scoped(0, 400000)),
+    "speedscope: seconds as doubles": (scope("seconds", *[0.1 + 0.2, 1e-9 / 3] * 3), scoped(900000000, 1, counts=(3, 3))),
+    "speedscope: microseconds with fractions": (scope("microseconds", *[100 / 3, 200 / 3] * 3000), scoped(10**8, 2 * 10**8, counts=(3000, 3000))),
+    "speedscope: counts with fractions": (scope("none", 0.25, 1.5), scoped(25 * 10**7, 15 * 10**8, known=False)),
+    "speedscope: large counts with fractions": (scope("none", 2e10 + 0.5, 1.5), scoped(200000000005 * 10**6, 15 * 10**6, known=False)),
+    "speedscope: tiny counts": (scope("none", 3e-12, 1.5e-11), scoped(3, 15, known=False)),
+    "speedscope: a count that is too small beside a large one": (scope("none", 1e-12, 1e9 + 0.5), scoped(0, (10**9 + 0.5) * 10**9, known=False, counts=(0, 1), left_out=True)),
     "a process_name without a name": (text(trace({"name": "process_name", "ph": "M", "pid": 1, "tid": 1})), five("", left_out=True)),
     "a .cpuprofile without timeDeltas": (text(without(cpuprofile(1000), "timeDeltas")), untimed(3, 2)),
     "a .cpuprofile with hitCount alone": (text(hit_counts()), untimed(3, 2)),

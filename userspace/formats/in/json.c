@@ -428,6 +428,23 @@ int json_scaled(const struct json_number *n, int scale, int64_t *value)
 	return 0;
 }
 
+int json_split(const struct json_number *n, int scale, int64_t *value, uint32_t *rest)
+{
+	struct json_number whole = *n;
+	int64_t exponent = (int64_t)n->exponent + scale;
+	uint64_t billionths = 0;
+
+	if (n->negative && n->mantissa)
+		return -ERANGE;
+	for (; exponent < 0 && (whole.mantissa || billionths); exponent++) {
+		billionths = billionths / 10 + whole.mantissa % 10 * 100000000;
+		whole.mantissa /= 10;
+		whole.exponent++;
+	}
+	*rest = (uint32_t)billionths;
+	return json_scaled(&whole, scale, value);
+}
+
 int json_column__init(struct json_column *column, const struct json_text *text,
 		      struct json_value array)
 {

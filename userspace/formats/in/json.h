@@ -132,6 +132,8 @@ struct json_number {
 
 /* × 10^scale, to the nearest integer; -ERANGE beyond ±2^62 */
 int json_scaled(const struct json_number *number, int scale, int64_t *value);
+/* The same of a number that is not negative, rounded down; the rest in billionths. */
+int json_split(const struct json_number *number, int scale, int64_t *value, uint32_t *rest);
 
 /* A column of numbers and nulls, parsed as it is walked. */
 struct json_column {

@@ -15,6 +15,8 @@
  * One event counts in a profile: that of the active one. Profiles in other units are left out.
  */
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -42,8 +44,13 @@ static const struct unit {
 	{"milliseconds", QUANTITY_TIME, 6}, {"seconds", QUANTITY_TIME, 9},
 };
 
-/* The decimals of counts with fractions, which are weights and no numbers of samples. */
-#define FRACTION_SCALE 9
+/*
+ * The decimals of counts with fractions, which are weights and no numbers of samples: 9, less if the
+ * numbers are too large for that, more for smaller ones.
+ */
+#define FRACTION_SCALE	   9
+#define FRACTION_SCALE_MAX 18
+#define BILLION		   1000000000
 
 /* A function at a place, shared by the profiles. `open`: by events, how often it is. */
 struct shared_frame {
@@ -57,6 +64,12 @@ struct shared_frame {
 struct open_frame {
 	uint32_t frame;
 	struct stack_id stack;
+};
+
+/* What is left of the weights of a stack below one unit: goes to its next sample. */
+struct remainder {
+	int32_t billionths; /* below 0: the last sample was rounded up */
+	uint32_t small;	    /* samples that are only in it */
 };
 
 struct scope_profile {
@@ -76,6 +89,7 @@ struct speedscope {
 	VEC(struct shared_frame) shared; /* the last one: those that the file does not have */
 	VEC(struct scope_profile) profiles;
 	VEC(struct open_frame) open;
+	VEC(struct remainder) remainders; /* by stack */
 	bool lines_are_executed; /* else the line of a function is where it begins */
 	enum quantity quantity;
 	int fraction; /* more decimals of counts */
@@ -202,6 +216,12 @@ static bool is_late(const struct speedscope *s, int64_t time)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+/* Is how many samples there are no number beside the weights? */
+static bool has_weights_alone(const struct speedscope *s)
+{
+	return s->uncounted || s->quantity == QUANTITY_COUNT;
+}
+
 /* A stack and its weight, in the unit of the event; `time`: ns, if there are times. */
 static int add_row(struct speedscope *s, struct scope_thread *t, struct stack_id stack,
 		   int64_t weight, int64_t time)
@@ -215,10 +235,12 @@ static int add_row(struct speedscope *s, struct scope_thread *t, struct stack_id
 	};
 
 	row.time = IMPORT_MADE_UP_START + (s->untimed ? ++t->rows : (uint64_t)(time - s->base) + 1);
-	if (s->uncounted || s->quantity == QUANTITY_COUNT)
+	if (has_weights_alone(s)) {
 		row.ticks = (uint64_t)weight;
-	else
+	} else {
 		row.events = (uint64_t)weight;
+		row.exact = true; /* also 0 */
+	}
 	if (s->period) {
 		row.events = row.ticks;
 		row.ticks /= s->period;
@@ -281,23 +303,45 @@ static int read_stack(struct speedscope *s, struct json_value sample, struct sta
 	return err;
 }
 
+/*
+ * Sums of a stack are rounded once, to the nearest: a sample gets the whole units that are due by
+ * then. A sample of less counts all the same, where samples have a count beside their weight.
+ */
+static int add_weight(struct speedscope *s, struct scope_thread *t, struct stack_id stack,
+		      int64_t weight, uint32_t billionths)
+{
+	struct remainder *r = vec_at(&s->remainders, stack.v);
+	int64_t due;
+
+	if (!r)
+		return -ENOMEM;
+	due = (int64_t)r->billionths + billionths;
+	weight += due >= BILLION / 2;
+	r->billionths = (int32_t)(due - (due >= BILLION / 2 ? BILLION : 0));
+	if (weight || !has_weights_alone(s))
+		return add_row(s, t, stack, weight, 0);
+	r->small++;
+	return 0;
+}
+
 static int add_sample(struct speedscope *s, struct scope_thread *t, struct json_value sample,
 		      const struct json_number *number)
 {
 	struct stack_id stack;
 	bool is_missing;
 	int64_t weight;
+	uint32_t billionths;
 	int err = read_stack(s, sample, &stack, &is_missing);
 
 	if (err)
 		return err;
-	if (number->is_null || json_scaled(number, t->scale, &weight) || weight > TIME_LIMIT ||
-	    weight < 0)
+	if (number->is_null || json_split(number, t->scale, &weight, &billionths) ||
+	    weight > TIME_LIMIT)
 		s->frames.left_out[LEFT_OUT_WEIGHTS]++;
 	else if (is_missing)
 		s->frames.left_out[LEFT_OUT_MISSING_NODES]++;
-	else if (weight && stack.v)
-		return add_row(s, t, stack, weight, 0);
+	else if (number->mantissa && stack.v)
+		return add_weight(s, t, stack, weight, billionths);
 	return 0;
 }
 
@@ -567,17 +611,32 @@ static void choose_quantity(struct speedscope *s, struct json_value active)
 	}
 }
 
-static bool is_whole(const struct json_number *number)
-{
-	int64_t scaled, whole;
+/* What there is among the numbers of all profiles. */
+struct number_range {
+	bool has_fractions;
+	double smallest; /* weight; 0: none */
+	double sum;	 /* of weights; of events the last time, which is their sum */
+};
 
-	return json_scaled(number, FRACTION_SCALE, &scaled) || json_scaled(number, 0, &whole) ||
-	       scaled == whole * 1000000000;
+static void see_number(struct number_range *range, const struct json_number *number,
+		       bool is_weight)
+{
+	double value = (double)number->mantissa * pow(10, number->exponent);
+	int64_t whole;
+	uint32_t rest;
+
+	if (number->is_null || number->negative || !isnormal(value))
+		return;
+	if (value < 0.5 || (!json_split(number, 0, &whole, &rest) && rest && rest < BILLION - 1))
+		range->has_fractions = true; /* and is no whole number that a sum has missed */
+	range->sum = is_weight ? range->sum + value : fmax(range->sum, value);
+	if (is_weight)
+		range->smallest = range->smallest > 0 ? fmin(range->smallest, value) : value;
 }
 
-static bool has_fractions(const struct speedscope *s, const struct scope_profile *p)
+static void see_numbers(const struct speedscope *s, const struct scope_profile *p,
+			struct number_range *range)
 {
-	bool found = false;
 	struct json_number number;
 	struct json_column weights;
 	struct json_walk events;
@@ -586,19 +645,42 @@ static bool has_fractions(const struct speedscope *s, const struct scope_profile
 	if (!p->is_evented) {
 		if (json_type(p->weights) != JSON_ARRAY ||
 		    json_column__init(&weights, &s->text, p->weights))
-			return false;
-		while (!found && json_column__next(&weights, &number) > 0)
-			found = !number.is_null && !is_whole(&number);
-		return found;
+			return;
+		while (json_column__next(&weights, &number) > 0)
+			see_number(range, &number, true);
+		return;
 	}
 	if (json_walk__init(&events, &s->text, p->events.at, JSON_ARRAY))
-		return false;
-	while (!found && json_walk__next(&events) > 0)
-		found = json_type(events.value) == JSON_OBJECT &&
-			!json_members(&s->text, events.value, {"at", &at}) &&
-			json_type(at) == JSON_NUMBER && !json_parse_number(&s->text, at, &number) &&
-			!is_whole(&number);
-	return found;
+		return;
+	while (json_walk__next(&events) > 0)
+		if (json_type(events.value) == JSON_OBJECT &&
+		    !json_members(&s->text, events.value, {"at", &at}) &&
+		    json_type(at) == JSON_NUMBER && !json_parse_number(&s->text, at, &number))
+			see_number(range, &number, false);
+}
+
+/* The decimals that numbers with fractions are kept with. */
+static int fraction_scale(const struct number_range *range)
+{
+	int scale = FRACTION_SCALE;
+
+	while (scale > 0 && range->sum * pow(10, scale) > (double)TIME_LIMIT)
+		scale--;
+	while (scale < FRACTION_SCALE_MAX && range->smallest * pow(10, scale) < 0.5 &&
+	       range->smallest > 0 && range->sum * pow(10, scale + 1) <= (double)TIME_LIMIT)
+		scale++;
+	return scale;
+}
+
+static void find_fractions(struct speedscope *s)
+{
+	struct number_range range = {};
+
+	for (size_t i = 0; i < s->profiles.count && s->quantity == QUANTITY_COUNT; i++)
+		if (is_chosen(s, &s->profiles.data[i]))
+			see_numbers(s, &s->profiles.data[i], &range);
+	s->fraction = range.has_fractions ? fraction_scale(&range) : 0;
+	s->uncounted |= range.has_fractions;
 }
 
 static int add_weights(const struct speedscope *s, const struct scope_profile *p,
@@ -676,30 +758,35 @@ static void find_base(struct speedscope *s)
 	s->last = s->base;
 }
 
+/* The unit of the event: of counts with fractions "0.001" for three decimals. */
+static struct string_id event_unit(const struct speedscope *s)
+{
+	char unit[FRACTION_SCALE_MAX + 3];
+
+	if (s->quantity == QUANTITY_TIME)
+		return profile_builder__string(s->b, "nanoseconds");
+	if (s->quantity == QUANTITY_BYTES)
+		return profile_builder__string(s->b, "bytes");
+	if (!s->fraction)
+		return profile_builder__string(s->b, "count");
+	snprintf(unit, sizeof(unit), "0.%0*d", s->fraction, 1);
+	return profile_builder__string(s->b, unit);
+}
+
 static int set_event(struct speedscope *s)
 {
-	static const char *const events[][2] = {
-		[QUANTITY_COUNT] = {"weight", "0.000000001"},
-		[QUANTITY_TIME] = {"time", "nanoseconds"},
-		[QUANTITY_BYTES] = {"memory", "bytes"},
-	};
+	static const char *const events[] = {
+		[QUANTITY_COUNT] = "weight", [QUANTITY_TIME] = "time", [QUANTITY_BYTES] = "memory"};
 	struct profile *session = profile_builder__session(s->b);
 	int err;
 
-	for (size_t i = 0; i < s->profiles.count && s->quantity == QUANTITY_COUNT; i++)
-		if (!s->fraction && is_chosen(s, &s->profiles.data[i]) &&
-		    has_fractions(s, &s->profiles.data[i]))
-			s->fraction = FRACTION_SCALE;
-	s->uncounted |= s->fraction;
+	find_fractions(s);
 	err = find_weights(s);
 	if (err || s->quantity == QUANTITY_NONE ||
 	    (s->quantity == QUANTITY_COUNT && !s->uncounted && !s->period))
 		return err;
-	session->event = profile_builder__string(s->b,
-						 s->period ? "events" : events[s->quantity][0]);
-	session->event_unit = profile_builder__string(
-		s->b,
-		s->quantity == QUANTITY_COUNT && !s->fraction ? "count" : events[s->quantity][1]);
+	session->event = profile_builder__string(s->b, s->period ? "events" : events[s->quantity]);
+	session->event_unit = event_unit(s);
 	return 0;
 }
 
@@ -741,10 +828,13 @@ static int read_parts(struct speedscope *s)
 	return err;
 }
 
-static void set_session(const struct speedscope *s)
+static void set_session(struct speedscope *s)
 {
 	struct profile *session = profile_builder__session(s->b);
 
+	for (size_t i = 0; i < s->remainders.count; i++)
+		if (i >= s->frames.has_sample.count || !s->frames.has_sample.data[i])
+			s->frames.left_out[LEFT_OUT_SMALL] += s->remainders.data[i].small;
 	session->start = session->end = IMPORT_MADE_UP_START;
 	session->untimed = s->untimed;
 	session->uncounted = s->uncounted;
@@ -781,6 +871,7 @@ static int read_speedscope(const struct import_request *request, struct import_f
 	vec_free(&s.shared);
 	vec_free(&s.profiles);
 	vec_free(&s.open);
+	vec_free(&s.remainders);
 	return err;
 }
 
