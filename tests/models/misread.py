@@ -69,7 +69,7 @@ def firefox(version, shared=(), **tables):
               "stackTable": stack, "resourceTable": {"length": 0, "lib": [], "name": [], "host": [], "type": []},
               "samples": {"length": 2, "stack": [1, 2], "time": [1, 2], "weight": None, "weightType": "samples"}, "markers": {"length": 0}} | tables
     thread |= {key: texts[key] for key in texts if key not in shared}
-    meta = {"version": 27, "preprocessedProfileVersion": version, "interval": 1, "startTime": 0, "product": "x",
+    meta = {"version": 27, "preprocessedProfileVersion": version, "sampleUnits": {"threadCPUDelta": "µs"}, "interval": 1, "startTime": 0, "product": "x",
             "categories": [{"name": "Other", "color": "grey", "subcategories": ["Other"]}]}
     return {"meta": meta, "libs": [], "threads": [thread]} | ({"shared": {key: texts[key] for key in shared}} if shared else {})
 
@@ -152,6 +152,15 @@ def weighed(*weights):
     return text(data)
 
 
+def rows(columns, **tables):
+    """Three samples of fast, slow, fast, but for these columns."""
+    return text(firefox(27, samples={"length": 3, "stack": [1, 2, 1], "time": [1, 2, 3], "weight": None, "weightType": "samples"} | columns, **tables))
+
+
+def read_rows(fast, slow, left_out=True):
+    return expected(*(("Main", ("main", name), count, count * 10**6, count) for name, count in (("fast", fast), ("slow", slow)) if count), left_out=left_out)
+
+
 # What they are: the file, what is right
 FILES = {
     "Bun: times since 1970": (text(cpuprofile(EPOCH)), five("file")),
@@ -184,6 +193,14 @@ FILES = {
     "speedscope: large counts with fractions": (scope("none", 2e10 + 0.5, 1.5), scoped(200000000005 * 10**6, 15 * 10**6, known=False)),
     "speedscope: tiny counts": (scope("none", 3e-12, 1.5e-11), scoped(3, 15, known=False)),
     "speedscope: a count that is too small beside a large one": (scope("none", 1e-12, 1e9 + 0.5), scoped(0, (10**9 + 0.5) * 10**9, known=False, counts=(0, 1), left_out=True)),
+    "Firefox: a row without a weight": (rows({"weight": [1, None, 1]}), read_rows(2, 0)),
+    "Firefox: a row without a time": (rows({"time": [1, None, 3]}), read_rows(2, 0)),
+    "Firefox: a row without a distance in time": (rows({"time": None, "timeDeltas": [1, None, 1]}), read_rows(2, 0)),
+    "Firefox: a row without a stack is no sample": (rows({"stack": [1, None, 1]}), read_rows(2, 0, left_out=False)),
+    "Firefox: a stack without a frame": (rows({}, stackTable={"length": 3, "prefix": [None, 0, 0], "frame": [2, 0, None]}), read_rows(2, 0)),
+    "Firefox: a stack on one without a frame": (rows({"stack": [1, 3, 1]}, stackTable={"length": 4, "prefix": [None, 0, None, 2], "frame": [2, 0, None, 1]}), read_rows(2, 0)),
+    "Firefox: CPU time of a row that is left out": (
+        rows({"threadCPUDelta": [0, 5, 7], "weight": [1, None, 1]}), expected(("Main", ("main", "fast"), 1, 0, 1), ("Main", ("main", "fast"), 1, 12000, 1), left_out=True)),
     "a process_name without a name": (text(trace({"name": "process_name", "ph": "M", "pid": 1, "tid": 1})), five("", left_out=True)),
     "a .cpuprofile without timeDeltas": (text(without(cpuprofile(1000), "timeDeltas")), untimed(3, 2)),
     "a .cpuprofile with hitCount alone": (text(hit_counts()), untimed(3, 2)),

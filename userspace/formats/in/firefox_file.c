@@ -238,8 +238,8 @@ static int take_time(const struct firefox_file *r, struct firefox_rows *rows,
 {
 	int64_t ns;
 
-	if (number->is_null || json_scaled(number, FIREFOX_MS_SCALE, &ns) ||
-	    ns > FIREFOX_TIME_LIMIT || ns < -FIREFOX_TIME_LIMIT || rows->now > FIREFOX_TIME_LIMIT ||
+	if (json_scaled(number, FIREFOX_MS_SCALE, &ns) || ns > FIREFOX_TIME_LIMIT ||
+	    ns < -FIREFOX_TIME_LIMIT || rows->now > FIREFOX_TIME_LIMIT ||
 	    rows->now < -FIREFOX_TIME_LIMIT)
 		return json_fail(&r->text, number->at, -EBADMSG,
 				 "the time of sample %zu is out of range", rows->count);
@@ -340,14 +340,31 @@ static void set_ticks(const struct firefox_file *r, const struct firefox_rows *r
 	}
 }
 
+/* Why this row with a stack is no sample. LEFT_OUT_COUNT: it is one. */
+static enum import_left_out lacks(const struct firefox_in *in, const struct firefox_rows *rows,
+				  const struct firefox_row *numbers, int64_t stack)
+{
+	if (in->stack_frame.data[stack] < 0)
+		return LEFT_OUT_MISSING_NODES;
+	return rows->has_weight && numbers->weight.is_null ? LEFT_OUT_WEIGHTS : LEFT_OUT_COUNT;
+}
+
+/* CPU time of rows that are no samples is that of the next one, as in Firefox. */
 static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox_rows *rows,
 		   const struct firefox_row *numbers)
 {
 	struct profile_sample row = {.kind = SAMPLE_CPU, .comm = rows->comm, .end = STACK_END_ROOT};
 	uint64_t ms_as_ns;
 	int64_t before = rows->now, stack = FIREFOX_NONE;
+	enum import_left_out reason;
 	bool idle, counts;
-	int err = take_time(r, rows, &numbers->time)
+	int err;
+
+	if (numbers->time.is_null) {
+		r->common.frames.left_out[LEFT_OUT_NO_TIME]++;
+		return take_cpu(r, rows, &numbers->cpu, 0);
+	}
+	err = take_time(r, rows, &numbers->time)
 			  ?: take_cpu(r, rows, &numbers->cpu,
 				      rows->now > before ? rows->now - before : 0)
 			  ?: take_weight(r, rows, &numbers->weight, &row.ticks, &ms_as_ns);
@@ -360,6 +377,11 @@ static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox
 				 "there is no stack of sample %zu", rows->count);
 	if (stack == FIREFOX_NONE)
 		return 0;
+	reason = lacks(in, rows, numbers, stack);
+	if (reason != LEFT_OUT_COUNT) {
+		r->common.frames.left_out[reason]++;
+		return 0;
+	}
 	err = firefox_in__stack(in, (uint32_t)stack, rows->process, &row.stack, &idle);
 	counts = row.ticks || (r->ours && own_ticks(numbers, 0));
 	if (err || idle || !weigh(r, rows, row.ticks, ms_as_ns, &row.weight) || !counts)

@@ -378,9 +378,9 @@ static int read_stacks(struct firefox_in *in, const struct tables *t, size_t fra
 		err = check_prefixes(in, t->stacks, offsets);
 	vec_free(&offset);
 	for (size_t i = 0; i < rows && !err; i++)
-		if (in->stack_frame.data[i] < 0)
-			err = json_fail(in->common->text, t->stacks.at, -EBADMSG,
-					"stack %zu has no frame", i);
+		if (in->stack_prefix.data[i] >= 0 &&
+		    in->stack_frame.data[in->stack_prefix.data[i]] < 0)
+			in->stack_frame.data[i] = FIREFOX_NONE; /* as its caller: none */
 	return err ?: firefox_in__add_stacks(in, rows);
 }
 

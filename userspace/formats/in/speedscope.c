@@ -90,7 +90,7 @@ struct speedscope {
 	VEC(struct scope_profile) profiles;
 	VEC(struct open_frame) open;
 	VEC(struct remainder) remainders; /* by stack */
-	bool lines_are_executed; /* else the line of a function is where it begins */
+	bool lines_are_executed;	  /* else the line of a function is where it begins */
 	enum quantity quantity;
 	int fraction; /* more decimals of counts */
 	bool untimed, uncounted;
@@ -618,8 +618,7 @@ struct number_range {
 	double sum;	 /* of weights; of events the last time, which is their sum */
 };
 
-static void see_number(struct number_range *range, const struct json_number *number,
-		       bool is_weight)
+static void see_number(struct number_range *range, const struct json_number *number, bool is_weight)
 {
 	double value = (double)number->mantissa * pow(10, number->exponent);
 	int64_t whole;
