@@ -105,6 +105,8 @@ def folded(random):
     if kind.startswith("own"):
         lines.insert(0, "# weights: " + ("7 ns of CPU time" if unit > 1 else "bytes"))
     text = random.choice(["\n", "\n", "\r\n"]).join(lines) + random.choice(["\n", ""])
+    if text[-1].isdigit() and lines[-1][0] != "#" and sum(bool(line.strip()) and line[0] != "#" for line in lines) > 1:
+        expected.left_out = True  # kept, but perhaps cut off
     return packed(random, text.encode(random.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"]))), expected
 
 

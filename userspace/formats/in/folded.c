@@ -618,6 +618,19 @@ static int add_line(struct folded *f, const struct folded_line *line)
 			      (uint64_t)(line->stack.at - f->start));
 }
 
+/*
+ * Of a file that was cut within its last number, which nothing else shows. Programs that join lines
+ * write such files, too, so the number counts as it is. A single line may come from a shell.
+ */
+static bool ends_in_number(const struct folded *f, uint64_t lines)
+{
+	struct folded_line line;
+	const char *newline = memrchr(f->start, '\n', (size_t)(f->end - f->start));
+
+	return lines > 1 && newline && is_digit(f->end[-1]) &&
+	       !split_line((struct span){newline + 1, f->end}, &line);
+}
+
 /* Other lines are counted, as in flamegraph.pl; most lines are stacks, or it is another file. */
 static int read_lines(struct folded *f)
 {
@@ -637,6 +650,7 @@ static int read_lines(struct folded *f)
 	}
 	if (!err && *bad > good)
 		return fail_at(f, first_bad, -EBADMSG, "no stack and count");
+	f->frames.left_out[LEFT_OUT_NO_END] += ends_in_number(f, good + *bad);
 	return err;
 }
 
