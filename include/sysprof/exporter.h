@@ -13,10 +13,11 @@
 
 /* Counts of parts that a bound of docs/FORMATS.md left out of a file; all zero: none. */
 struct export_left_out {
-	uint64_t names;	     /* truncated names, … */
-	size_t name_size;    /* … and their size in bytes */
-	uint64_t idle_ticks; /* ticks of one idle sample; 0: one each */
-	uint64_t jits;	     /* processes with JIT code that are left out */
+	uint64_t names;		 /* truncated names, … */
+	size_t name_size;	 /* … and their size in bytes */
+	uint64_t idle_ticks;	 /* ticks of one idle sample; 0: one each */
+	uint64_t length_divisor; /* samples without times are shorter by that; 0, 1: as they are */
+	uint64_t jits;		 /* processes with JIT code that are left out */
 };
 
 /* A profile of a comparison: process 1 is OLD, process 2 is NEW, their threads are files. */

@@ -6,6 +6,7 @@ What is read of random files of other tools is what a model of the formats says 
 the number of samples is known, call paths and threads.
 """
 import collections
+import fractions
 import json
 import os
 import random
@@ -71,6 +72,10 @@ def ask(tool, data, through=0):
     return read(tool)
 
 
+def in_proportion(a, b):
+    return a.keys() == b.keys() and len({fractions.Fraction(a[name], b[name]) for name in a}) == 1
+
+
 def kept(read_first, read_again, through):
     """What both have in common if the format keeps all that it has a place for: folded stacks have no CPU time, and of events
     their numbers alone; traces have CPU time by the lengths of samples. Formats differ in whose CPU time is what a thread used
@@ -81,7 +86,8 @@ def kept(read_first, read_again, through):
         return {name: sums[0] for name, sums in p.items() if sums[0]}
     def cpu(p):
         return sum(sums[1] for sums in p.values() if sums[0])  # threads without a sample are in no Firefox file
-    if through != "pprof" or len(paths) > 1:  # CPU time of one path is in proportion to its samples
+    # pprof files have counts of samples where CPU time is in proportion to them, with the same shares
+    if through != "pprof" or not in_proportion(events(paths), events(again_paths)):
         yield "events", events(paths), events(again_paths)
     if through != "folded":
         yield "known", known, again_known

@@ -327,6 +327,10 @@ TEST(files_of_other_tools_are_read_back_from_all_pairs_of_formats)
 		"a;b;c 0.4\na;b;d 0.30\na 0.2\n",
 		"# weights: 5 ns of CPU time\nx;a 3\nx;a;b 4\n",
 		"# weights: bytes\nx;a 3\nx;a;b 4\n",
+		/* a century: more than times that are read */
+		"# weights: 5000000000 ns of CPU time\nx;a 400000000\nx;b 300000000\nx;c 1\n",
+		"x;a 4611686018427387000\nx;b 3\n",
+		"# weights: bytes\nx;a 4611686018427387000\ny;b 3\n",
 		/* samples of unequal CPU times */
 		"{\"nodes\":["
 		"{\"id\":1,\"callFrame\":{\"functionName\":\"(root)\"},\"children\":[2,3]},"

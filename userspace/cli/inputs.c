@@ -749,6 +749,11 @@ void print_left_out(const char *path, const struct export_left_out *left_out)
 		log_print(LOG_WARNING,
 			  "%s: too many idle samples: each stands for up to %llu periods", path,
 			  (unsigned long long)left_out->idle_ticks);
+	if (left_out->length_divisor > 1)
+		log_print(LOG_WARNING,
+			  "%s: too much time for the format: lengths of samples, which have no "
+			  "times, are divided by %llu",
+			  path, (unsigned long long)left_out->length_divisor);
 	if (left_out->jits)
 		log_print(LOG_WARNING, "%s: %llu processes with JIT code are not listed", path,
 			  (unsigned long long)left_out->jits);

@@ -18,6 +18,8 @@
 #include "base/suffix.h"
 #include "formats/in/import.h"
 
+#define CPU_MAX ((1ULL << 62) - 1) /* ns, of a row; also the sum of a profile */
+
 void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
 	       struct cdp_call_frames *call_frames, const struct cdp_scripts *scripts,
 	       struct process_id process)
@@ -807,7 +809,8 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 
 		if (s->node == CDP_NONE)
 			continue;
-		cpu += own ? min_u64(s->cpu, (uint64_t)CDP_TIME_MAX - cpu) : 0;
+		c->frames->left_out[LEFT_OUT_SUMS] += own && s->cpu > CPU_MAX - cpu;
+		cpu += own ? min_u64(s->cpu, CPU_MAX - cpu) : 0;
 		row.kind = is_idle(c, &c->nodes.data[s->node]) ? SAMPLE_IDLE : SAMPLE_CPU;
 		row.exact = (c->by_time || (s->exact && has_event)) && row.kind == SAMPLE_CPU;
 		if (c->by_time && row.kind == SAMPLE_CPU)

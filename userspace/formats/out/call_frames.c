@@ -244,17 +244,30 @@ void row_times__init(struct row_times *times, const struct profile *p,
 		times->has_cpu = times->samples->weight[i] > 0;
 	if (times->untimed && times->samples->tick_sum > MANY_TICKS)
 		times->step = 1000;
+	times->divisor = row_times__divisor(times, ROW_TIMES_MAX);
+}
+
+static uint64_t full_length(const struct row_times *times, size_t row)
+{
+	if (times->has_cpu)
+		return times->samples->weight[row];
+	if (times->has_lengths)
+		return profile_samples__events(times->samples, row);
+	return saturating_multiply_u64(profile_samples__ticks(times->samples, row), times->step);
+}
+
+uint64_t row_times__divisor(const struct row_times *times, uint64_t most)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < times->samples->count && times->untimed; i++)
+		sum += (double)full_length(times, i);
+	return sum > (double)most ? (uint64_t)(sum / (double)most) + 1 : 1;
 }
 
 uint64_t row_times__length(const struct row_times *times)
 {
-	size_t last = times->row - 1;
-
-	if (times->has_cpu)
-		return times->samples->weight[last];
-	if (times->has_lengths)
-		return profile_samples__events(times->samples, last);
-	return saturating_multiply_u64(profile_samples__ticks(times->samples, last), times->step);
+	return full_length(times, times->row - 1) / times->divisor;
 }
 
 uint64_t row_times__end(const struct row_times *times)

@@ -84,17 +84,23 @@ uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack);
  * Times of a profile that was read from a format without times are made up. Its rows are laid one
  * after the other, so that lengths are in proportion: each lasts as long as its CPU time or, if the
  * thread's rows have none, its events, if these are a time, or else its ticks.
+ * If a thread would then last longer than readers take (ROW_TIMES_MAX), lengths are divided.
  */
+
+#define ROW_TIMES_MAX (1ULL << 59) /* ns: 18 years */
 
 struct row_times {
 	const struct profile_samples *samples;
 	uint64_t last, step; /* ns; `step` is how long a tick lasts */
+	uint64_t divisor;    /* of lengths; 1: they are as they are */
 	size_t row;
 	bool untimed, has_cpu, has_lengths;
 };
 
 void row_times__init(struct row_times *times, const struct profile *p,
 		     const struct profile_thread *thread);
+/* What lengths are divided by, for a thread that may last `most` ns. */
+uint64_t row_times__divisor(const struct row_times *times, uint64_t most);
 /* The time of the next row; only for as many as there are. */
 uint64_t row_times__next(struct row_times *times);
 /* How long the last row is, in a profile without times or a process without CPU time. */

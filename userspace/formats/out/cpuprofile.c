@@ -68,6 +68,7 @@ struct cpuprofile {
 	VEC(struct sample) samples;
 	uint64_t idle_step; /* periods that an idle sample stands for */
 	struct row_times times;
+	uint64_t divisor; /* of the lengths of rows without times; 1: none */
 	struct idle_rows known_idle;
 	VEC(struct tick) ticks; /* one an element at first, then merged */
 	uint32_t *id_of_node;
@@ -183,6 +184,7 @@ static int collect_samples(struct cpuprofile *c)
 
 	c->idle_step = max_u64(choose_idle_step(c), 1);
 	row_times__init(&c->times, c->p, c->thread);
+	c->divisor = c->times.divisor;
 	idle_rows__init(&c->known_idle, c->thread);
 	for (size_t i = 0; i < count && !err; i++)
 		err = add_idle_before(c, i) ?: add_sample(c, &c->thread->samples[SAMPLE_CPU], i);
@@ -243,6 +245,7 @@ static int add_rows(struct cpuprofile *c, timeline_rows *rows, const struct prof
 	int err = 0;
 
 	row_times__init(&c->times, c->p, thread);
+	c->times.divisor = c->divisor;
 	for (size_t i = 0; i < samples->count && !err; i++)
 		err = add_sample(c, samples, i) ?: add_row(c, rows, thread, i);
 	c->cpu_time += profile_thread__cpu(thread);
@@ -297,6 +300,23 @@ static int place_rows(struct cpuprofile *c, const timeline_rows *rows)
 	return err ?: fill_gap(c, end_before(c, rows, rows->count), c->end);
 }
 
+/* One for all threads, whose rows lie one after the other if they have no times. */
+static uint64_t merged_divisor(const struct cpuprofile *c)
+{
+	uint64_t divisor = 1, threads = 0;
+	struct row_times times;
+
+	for (size_t i = 1; i < c->p->thread_count; i++)
+		threads += is_merged(c, &c->p->threads[i]);
+	for (size_t i = 1; i < c->p->thread_count && c->p->untimed; i++) {
+		if (!is_merged(c, &c->p->threads[i]))
+			continue;
+		row_times__init(&times, c->p, &c->p->threads[i]);
+		divisor = max_u64(divisor, row_times__divisor(&times, ROW_TIMES_MAX / threads));
+	}
+	return divisor;
+}
+
 static int collect_process(struct cpuprofile *c)
 {
 	uint64_t cell = c->p->untimed ? 0 : export_period(c->p) * TIMELINE_CELL_PERIODS;
@@ -305,6 +325,7 @@ static int collect_process(struct cpuprofile *c)
 
 	c->cpu_time = 0;
 	c->start = UINT64_MAX;
+	c->divisor = merged_divisor(c);
 	for (size_t i = 1; i < c->p->thread_count; i++) {
 		const struct profile_thread *thread = &c->p->threads[i];
 
@@ -467,6 +488,8 @@ static void write_identity(struct cpuprofile *c)
 	json_key_uint(w, "periodNs", c->p->period);
 	if (c->idle_step > 1)
 		json_key_uint(w, "periodsPerIdleSample", c->idle_step);
+	if (c->divisor > 1)
+		json_key_uint(w, "lengthsDividedBy", c->divisor);
 	json_key_uint(w, "cpuTimeNs", c->cpu_time);
 	if (c->p->weight_ahead ||
 	    c->merged) /* each is of the time until the next sample, not since the last */
@@ -514,6 +537,9 @@ static void report_left_out(const struct cpuprofile *c, const struct export_requ
 	if (request->left_out && c->idle_step > 1)
 		request->left_out->idle_ticks = max_u64(request->left_out->idle_ticks,
 							c->idle_step);
+	if (request->left_out && c->divisor > 1)
+		request->left_out->length_divisor = max_u64(request->left_out->length_divisor,
+							    c->divisor);
 }
 
 /* Each of its threads may have a call tree of its own. */

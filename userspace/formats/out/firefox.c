@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "formats/out/describe.h"
 #include "formats/out/firefox.h"
 #include "formats/out/firefox_counters.h"
@@ -107,6 +108,9 @@ int firefox__collect_entries(struct firefox *f, size_t track)
 	return err;
 }
 
+/* The highest weight that is read back. */
+#define WEIGHT_NS_MAX ((1ULL << 62) - 1)
+
 /* What is no number of samples but CPU time. */
 static bool weights_are_time(const struct profile *p)
 {
@@ -115,7 +119,9 @@ static bool weights_are_time(const struct profile *p)
 
 static int64_t weight_ns(const struct profile *p, uint64_t weight)
 {
-	return (int64_t)(p->tick_cpu ? saturating_multiply_u64(weight, p->tick_cpu) : weight);
+	uint64_t ns = p->tick_cpu ? saturating_multiply_u64(weight, p->tick_cpu) : weight;
+
+	return (int64_t)min_u64(ns, WEIGHT_NS_MAX);
 }
 
 /*

@@ -67,6 +67,7 @@ struct trace {
 	uint32_t nodes_written;
 	uint64_t time; /* us, of the last sample written */
 	const struct profile_samples *rows;
+	uint64_t divisor; /* the largest one of the lengths of a thread */
 	VEC(struct trace_sample) samples;
 };
 
@@ -335,6 +336,7 @@ static int write_samples(struct trace *t, const struct profile_thread *thread)
 
 	t->rows = samples;
 	row_times__init(&times, t->p, thread);
+	t->divisor = max_u64(t->divisor, times.divisor);
 	for (size_t i = 0; i < samples->count && !err; i++) {
 		struct trace_sample sample = {
 			.line = call_frames_leaf_line(t->p, samples->stack[i]),
@@ -469,6 +471,8 @@ static int write_file(struct trace *t)
 	json_key_object(w, "$sysprof");
 	json_key_uint(w, "startTimeRealtime", t->p->start_realtime / 1000);
 	json_key_uint(w, "periodNs", t->p->period);
+	if (t->divisor > 1)
+		json_key_uint(w, "lengthsDividedBy", t->divisor);
 	call_frames__write_modules(&t->frames, w);
 	err = err ?: write_recording(t->p, w);
 	json_end_object(w);
@@ -492,6 +496,9 @@ static int write_tracks(const struct export_request *request)
 			?: write_file(&t);
 	text_limit__report(&t.frames.limit, request);
 	report_jits_left_out(request);
+	if (request->left_out && t.divisor > 1)
+		request->left_out->length_divisor = max_u64(request->left_out->length_divisor,
+							    t.divisor);
 	tracks__fini(&t.tracks);
 	call_tree__fini(&t.tree);
 	call_frames__fini(&t.frames);
