@@ -51,6 +51,16 @@ def trace(*more, start=1000, samples=None):
     return [*more, event("Profile", {"startTime": start}, start), event("ProfileChunk", chunk, start + 5000)]
 
 
+def instant(count):
+    """Samples of one moment, in a trace without an end."""
+    events = trace()
+    data = events[-1]["args"]["data"]
+    del data["endTime"]
+    data["cpuProfile"]["samples"] = data["cpuProfile"]["samples"][:count]
+    data["timeDeltas"] = [0] * count
+    return events
+
+
 def head():
     def node(name, number, hits, *children):
         return {"functionName": name, "url": "a.js" if number > 1 else "", "lineNumber": 3, "callUID": number, "id": number, "hitCount": hits, "children": list(children)}
@@ -201,6 +211,8 @@ FILES = {
     "Firefox: a stack on one without a frame": (rows({"stack": [1, 3, 1]}, stackTable={"length": 4, "prefix": [None, 0, None, 2], "frame": [2, 0, None, 1]}), read_rows(2, 0)),
     "Firefox: CPU time of a row that is left out": (
         rows({"threadCPUDelta": [0, 5, 7], "weight": [1, None, 1]}), expected(("Main", ("main", "fast"), 1, 0, 1), ("Main", ("main", "fast"), 1, 12000, 1), left_out=True)),
+    "a trace of one sample without an end": (text(instant(1)), expected(("", ("foo",), 1, 0, 1))),
+    "a trace of samples without lengths": (text(instant(3)), expected(("", ("foo",), 2, 0, 2), ("", ("bar",), 1, 0, 1))),
     "a process_name without a name": (text(trace({"name": "process_name", "ph": "M", "pid": 1, "tid": 1})), five("", left_out=True)),
     "a .cpuprofile without timeDeltas": (text(without(cpuprofile(1000), "timeDeltas")), untimed(3, 2)),
     "a .cpuprofile with hitCount alone": (text(hit_counts()), untimed(3, 2)),

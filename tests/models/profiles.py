@@ -25,7 +25,10 @@ class Expected:
     paths: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(lambda: [0, 0]))  # events, CPU time
     threads: dict = dataclasses.field(default_factory=lambda: collections.defaultdict(lambda: [0, 0]))
 
+    added: list = dataclasses.field(default_factory=list)  # thread, path, samples
+
     def add(self, thread, path, events, cpu, samples=None):
+        self.added.append((thread, path, samples))
         self.samples += events if samples is None else samples
         for sums in (self.paths["".join("\x1f" + name for name in path)], self.threads[thread]):
             sums[0] += events
@@ -36,6 +39,12 @@ class Expected:
         key = "".join("\x1f" + name for name in path)
         if not self.paths[key][0]:
             del self.paths[key]
+
+    def count_if_no_length(self):
+        """Where no sample has a length, each counts alike."""
+        if not any(events for events, _ in self.paths.values()):
+            for thread, path, samples in list(self.added):
+                self.add(thread, path, samples, 0, samples=0)
 
     def cpu_after(self, thread, cpu):  # of no sample
         self.threads[thread][1] += cpu
@@ -423,6 +432,7 @@ def trace(random):
                 data["cpuProfile"]["endTime"] = end
             events.append(base | {"name": "ProfileChunk", "ph": "P", "id": f"0x{tid}", "tid": 99, "ts": end + number, "args": {"data": data}})
         ends.append(end)
+    expected.count_if_no_length()
     for _ in range(random.choice([0, 3])):
         events.insert(random.randrange(len(events) + 1), {"name": "RunTask", "ph": "X", "ts": start, "dur": 3, "pid": 7, "tid": 1, "cat": "x", "args": {}})
     if random.random() < 0.1:  # of an earlier recording

@@ -297,6 +297,30 @@ const struct profile *profile_builder__view(struct profile_builder *b)
 	return &b->profile;
 }
 
+/*
+ * A profile by the time until the next sample in which no sample has any, such as one of a single
+ * sample, is of no event: each sample counts alike.
+ */
+static void forget_lengths(struct profile_builder *b)
+{
+	if (!b->profile.weight_ahead || !b->profile.sample_count || b->profile.event_count)
+		return;
+	b->profile.event = b->profile.event_unit = (struct string_id){0};
+	b->profile.event_count = b->profile.sample_count;
+	b->profile.event_squares = 0;
+	for (uint32_t i = 1; i < b->threads.count; i++) {
+		struct sample_columns *c = &b->columns.data[i].by_kind[SAMPLE_CPU];
+
+		vec_free(&c->events);
+		c->event_sum = c->tick_sum;
+		for (size_t row = 0; row < c->time.count; row++) {
+			uint64_t ticks = c->ticks.count ? c->ticks.data[row] : 1;
+
+			b->profile.event_squares += profile_square(ticks, ticks);
+		}
+	}
+}
+
 int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
 			    size_t why_size)
 {
@@ -309,6 +333,7 @@ int profile_builder__finish(struct profile_builder *b, const struct profile **pr
 			return b->error;
 		vec_sort(&b->books, compare_books);
 		settle_session(b);
+		forget_lengths(b);
 		settle_lives(b);
 		builder_settle_events(b);
 		builder_settle_code(b);
