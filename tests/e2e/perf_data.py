@@ -291,6 +291,22 @@ def test_two_files_are_compared_with_statistics():
 
 
 @quick
+def test_several_files_and_folded_stacks_add_up():
+    """In every order, in tables and in folded stacks; files that count something else are refused."""
+    first, second = perf_data(scratch("sums-a.data"), 7), perf_data(scratch("sums-b.data"), 11)
+    stacks = write(scratch("sums.folded"), "t;main;f 10\nt;main;g 3\n")
+    other = write(scratch("sums-bytes.folded"), "# weights: bytes\nt;main;f 10\n")
+    for files, samples in (((first, second), 18), ((first, stacks), 20), ((stacks, second), 24), ((second, stacks, first), 31)):
+        found = json.loads(sysprof("report", *files, "--json", check=0).out)
+        own = {row["function"]: row["self"] for row in found["rows"]}
+        assert found["summary"]["samples"] == sum(own.values()) == samples, (files, found)
+        assert stacks not in files or (own["f"], own["g"]) == (10, 3), (files, own)
+        lines = sysprof("convert", *files, "-o", "folded:-", check=0).out.splitlines()
+        assert sum(int(line.rsplit(" ", 1)[1]) for line in lines if line[0] != "#") == samples, (files, lines)
+    assert "cannot be one profile" in sysprof("report", first, other, check=1).err
+
+
+@quick
 def test_files_of_other_machines_are_read_or_refused():
     """Of the other byte order: refused. Of another architecture: addresses, without names of this machine's kernel."""
     path = recorded("mine.data", "-g")
