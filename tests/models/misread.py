@@ -25,8 +25,9 @@ def expected(*rows, known=True, left_out=False):
 
 
 def five(thread, count=5, left_out=False):
-    """The first samples of CALLS."""
-    return expected(*((thread, path, 10**6, 10**6, 1) for path, places in CALLS.items() for place in places if place <= count), left_out=left_out)
+    """The first samples of CALLS. In a .cpuprofile, whose thread is "file", they count one each: their times are the same."""
+    weight = 1 if thread == "file" else 10**6
+    return expected(*((thread, path, weight, 10**6, 1) for path, places in CALLS.items() for place in places if place <= count), left_out=left_out)
 
 
 def samples_of(tree):

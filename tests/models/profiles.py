@@ -353,7 +353,7 @@ def chrome_samples(random, tree, expected, thread, start, always_timed=True):
         when, end = in_order[-1][1] + (lengths[len(lengths) // 2] if lengths else 0), 0
     busy = [(path, after - at) for (_, at, path), after in zip(in_order, [at for _, at, _ in in_order[1:]] + [when])
             if path and path != ("(idle)",)]
-    timed = always_timed or any(us for _, us in busy)
+    timed = always_timed or len({us for _, us in busy}) > 1
     for path, us in busy:
         expected.add(thread, path, us * 1000 if timed else 1, us * 1000, samples=1)
     return samples, end

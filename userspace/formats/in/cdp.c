@@ -766,13 +766,19 @@ static int64_t known_end(const struct cdp *c, int64_t end)
 	return c->samples.data[c->samples.count - 1].time + (int64_t)cdp__period(c);
 }
 
-bool cdp__has_time(const struct cdp *c, int64_t end)
+bool cdp__is_uneven(const struct cdp *c, int64_t end)
 {
+	int64_t first = -1;
+
 	end = known_end(c, end);
 	for (size_t i = 0; i < c->samples.count; i++) {
 		uint32_t node = c->samples.data[i].node;
 
-		if (node != CDP_NONE && !is_idle(c, &c->nodes.data[node]) && duration(c, i, end))
+		if (node == CDP_NONE || is_idle(c, &c->nodes.data[node]))
+			continue;
+		if (first < 0)
+			first = duration(c, i, end);
+		else if (duration(c, i, end) != first)
 			return true;
 	}
 	return false;

@@ -170,8 +170,11 @@ int cdp__settle(struct cdp *c);
  */
 int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int64_t end, bool own);
 
-/* Is any sample longer than 0? `end`: as for cdp__emit() */
-bool cdp__has_time(const struct cdp *c, int64_t end);
+/*
+ * Do samples, but for idle ones, differ in their length? If not, shares of time are those of the
+ * number of samples. `end`: as for cdp__emit()
+ */
+bool cdp__is_uneven(const struct cdp *c, int64_t end);
 
 /* What the samples of a profile with `by_time` count. */
 void cdp__set_event(struct profile_builder *b);

@@ -229,7 +229,7 @@ static int read_profile(const struct import_request *request, const struct json_
 	set_times(&c, m, &start, &end);
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
 					 comm, (uint64_t)start);
-	c.by_time = !err && !id->present && !c.untimed && cdp__has_time(&c, end);
+	c.by_time = !err && !id->present && !c.untimed && cdp__is_uneven(&c, end);
 	if (c.by_time)
 		cdp__set_event(b);
 	if (!err)
