@@ -452,6 +452,10 @@ TEST(formats_are_read_up_to_the_cut_of_gzip_data_or_refused)
 		    "a\x32\x01"
 		    "b",
 		    false),
+		/* up to its strings a pprof file has no zero, and samples may have the bytes of a frame */
+		CUT("\x0a\x04\x08\x01\x10\x02\x12\x0b\x0a\x05\x0a\x0a\x09\x35\x20\x12\x02\x01\x02"
+		    "\x12\x08\x0a\x02\x01\x02\x12\x02\x01\x02",
+		    false),
 #undef CUT
 	};
 

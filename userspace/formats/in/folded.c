@@ -7,7 +7,8 @@
  * the file has one field only, or if a first field is one by its looks: an annotation ("_[k]"), a
  * line ("(app.py:3)"), a module, a method of Java, the first function of a thread. If no line's
  * first field has a name, these are frames too (Excimer).
- * async-profiler's "[name tid=12]" is always a thread. The user may say which it is.
+ * async-profiler's "[name tid=12]" and py-spy's "thread (12): name" are always threads; alone on a
+ * line they are samples of the thread without frames. The user may say which it is.
  *
  * Annotations: _[k] kernel; _[j], _[0], _[1] JIT code; _[i] inlined; _[?] ours: perhaps another
  * function. ":12" after a name is its line, as in our files with --lines. There are no times and no
@@ -36,6 +37,7 @@
 #define PERIOD_MAX	 (1ULL << 53)
 #define LINE_MAX_DIGITS	 9
 #define RECOGNIZED_LINES 3
+#define PYTHON_THREAD	 "thread ("
 #define FRACTION_DIGITS	 9 /* of a number; the others are cut */
 
 /* Of 10 stacks of a comparison of two profiles, as many end in a number. */
@@ -90,8 +92,9 @@ struct folded {
 	struct dso_id code, kernel, jit;
 	struct fields fields;
 	struct threads threads;
-	uint32_t digits; /* decimals that a tick counts */
-	uint64_t period; /* weights are of that many each; 0: no common one */
+	uint32_t digits;  /* decimals that a tick counts */
+	uint64_t period;  /* weights are of that many each; 0: no common one */
+	bool has_offsets; /* behind names of functions */
 	bool uncounted;
 	uint64_t tick_cpu; /* as in struct profile; of our own files */
 };
@@ -146,11 +149,12 @@ static int split_line(struct span line, struct folded_line *out)
 		line.end--;
 	if (line.at == line.end || *line.at == '#')
 		return -EAGAIN;
-	space = memrchr(line.at, ' ', (size_t)(line.end - line.at));
-	if (!space || !parse_count((struct span){space + 1, line.end}, out))
+	for (space = line.end; space > line.at && !is_space(space[-1]);)
+		space--;
+	if (space-- == line.at || !parse_count((struct span){space + 1, line.end}, out))
 		return -EBADMSG;
 	out->stack = (struct span){line.at, space};
-	while (out->stack.end > out->stack.at && out->stack.end[-1] == ' ')
+	while (out->stack.end > out->stack.at && is_space(out->stack.end[-1]))
 		out->stack.end--;
 	if (out->stack.at == out->stack.end)
 		return -ENODATA;
@@ -214,6 +218,25 @@ static bool is_async_thread(struct span field)
 	       memmem(field.at, (size_t)(field.end - field.at), " tid=", 5);
 }
 
+/* "thread (12): name", "thread (0x7f00)" */
+static bool is_python_thread(struct span field)
+{
+	const char *close = memchr(field.at, ')', span_size(field));
+	struct span id = {field.at + strlen(PYTHON_THREAD), close};
+
+	if (!span_begins(field, PYTHON_THREAD) || !close || id.at == id.end)
+		return false;
+	for (id.at += span_begins(id, "0x") ? 2 : 0; id.at < id.end; id.at++)
+		if (hex_digit(*id.at) < 0)
+			return false;
+	return close + 1 == field.end || close[1] == ':';
+}
+
+static bool is_marked_thread(struct span field)
+{
+	return is_async_thread(field) || is_python_thread(field);
+}
+
 /* The first functions of threads and programs, which no thread is called by. */
 static bool is_entry(struct span field)
 {
@@ -247,11 +270,40 @@ static bool has_module(struct span field)
 
 static bool looks_like_frame(struct span field)
 {
-	if (is_async_thread(field))
+	if (is_marked_thread(field))
 		return false;
 	return annotation(field) || is_entry(field) || is_java_method(field) || has_module(field) ||
 	       (field.end - field.at > 4 && field.end[-1] == ')' && is_digit(field.end[-2]) &&
 		memchr(field.at, ':', (size_t)(field.end - field.at)));
+}
+
+/* "libc.so.1`read+0x12": the function with the address in it. */
+static bool has_offset(struct span field)
+{
+	struct span name = field;
+
+	drop_offset(&name);
+	return has_module(field) && name.end < field.end;
+}
+
+/* In most lines with modules, as ustack() prints them; else "+0x12" is a part of a name. */
+static bool find_offsets(const struct folded *f)
+{
+	uint64_t modules = 0, offsets = 0;
+
+	for (const char *at = f->start, *newline; at < f->end; at = newline + 1) {
+		struct folded_line line;
+		bool any = false;
+
+		newline = line_end(at, f->end);
+		if (split_line((struct span){at, newline}, &line) || !has_module(line.stack))
+			continue;
+		while (line.stack.at < line.stack.end && !any)
+			any = has_offset(next_field(&line.stack));
+		modules++;
+		offsets += any;
+	}
+	return 2 * offsets > modules;
 }
 
 static bool find_threads(const struct folded *f)
@@ -266,9 +318,9 @@ static bool find_threads(const struct folded *f)
 		if (split_line((struct span){at, newline}, &line))
 			continue;
 		field = next_field(&line.stack);
-		any |= is_async_thread(field);
+		any |= is_marked_thread(field);
 		is_named |= field.at < field.end;
-		if (line.stack.at == line.stack.end && !is_async_thread(field))
+		if (line.stack.at == line.stack.end && !is_marked_thread(field))
 			return any;
 		if (looks_like_frame(field))
 			return any;
@@ -490,6 +542,8 @@ static struct location_id make_location(struct folded *f, struct span field)
 
 	if (kind)
 		field.end -= 4;
+	if (f->has_offsets && has_module(field))
+		drop_offset(&field);
 	if (kind == 'k') {
 		frame.dso = f->kernel;
 		frame.category = CATEGORY_KERNEL;
@@ -543,6 +597,15 @@ static int stack_of(struct folded *f, struct span rest, struct stack_id *stack)
 	return 0;
 }
 
+static int stack_of_none(struct folded *f, struct stack_id *stack)
+{
+	struct location_id nowhere = frames__nowhere(&f->frames, f->process);
+
+	*stack = nowhere.v ? profile_builder__stack(f->b, (struct stack_id){0}, nowhere)
+			   : (struct stack_id){0};
+	return stack->v ? 0 : -ENOMEM;
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* "[name tid=12]" is the thread 12 with that name. */
@@ -557,6 +620,22 @@ static uint32_t take_tid(struct span *field)
 	return tid < UINT32_MAX ? (uint32_t)tid : 0;
 }
 
+/* "thread (12): name" likewise; a thread without a name keeps the text. */
+static uint32_t take_python_tid(struct span *field)
+{
+	const char *digit = field->at + strlen(PYTHON_THREAD);
+	const char *close = memchr(field->at, ')', span_size(*field));
+	uint64_t tid = 0;
+
+	for (; is_digit(*digit) && tid < UINT32_MAX; digit++)
+		tid = tid * 10 + (uint64_t)(*digit - '0');
+	if (*digit != ')' || tid >= UINT32_MAX) /* the number of pthreads, or none */
+		return 0;
+	if (field->end - close > 2)
+		*field = trim_left((struct span){close + 2, field->end});
+	return (uint32_t)tid;
+}
+
 static struct process_id add_process(struct folded *f, struct string_id name)
 {
 	return profile_builder__process(
@@ -568,7 +647,9 @@ static struct process_id add_process(struct folded *f, struct string_id name)
 /* The thread with this name and number, made at first use. */
 static int thread_of(struct folded *f, struct span field, struct thread **thread)
 {
-	uint32_t tid = is_async_thread(field) ? take_tid(&field) : 0;
+	uint32_t tid = is_async_thread(field)	 ? take_tid(&field)
+		       : is_python_thread(field) ? take_python_tid(&field)
+						 : 0;
 	const char *text = frames__text(&f->frames, field.at, span_size(field));
 	const struct thread wanted = {.name = profile_builder__string(f->b, text), .tid = tid};
 	bool is_new, is_main = !f->threads.count;
@@ -590,6 +671,8 @@ static int add_line(struct folded *f, const struct folded_line *line)
 {
 	struct span rest = line->stack;
 	struct span first = next_field(&rest);
+	bool is_alone = rest.at == rest.end && f->root != IMPORT_ROOT_FRAME &&
+			is_marked_thread(first);
 	struct profile_sample row = {
 		.kind = SAMPLE_CPU, .ticks = ticks_of(f, line), .end = STACK_END_ROOT};
 	struct thread *thread;
@@ -602,13 +685,14 @@ static int add_line(struct folded *f, const struct folded_line *line)
 		row.events = row.ticks;
 		row.ticks /= f->period;
 	}
-	if (f->root == IMPORT_ROOT_FRAME || rest.at == rest.end) {
+	if (f->root == IMPORT_ROOT_FRAME || (rest.at == rest.end && !is_alone)) {
 		rest = line->stack;
 		first = f->file_name;
 	}
 	if (first.at == first.end)
 		first = f->file_name;
-	err = stack_of(f, rest, &row.stack) ?: thread_of(f, first, &thread);
+	err = (is_alone ? stack_of_none(f, &row.stack) : stack_of(f, rest, &row.stack))
+		      ?: thread_of(f, first, &thread);
 	if (err)
 		return err;
 	row.comm = thread->name;
@@ -693,6 +777,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 	f.jit = frames__dso(&f.frames, DSO_JIT, "", 0);
 	if (f.root == IMPORT_ROOT_AUTO)
 		f.root = find_threads(&f) ? IMPORT_ROOT_THREAD : IMPORT_ROOT_FRAME;
+	f.has_offsets = find_offsets(&f);
 	read_own_unit(&f);
 	err = read_own_filter(&f) ?: refuse_comparison(&f) ?: find_weights(&f);
 	set_weights(&f);

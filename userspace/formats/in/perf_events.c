@@ -14,25 +14,62 @@ static bool are_modifiers(struct span s)
 	return s.at < s.end;
 }
 
-/* "cpu/cycles/u" without terms of a PMU: the name in it and what follows. */
-static bool split_pmu(struct span *name, struct span *modifiers)
+static bool is_any(struct span name, const char *const *names)
 {
-	static const char *const pmus[] = {"cpu/", "cpu_core/", "cpu_atom/"};
+	while (*names && !span_is(name, *names))
+		names++;
+	return *names;
+}
 
-	for (size_t i = 0; i < sizeof(pmus) / sizeof(*pmus); i++) {
-		const char *at = name->at + strlen(pmus[i]), *slash;
+/* "freq=99": how an event is sampled, not what is counted. */
+static bool is_sampling_term(struct span term)
+{
+	static const char *const terms[] = {
+		"freq",	     "period",	    "call-graph",      "stack-size", "max-stack",
+		"time",	     "inherit",	    "no-inherit",      "overwrite",  "no-overwrite",
+		"percore",   "branch_type", "aux-sample-size", "aux-output", "aux-action",
+		"metric-id", "nr",	    "ratio-to-prev",   "cpu",	     NULL};
+	const char *equals = memchr(term.at, '=', span_size(term));
 
-		if (!span_begins(*name, pmus[i]))
+	return is_any((struct span){term.at, equals ? equals : term.end}, terms);
+}
+
+/* The one term that is not about sampling; empty: there is none. false: there are several, or it has a value. */
+static bool find_event_term(struct span terms, struct span *found)
+{
+	*found = (struct span){terms.at, terms.at};
+	while (terms.at < terms.end) {
+		const char *comma = memchr(terms.at, ',', span_size(terms));
+		struct span term = {terms.at, comma ? comma : terms.end};
+
+		terms.at = comma ? comma + 1 : terms.end;
+		if (is_sampling_term(term))
 			continue;
-		slash = memchr(at, '/', (size_t)(name->end - at));
-		if (!slash || memchr(at, '=', (size_t)(slash - at)) ||
-		    memchr(at, ',', (size_t)(slash - at)))
+		if (found->at < found->end || memchr(term.at, '=', span_size(term)))
 			return false;
-		*modifiers = (struct span){slash + 1, name->end};
-		*name = (struct span){at, slash};
-		return true;
+		*found = term;
 	}
-	return false;
+	return true;
+}
+
+/* "cpu/cycles/u", "cpu-clock/freq=99/": the name of the event and what follows. */
+static bool split_terms(struct span *name, struct span *modifiers)
+{
+	static const char *const pmus[] = {"cpu", "cpu_core", "cpu_atom", "software", NULL};
+	const char *slash = memchr(name->at, '/', span_size(*name));
+	const char *end = slash ? memchr(slash + 1, '/', (size_t)(name->end - slash - 1)) : NULL;
+	struct span before, term;
+	bool is_pmu;
+
+	if (!end || !find_event_term((struct span){slash + 1, end}, &term))
+		return false;
+	before = (struct span){name->at, slash};
+	is_pmu = is_any(before, pmus);
+	if (is_pmu != (term.at < term.end) || before.at == before.end)
+		return false;
+	*modifiers = (struct span){end + 1, name->end};
+	*name = is_pmu ? term : before;
+	return true;
 }
 
 /* Probes have names that a user chooses. */
@@ -41,7 +78,7 @@ static void split_modifiers(struct span *name, struct span *modifiers)
 	const char *colon = memrchr(name->at, ':', span_size(*name));
 
 	*modifiers = (struct span){name->end, name->end};
-	if (split_pmu(name, modifiers) || !colon || span_begins(*name, "probe"))
+	if (split_terms(name, modifiers) || !colon || span_begins(*name, "probe"))
 		return;
 	if (are_modifiers((struct span){colon + 1, name->end})) {
 		*modifiers = (struct span){colon + 1, name->end};
@@ -63,13 +100,6 @@ void perf_event_name(struct span name, char *text)
 		 (int)(span_size(name) < PERF_EVENT_NAME_SIZE ? span_size(name)
 							      : PERF_EVENT_NAME_SIZE),
 		 name.at, count ? ":" : "", kept);
-}
-
-static bool is_any(struct span name, const char *const *names)
-{
-	while (*names && !span_is(name, *names))
-		names++;
-	return *names;
 }
 
 bool perf_event_is_tracepoint(const char *text)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "formats/in/perf_lines.h"
 
-#include "base/parse.h"
-
 #define RECORD		   "PERF_RECORD_"
 #define DEFERRED	   "DEFERRED CALLCHAIN"
 #define NS		   1000000000ULL
@@ -10,6 +8,7 @@
 #define FRACTION_DIGITS	   9
 #define MICROSECOND_DIGITS 6
 #define PERIOD_WIDTH	   11 /* of a column of periods, with the blank before it */
+#define PERIOD_DIGITS	   10 /* of the same column without the blank, where a line begins */
 #define FLAG_TOKENS	   3  /* between a task and the time */
 #define ADDRESS_INDENT	   3
 #define BARE_DIGITS	   8 /* of an address that is not indented, at least */
@@ -310,6 +309,18 @@ static bool read_sure_untimed(struct span line, struct span next, struct perf_fi
 	       (rest.at - f->rest.at >= COLUMN_BLANKS && begins_with_address(rest));
 }
 
+/* -F period,ip,sym: a number in the column of periods, and a stack below it, where frames begin with a tab. */
+static bool read_period_alone(struct span line, struct span next, struct perf_fields *f)
+{
+	if (next.at == next.end || *next.at != '\t' || span_size(line) < PERIOD_DIGITS ||
+	    !read_number(trim_left(line), UINT64_MAX, &f->period) ||
+	    !is_frame((struct span){next.at, line_end(next.at, next.end)}))
+		return false;
+	f->has_period = true;
+	f->comm = f->event = f->rest = (struct span){line.end, line.end};
+	return true;
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* A frame that lost its indentation. */
@@ -360,7 +371,8 @@ static enum perf_line read_indented(struct span line, struct span next, struct p
 {
 	bool at_source = trim_left(line).at - line.at == SOURCE_INDENT;
 
-	if (*line.at == ' ' && (read_timed(line, f) || read_sure_untimed(line, next, f)))
+	if (*line.at == ' ' && (read_period_alone(line, next, f) || read_timed(line, f) ||
+				read_sure_untimed(line, next, f)))
 		return settle_record(f);
 	if (is_frame(line))
 		return PERF_LINE_FRAME;
@@ -380,7 +392,7 @@ enum perf_line perf_line__read(struct span line, struct span next, struct perf_f
 		return read_indented(line, next, f);
 	if (*line.at == '#' && (line.at + 1 == line.end || line.at[1] == ' '))
 		return PERF_LINE_COMMENT;
-	if (read_timed(line, f))
+	if (read_period_alone(line, next, f) || read_timed(line, f))
 		return settle_record(f);
 	if (read_sure_untimed(line, next, f))
 		return settle_record(f);
@@ -418,17 +430,6 @@ static const char *last_bracket(struct span s)
 			return at - 1 > s.at && at[-2] == ' ' ? at - 1 : NULL;
 	}
 	return NULL;
-}
-
-/* "+0x12" at the end. */
-static void drop_offset(struct span *s)
-{
-	const char *at = s->end;
-
-	while (at > s->at && hex_digit(at[-1]) >= 0)
-		at--;
-	if (at < s->end && at - s->at > 3 && !memcmp(at - 3, "+0x", 3))
-		s->end = at - 3;
 }
 
 /* " (dso)" at the end; " (.cold)" belongs to the name of a part of a function. */

@@ -30,6 +30,7 @@
 
 #define RECOGNIZED_LINES 64
 #define RECOGNIZED_BYTES 65536
+#define CONTROLS_OF	 32 /* of as many bytes of a text at most one is a character of control */
 #define RULE		 "# ========"
 #define HEADER_BEGINS	 "# captured on" /* below a rule */
 #define EVENTS_SHOWN	 4		 /* of those that are left out */
@@ -756,6 +757,17 @@ static bool is_surely_sample(const struct perf_fields *f)
 	       (f->has_time || (perf_line__frame(f->rest, &frame) && frame.dso.at < frame.dso.end));
 }
 
+/* A name of a task may have a character of control; of fields of messages every few bytes are one. */
+static bool is_binary(const uint8_t *bytes, size_t size)
+{
+	size_t controls = 0;
+
+	size = min_u64(size, RECOGNIZED_BYTES);
+	for (size_t i = 0; i < size; i++)
+		controls += bytes[i] < ' ' && !memchr("\t\n\r\033", bytes[i], 4);
+	return controls > size / CONTROLS_OF;
+}
+
 /* A header; such a sample; or one with a frame below it. */
 static bool recognizes_perf_script(const uint8_t *bytes, size_t size)
 {
@@ -763,7 +775,8 @@ static bool recognizes_perf_script(const uint8_t *bytes, size_t size)
 	const char *end = at + min_u64(size, RECOGNIZED_BYTES);
 	bool after_sample = false; /* -F ip,sym: frames behind an empty line */
 
-	if (memchr(bytes, 0, size)) /* as all pprof files have, whose names may look like lines */
+	/* all whole pprof files have a zero, and names that may look like lines */
+	if (memchr(bytes, 0, size) || is_binary(bytes, size))
 		return false;
 	if (is_header((struct span){at, end}))
 		return true;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hashmap.h"
+#include "base/parse.h"
 
 struct span {
 	const char *at, *end;
@@ -70,6 +71,17 @@ static inline struct span trim_right(struct span s)
 	while (s.end > s.at && (is_space(s.end[-1]) || s.end[-1] == '\r'))
 		s.end--;
 	return s;
+}
+
+/* "+0x12" at the end. */
+static inline void drop_offset(struct span *s)
+{
+	const char *at = s->end;
+
+	while (at > s->at && hex_digit(at[-1]) >= 0)
+		at--;
+	if (at < s->end && at - s->at > 3 && !memcmp(at - 3, "+0x", 3))
+		s->end = at - 3;
 }
 
 #endif
