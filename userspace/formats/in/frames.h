@@ -63,6 +63,8 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(ONE_EVENT, "samples without a period, which count as one event")                         \
 	X(NO_PERIOD, "samples without a period")                                                   \
 	X(SUMS, "samples whose numbers are cut, because sums end at 2^62")                         \
+	X(DELTAS, "times that often fall from one sample to the next, which are differences")      \
+	X(FREQUENCY, "periods far below the time between samples, so CPU time is unknown")         \
 	X(IDLE, "samples of idle CPUs")                                                            \
 	X(NO_FIELDS, "lines that are no part of a sample")                                         \
 	X(PATTERNS, "patterns of frames to be dropped, which cannot be applied")

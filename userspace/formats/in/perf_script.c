@@ -11,6 +11,11 @@
  * A process has a life for each name: an execve begins one. Records of names (--show-task-events)
  * mark those of an execve. Without such records, any new name of the main thread begins a life.
  *
+ * Numbers need not be what they stand for. Times that fall at many lines are differences (--deltatime),
+ * and no times. If perf did not record periods (--no-period), it prints what was requested, which may
+ * be a frequency: a header says so. Without one, a clock's period far below the time between samples
+ * of a thread is none.
+ *
  * Two passes: the first lines of samples; and, of those that are taken, in order of time, the
  * stacks (perf_stacks.h).
  */
@@ -33,7 +38,14 @@
 #define CONTROLS_OF	 32 /* of as many bytes of a text at most one is a character of control */
 #define RULE		 "# ========"
 #define HEADER_BEGINS	 "# captured on" /* below a rule */
-#define EVENTS_SHOWN	 4		 /* of those that are left out */
+#define EVENT_BEGINS	 "# event : name = "
+#define NS		 1000000000ULL
+#define FALLS_MIN	 4 /* of times: fewer are of files that were joined */
+#define FALLS_OF	 8 /* of as many times at least one falls */
+#define FREQUENCY_MAX                                                                              \
+	15000 /* periods of a frequency of that many Hz are far above the number itself */
+#define GAPS_MIN     10
+#define EVENTS_SHOWN 4 /* of those that are left out */
 
 /* A sample before its stack is read. */
 struct block {
@@ -84,6 +96,18 @@ struct exec {
 	uint32_t pid;
 };
 
+/* How an event was sampled, by the header. */
+struct setting {
+	struct string_id event;
+	uint64_t frequency; /* Hz, which perf prints as the period; 0: it prints periods */
+};
+
+struct last_time {
+	uint32_t tid;
+	uint64_t time;
+};
+DEFINE_MAP_BY(last_times, struct last_time, uint32_t, tid);
+
 struct script {
 	struct profile_builder *b;
 	struct import_failure *failure;
@@ -97,15 +121,18 @@ struct script {
 	struct last_lives last_lives;
 	VEC(struct life) lives; /* the first one: of samples without a pid */
 	VEC(struct exec) execs;
-	char other_events[256];	   /* names of those that are left out */
-	const struct event *event; /* the profile's */
-	unsigned int facts;	   /* which of the header's were read */
-	bool is_open;		   /* the last block may get frames */
-	bool skips;		   /* until the next empty line or sample */
+	VEC(struct setting) settings;
+	uint64_t times, falls, last_time; /* times, how many are before the last one, and that */
+	char other_events[256];		  /* names of those that are left out */
+	const struct event *event;	  /* the profile's */
+	unsigned int facts;		  /* which of the header's were read */
+	bool is_open;			  /* the last block may get frames */
+	bool skips;			  /* until the next empty line or sample */
 	bool has_lines, has_stacks, is_timed;
 	bool has_comms;	 /* records of new names */
 	bool is_counted; /* a sample is one event */
 	bool has_tabs;	 /* before frames */
+	bool has_deltas; /* for times */
 };
 
 /* ---- the first pass: lines ------------------------------------------------------------------- */
@@ -156,6 +183,10 @@ static int add_block(struct script *s, const struct perf_fields *f, struct span 
 	s->is_open = true;
 	s->skips = false;
 	s->is_timed |= f->has_time;
+	if (f->has_time) {
+		s->falls += s->times++ && f->time < s->last_time;
+		s->last_time = f->time;
+	}
 	return find_event(s, f->event, f->has_period, &block.event) ?: vec_push(&s->blocks, block);
 }
 
@@ -270,6 +301,28 @@ static void take_fact(struct script *s, struct span line)
 			 (int)min_u64(span_size(value), sizeof(text)), value.at);
 		profile_builder__meta(s->b, facts[i].key, text);
 	}
+}
+
+/* "# event : name = cpu-clock, , …, { sample_period, sample_freq } = 99, sample_type = IP|TID|TIME, …, freq = 1" */
+static int take_setting(struct script *s, struct span line)
+{
+	static const char value[] = "{ sample_period, sample_freq } = ";
+	struct setting setting = {};
+	struct span name = {line.at + strlen(EVENT_BEGINS), line.end};
+	char text[PERF_EVENT_NAME_SIZE];
+	const char *at;
+
+	if (!span_begins(line, EVENT_BEGINS) ||
+	    !(name.end = memmem(name.at, span_size(name), ", ", 2)))
+		return 0;
+	at = memmem(line.at, span_size(line), value, strlen(value));
+	if (at && memmem(at, (size_t)(line.end - at), ", freq = 1", 10) &&
+	    !memmem(at, (size_t)(line.end - at), "|PERIOD", 7))
+		for (at += strlen(value); is_digit(*at) && setting.frequency < NS; at++)
+			setting.frequency = setting.frequency * 10 + (uint64_t)(*at - '0');
+	perf_event_name(name, text);
+	setting.event = profile_builder__string(s->b, text);
+	return vec_push(&s->settings, setting);
 }
 
 static int take_line(struct script *s, struct span line, const char *next)
@@ -392,6 +445,7 @@ static int read_lines(struct script *s)
 		if (at < rule) {
 			s->is_open = false;
 			take_fact(s, line);
+			err = take_setting(s, line);
 		} else {
 			err = take_line(s, line, newline < s->end ? newline + 1 : s->end);
 		}
@@ -497,6 +551,111 @@ static void sort_blocks(struct script *s)
 		sorted = s->blocks.data[i - 1].time <= s->blocks.data[i].time;
 	if (!sorted)
 		vec_sort(&s->blocks, compare_blocks);
+}
+
+/* ---- what the numbers are -------------------------------------------------------------------- */
+
+/* Times are needed once more, for the gaps between samples: there the sums of differences do. */
+static void find_deltas(struct script *s)
+{
+	uint64_t sum = 0;
+
+	s->has_deltas = s->falls >= FALLS_MIN && s->falls >= s->times / FALLS_OF;
+	for (size_t i = 0; i < s->blocks.count && s->has_deltas; i++)
+		if (s->blocks.data[i].has_time)
+			s->blocks.data[i].time = sum = saturating_add_u64(sum,
+									  s->blocks.data[i].time);
+}
+
+static void drop_deltas(struct script *s)
+{
+	if (!s->has_deltas)
+		return;
+	for (size_t i = 0; i < s->blocks.count; i++)
+		s->blocks.data[i].time = 0;
+	for (size_t i = 0; i < s->execs.count; i++)
+		s->execs.data[i].time = 0;
+	s->is_timed = false;
+	s->frames.left_out[LEFT_OUT_DELTAS] = s->times;
+}
+
+/* 0: they differ. */
+static uint64_t equal_period(const struct script *s)
+{
+	uint64_t period = s->blocks.count ? s->blocks.data[0].period : 0;
+
+	for (size_t i = 1; i < s->blocks.count; i++)
+		if (s->blocks.data[i].period != period)
+			return 0;
+	return period;
+}
+
+static void set_period(struct script *s, uint64_t period)
+{
+	for (size_t i = 0; i < s->blocks.count; i++)
+		s->blocks.data[i].period = period;
+	s->events.data[s->event - s->events.data].has_periods = period > 0;
+}
+
+static const struct setting *find_setting(const struct script *s)
+{
+	for (size_t i = 0; i < s->settings.count; i++)
+		if (s->settings.data[i].event.v == s->event->name.v)
+			return &s->settings.data[i];
+	return NULL;
+}
+
+/*
+ * Are nearly all gaps between samples of a thread those of a frequency of `hz`, or longer? A CPU that
+ * a thread leaves, and another one that it comes to, have clocks of their own.
+ */
+static int count_gaps(const struct script *s, uint64_t hz, bool *are_long)
+{
+	struct last_times last = {};
+	uint64_t gaps = 0, longer = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < s->blocks.count && !err; i++) {
+		const struct block *b = &s->blocks.data[i];
+		bool is_new;
+		struct last_time wanted = {.tid = b->tid},
+				 *at = last_times__need(&last, &wanted, &is_new);
+
+		err = at ? 0 : -ENOMEM;
+		if (!err && !is_new) {
+			gaps++;
+			longer += b->time - at->time >= NS / hz / 2;
+		}
+		if (!err)
+			at->time = b->time;
+	}
+	last_times__fini(&last);
+	*are_long = gaps >= GAPS_MIN && longer * 10 >= gaps * 9;
+	return err;
+}
+
+/* What perf prints as the period of each sample may be what was requested, a frequency. */
+static int settle_periods(struct script *s)
+{
+	const struct setting *setting = find_setting(s);
+	uint64_t period = equal_period(s);
+	bool are_long = false;
+	int err;
+
+	if (!period || (setting && setting->frequency != period))
+		return 0;
+	if (setting) {
+		set_period(s, is_clock(s) ? NS / period : 0);
+		return 0;
+	}
+	if (!is_clock(s) || !s->is_timed || period > FREQUENCY_MAX)
+		return 0;
+	err = count_gaps(s, period, &are_long);
+	if (!err && are_long) {
+		s->frames.left_out[LEFT_OUT_FREQUENCY] = s->blocks.count;
+		set_period(s, 0);
+	}
+	return err;
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -644,17 +803,6 @@ static uint64_t mean_period(const struct script *s)
 	return s->blocks.count ? sum / s->blocks.count : 0;
 }
 
-/* 0: they differ. */
-static uint64_t equal_period(const struct script *s)
-{
-	uint64_t period = s->blocks.count ? s->blocks.data[0].period : 0;
-
-	for (size_t i = 1; i < s->blocks.count; i++)
-		if (s->blocks.data[i].period != period)
-			return 0;
-	return period;
-}
-
 static void set_event(struct script *s)
 {
 	struct profile *session = profile_builder__session(s->b);
@@ -708,12 +856,17 @@ static int read_all(struct script *s)
 
 	if (err)
 		return err;
+	find_deltas(s);
 	choose_event(s);
 	if (!s->event)
 		return import_fail(s->failure, (uint64_t)(s->end - s->start), -EBADMSG,
 				   "it ends before the first sample does");
 	leave_out(s);
 	sort_blocks(s);
+	err = settle_periods(s);
+	if (err)
+		return err;
+	drop_deltas(s);
 	set_event(s);
 	set_start(s);
 	err = add_samples(s);
@@ -745,6 +898,7 @@ static int read_perf_script(const struct import_request *request, struct import_
 	last_lives__fini(&s.last_lives);
 	vec_free(&s.lives);
 	vec_free(&s.execs);
+	vec_free(&s.settings);
 	return err;
 }
 
