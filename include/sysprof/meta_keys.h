@@ -47,6 +47,8 @@
 	"files_not_read" /* of older recorders: what is EVENT_OUTSIDE now, in a sentence */
 #define META_NOT_READ                                                                              \
 	"not_read" /* of another tool's file: what is not in the profile, and how much */
+#define META_UNTIMED                                                                               \
+	"untimed" /* of another tool's file: that it has no times, and what holds instead */
 #define META_PART_OF "part_of" /* of our file in another format: what its filter kept and dropped */
 #define META_INPUTS                                                                                \
 	"inputs" /* of several files that were read as one: how many, and how their times are related */

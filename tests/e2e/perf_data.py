@@ -273,6 +273,21 @@ def test_of_several_events_a_clock_is_read():
 
 
 @quick
+def test_files_without_times_have_none():
+    """They are compared by shares, as perf's text of them: they have no seconds. All their samples are read."""
+    path = recorded("timeless.data", "--no-timestamp", "-g")
+    text = write(scratch("timeless.txt"), perf("script", "--no-inline", "-i", path, check=0).out.encode())
+    said = sysprof("report", path, check=0)
+    assert "# times      none" in said.out and "# started" not in said.out and "not read" not in said.out + said.err, said
+    cpu = set()
+    for name in (path, text):
+        cpu.add(re.search(r"^# CPU .*", sysprof("report", name, check=0).out, re.M).group())
+        compared = sysprof("diff", name, name, check=0).out
+        assert "CPU per second" not in compared, compared
+    assert len(cpu) == 1, cpu
+
+
+@quick
 def test_two_files_are_compared_with_statistics():
     """The commands of docs/DIFF.md, as they stand there: perf record twice, sysprof diff, a page."""
     recorded("probe.data")

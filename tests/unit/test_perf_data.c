@@ -286,7 +286,8 @@ static int take_event(void *context, const struct event_header *event)
 	if (r->ended)
 		assert_true(event->time == r->last);
 	r->last = event->time;
-	if (r->ended || (fact && strcmp(key, META_NOT_READ) && !r->all))
+	if (r->ended ||
+	    (fact && strcmp(key, META_NOT_READ) && strcmp(key, META_UNTIMED) && !r->all))
 		return 0;
 	fputs(!r->begun ? "" : fact || r->after_fact ? "\n" : ", ", r->out);
 	put_event(r->out, event);

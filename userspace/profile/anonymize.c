@@ -678,6 +678,7 @@ static struct string_id renamed_fact(struct anonymous_profile *a, const struct p
 		META_EVENT_UNIT, META_EVENT_PERIOD,   META_CLOCK,	META_CLOCK_REASON,
 		META_HZ,	 META_PERIOD,	      META_CPU_CHANGES, META_CPU_TIME_METHOD,
 		META_INTERRUPTS, META_SAMPLING_START, META_CPU_TIME,	META_FORMAT,
+		META_UNTIMED,
 	};
 	static const char *const renamed_words[] = {META_HOSTNAME, META_COMMAND, META_TARGET,
 						    META_EVENT};

@@ -375,6 +375,7 @@ static bool is_joined(const char *key)
 		META_NOT_READ,
 		META_CPU_TIME,
 		META_FORMAT,
+		META_UNTIMED,
 		META_PART_OF,
 		META_JIT_CODE_LEFT_OUT,
 		META_SOURCES_MISSING,

@@ -1056,6 +1056,7 @@ int recorder__close(struct recorder *r, uint64_t end)
 		r->failed = true;
 	gil_counts__report(&r->gil, r->builder);
 	session->period = recording_facts__period(r->facts);
+	session->untimed = recording_facts__find(r->facts, META_UNTIMED) != NULL;
 	settle_realtime(r);
 	settle_event(r);
 	stop_observing(r);

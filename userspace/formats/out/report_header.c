@@ -246,6 +246,9 @@ int report_header(const struct profile *p, FILE *out)
 			export_has_realtime(p) ? date : "at an unknown time",
 			(double)f.value[FIGURE_DURATION] / 1e9,
 			p->cut_short ? " (cut short: the recording has no end)" : "");
+	err = print_field(out, "times", profile__meta(p, META_UNTIMED));
+	if (err)
+		return err;
 	print_samples(p, &f, out);
 	fputc('\n', out);
 	print_cpu(p, &f, out);

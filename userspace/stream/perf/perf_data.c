@@ -116,6 +116,7 @@ static void choose_kind(struct perf_reader *r)
 			best = &f->kinds.data[i];
 	r->records.kind = best;
 	r->records.is_clock = best && perf_kind__is_clock(best);
+	r->records.is_timed = !best || best->attr.sample_type & PERF_SAMPLE_TIME;
 	if (best)
 		add_pmus(f, best);
 	for (size_t i = 0; i < f->kinds.count; i++)
@@ -280,6 +281,8 @@ static int emit_event_facts(struct perf_reader *r)
 		return emit_fact(r, META_EVENT_UNIT,
 				 strcmp(name, META_EVENT_OFF_CPU) ? "count" : "nanoseconds")
 			       ?: emit_number(r, META_EVENT_PERIOD, period);
+	if (!r->records.is_timed)
+		return 0; /* its samples have weights, which are all that is known */
 	if (kind->attr.freq && kind->attr.sample_freq)
 		period = NS_PER_SECOND / kind->attr.sample_freq;
 	return emit_number(r, META_PERIOD, period);
@@ -303,6 +306,10 @@ static int emit_facts(struct perf_reader *r)
 		       ?: emit_fact(r, META_COMMAND, facts->command)
 		       ?: emit_fact(r, META_TARGET,
 				    facts->ran_alone ? "-- " ARGUMENTS_LEFT_OUT : "")
+		       ?: emit_fact(r, META_UNTIMED,
+				    r->records.is_timed
+					    ? ""
+					    : "none: samples follow the order of the file")
 		       ?: emit_event_facts(r);
 }
 
@@ -366,6 +373,21 @@ static int take_record(void *reader, const struct perf_event_header *record, str
 	if (err)
 		return err;
 	return until ? event_queue__release(records->queue, until, take_ordered, r) : make_room(r);
+}
+
+/* A perf_take_fn. */
+static int name_task(void *reader, const struct perf_event_header *record, struct cursor body)
+{
+	struct perf_reader *r = reader;
+
+	return perf_records__name_task(&r->records, record, body);
+}
+
+static int name_tasks(struct perf_reader *r)
+{
+	struct perf_reading reading;
+
+	return r->file.has_times ? 0 : perf_file__each(&r->file, name_task, r, &reading);
 }
 
 static size_t add_others(const struct perf_reader *r, char *report, size_t size, size_t used)
@@ -450,7 +472,7 @@ static int end(struct perf_reader *r)
 static int read_records(struct perf_reader *r)
 {
 	struct perf_reading reading;
-	int err = emit_facts(r) ?: name_specials(r) ?: emit_kernel_names(r);
+	int err = emit_facts(r) ?: name_specials(r) ?: name_tasks(r) ?: emit_kernel_names(r);
 
 	if (!err)
 		err = perf_file__each(&r->file, take_record, r, &reading);

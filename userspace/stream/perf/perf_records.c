@@ -378,7 +378,7 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 				    (e->kernel_frames + e->user_frames) * sizeof(e->frames[0]));
 	r->left_out[PERF_LEFT_OUT_WEIGHTS] += !r->is_clock && kind->attr.freq &&
 					      !(kind->attr.sample_type & PERF_SAMPLE_PERIOD);
-	r->left_out[PERF_LEFT_OUT_NO_TIME] += !perf_time__is_one(sample.time);
+	r->left_out[PERF_LEFT_OUT_NO_TIME] += r->is_timed && !perf_time__is_one(sample.time);
 	r->samples++;
 	return push(r, &e->header);
 }
@@ -494,6 +494,27 @@ static int take_sideband(struct perf_records *r, const struct perf_event_header 
 		err = 0;
 	}
 	return err || time ? err : name_process(r, copy);
+}
+
+int perf_records__name_task(struct perf_records *r, const struct perf_event_header *record,
+			    struct cursor body)
+{
+	const struct perf_event_header *copy;
+	struct perf_sample end;
+	uint32_t pid;
+
+	if (record->type != PERF_RECORD_COMM)
+		return 0;
+	perf_sample__cut_end(r->file, record, &body, &end);
+	if ((size_t)(body.end - body.at) < sideband_fixed_size(record->type) - sizeof(*record))
+		return 0;
+	copy = copy_record(r, record, body);
+	((struct perf_event_header *)r->record)->size =
+		(uint16_t)(sizeof(*copy) + (size_t)(body.end - body.at));
+	memcpy(&pid, copy + 1, sizeof(pid));
+	if (perf_tasks__has(&r->tasks, pid) || !admit_task(r, pid, pid, false))
+		return 0;
+	return name_process(r, copy);
 }
 
 /* ---- losses ---------------------------------------------------------------------------------- */

@@ -59,6 +59,7 @@ struct perf_records {
 	void *context;
 	const struct perf_kind *kind; /* of the profile; NULL: no event has samples */
 	bool is_clock;
+	bool is_timed;	    /* its samples were recorded with times */
 	bool is_x86_64;	    /* the architecture: each has registers of its own */
 	bool passes_copies; /* of user stacks, to be walked */
 	struct perf_order order;
@@ -86,6 +87,13 @@ void perf_records__fini(struct perf_records *r);
 /* First reading: what the counters of events have lost. */
 void perf_records__note_losses(struct perf_records *r, const struct perf_event_header *record,
 			       struct cursor body);
+
+/*
+ * Of a file without times, before its events: the first name of a process holds from the beginning. Its
+ * record may stand behind its samples, in the ring of another CPU. 0, or an error of push_now.
+ */
+int perf_records__name_task(struct perf_records *r, const struct perf_event_header *record,
+			    struct cursor body);
 
 /* The record's event, if it is one. 0; -ENOMEM; or an error of push_now. */
 int perf_records__take(struct perf_records *r, const struct perf_event_header *record,

@@ -19,6 +19,11 @@ static void note(struct perf_tasks *t, uint32_t number)
 		t->seen[number / 64] |= 1ull << number % 64;
 }
 
+bool perf_tasks__has(const struct perf_tasks *t, uint32_t number)
+{
+	return is_possible(number) && is_seen(t, number);
+}
+
 enum perf_admission perf_tasks__admit(struct perf_tasks *t, uint64_t size, uint32_t pid,
 				      uint32_t tid, bool is_new)
 {

@@ -33,4 +33,7 @@ enum perf_admission {
 enum perf_admission perf_tasks__admit(struct perf_tasks *tasks, uint64_t size, uint32_t pid,
 				      uint32_t tid, bool is_new);
 
+/* Was a task of that number admitted? */
+bool perf_tasks__has(const struct perf_tasks *tasks, uint32_t number);
+
 #endif
