@@ -33,6 +33,8 @@ static const struct importer *const importers[] = {
 	&pprof_importer,   &folded_importer,	 NULL,
 };
 
+#define PERFETTO_PACKETS 4 /* that are looked at */
+
 /* A bare array of events is a trace too. */
 static bool is_array(const uint8_t *bytes, size_t size)
 {
@@ -189,6 +191,44 @@ static bool is_stackprof(const uint8_t *bytes, size_t size)
 	return json_first_key(
 		       bytes, size,
 		       (const char *const[]){"missed_samples", "traceEvents", "nodes", NULL}) == 0;
+}
+
+/* With `pyinstrument -r json`, and sessions (.pyisession). */
+static bool is_pyinstrument(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(bytes, size,
+			      (const char *const[]){"target_description", "traceEvents", "nodes",
+						    NULL}) == 0;
+}
+
+/* "code" first: other files may have such ticks. */
+static bool is_prof_process(const uint8_t *bytes, size_t size)
+{
+	return !json_first_key(bytes, size, (const char *const[]){"code", "ticks", NULL}) &&
+	       !json_first_key(bytes, size, (const char *const[]){"ticks", "nodes", NULL});
+}
+
+/*
+ * Packets of a Perfetto trace: messages one behind the other. The first one begins with a field of the
+ * service that writes it (user, sequence, clocks, time, configuration, mark, statistics, id, system, …);
+ * what pprof and OTLP have begins with others.
+ */
+static bool is_perfetto(const uint8_t *bytes, size_t size)
+{
+	static const uint8_t fields[] = {0x18, 0x32, 0x40, 0x50, 0x8a, 0x9a, 0xa2, 0xb8,
+					 0xc2, 0xc8, 0xca, 0xd0, 0xda, 0xe2, 0xea};
+	struct wire w = wire_of(bytes, size);
+	unsigned int packets = 0;
+
+	for (; w.at < w.end && packets < PERFETTO_PACKETS; packets++) {
+		uint64_t length;
+
+		if (*w.at++ != 0x0a || !wire_varint(&w, &length) || !length || w.at == w.end ||
+		    (!packets && !memchr(fields, *w.at, sizeof(fields))))
+			return false;
+		w.at += min_u64(length, (uint64_t)(w.end - w.at));
+	}
+	return packets > 1;
 }
 
 /* Python's marshal of a dictionary by tuples of three: file, line, function. Reference flags are 0x80. */
@@ -370,6 +410,9 @@ static const struct {
 	{NULL, 0, is_go_trace,
 	 "an execution trace of Go, which has no CPU time; Go's /debug/pprof/profile is a pprof "
 	 "file with it"},
+	{NULL, 0, is_perfetto,
+	 "a trace of Perfetto, which is not read; `traceconv profile --perf` makes pprof files of "
+	 "its CPU samples"},
 	{NULL, 0, is_quipper,
 	 "a file of perf_data_converter's quipper; give the perf.data that it was made from"},
 	{NULL, 0, is_otlp, OTLP},
@@ -381,6 +424,14 @@ static const struct {
 	 "a stackprof dump; `stackprof --stackcollapse` makes folded stacks of it"},
 	{NULL, 0, is_stackprof,
 	 "JSON of stackprof; `stackprof --stackcollapse` makes folded stacks of its dump"},
+	{NULL, 0, is_pyinstrument,
+	 "JSON of pyinstrument; `pyinstrument -r speedscope` makes what is read, also of a session "
+	 "(`--load`)"},
+	{NULL, 0, is_prof_process,
+	 "a log of `node --prof` as JSON; `node --cpu-prof` writes what is read"},
+	{"bplist00", 8, NULL,
+	 "a binary property list, as Instruments has; `xctrace export` and "
+	 "`inferno-collapse-xctrace` make folded stacks of a .trace"},
 	{NULL, 0, is_pstats,
 	 "a profile of Python's cProfile, which counts calls and has no stacks; open it with "
 	 "`python3 -m pstats`"},

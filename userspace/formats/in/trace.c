@@ -29,6 +29,8 @@ struct event {
 	int64_t pid_number, tid_number, time; /* ns */
 };
 
+#define FOREIGN_BYTES 4096 /* of a trace in which the name of its program is looked for */
+
 /* The name of a process (tid 0) or a thread, of a metadata event. */
 struct name {
 	int64_t pid, tid;
@@ -554,6 +556,38 @@ static int read_profile(struct trace *t, const struct chunk *chunks, size_t coun
 	return err;
 }
 
+static bool is_empty_array(const struct json_text *text)
+{
+	const char *at = json_skip_spaces(text, text->start);
+
+	if (at == text->end || *at != '[')
+		return false;
+	at = json_skip_spaces(text, at + 1);
+	return at < text->end && *at == ']';
+}
+
+/* Traces of programs that have other files, which are read. */
+static const char *describe_foreign(const struct trace *t)
+{
+	static const struct {
+		const char *category, *what;
+	} programs[] = {
+		{"\"py-spy\"", "a trace of py-spy, which has no CPU profiles; `py-spy record -f "
+			       "speedscope` or `-f raw` writes what is read"},
+		{"\"node,node.",
+		 "a trace of Node.js without CPU profiles; `node --cpu-prof` writes "
+		 "what is read"},
+	};
+	const size_t size = min_u64((uint64_t)(t->text.end - t->text.start), FOREIGN_BYTES);
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
+		if (memmem(t->text.start, size, programs[i].category, strlen(programs[i].category)))
+			return programs[i].what;
+	return is_empty_array(&t->text)
+		       ? "an empty JSON array, which has neither events nor profiles"
+		       : "a Chrome trace without CPU profiles (ProfileChunk events)";
+}
+
 static int read_profiles(struct trace *t)
 {
 	int err = 0;
@@ -562,8 +596,8 @@ static int read_profiles(struct trace *t)
 		return json_fail(&t->text, t->text.end, -EBADMSG,
 				 "the file is cut off before the end of a ProfileChunk event");
 	if (!t->chunks.count && !t->is_own)
-		return json_fail(&t->text, t->text.start, -EPROTONOSUPPORT,
-				 "a Chrome trace without CPU profiles (ProfileChunk events)");
+		return json_fail(&t->text, t->text.start, -EPROTONOSUPPORT, "%s",
+				 describe_foreign(t));
 	vec_sort_r(&t->chunks, compare_chunks, t);
 	for (size_t i = 0, next; i < t->chunks.count && !err; i = next) {
 		for (next = i + 1;
