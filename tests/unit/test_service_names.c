@@ -146,6 +146,8 @@ static union {
 	char bytes[sizeof(struct name_question_event)];
 } question;
 
+static uint64_t question_time;
+
 /* "cat\0bin\0usr\0" */
 static const struct name_question_event *ask(pid_t pid, uint64_t exec_id, const char *path,
 					     size_t size)
@@ -153,12 +155,13 @@ static const struct name_question_event *ask(pid_t pid, uint64_t exec_id, const 
 	struct name_question_event *q = &question.event;
 
 	memset(&question, 0, sizeof(question));
-	*q = (struct name_question_event){.header.type = EVENT_NAME_QUESTION,
-					  .tgid = (uint32_t)pid,
-					  .unknown = NAMED_BY_SERVICE,
-					  .started = 1000,
-					  .exec_id = exec_id,
-					  .path_size = (uint32_t)size};
+	*q = (struct name_question_event){
+		.header = {.type = EVENT_NAME_QUESTION, .time = question_time},
+		.tgid = (uint32_t)pid,
+		.unknown = NAMED_BY_SERVICE,
+		.started = 1000,
+		.exec_id = exec_id,
+		.path_size = (uint32_t)size};
 	memcpy(q->path, path, size);
 	assert_int_equal(service_names__ask(names, q), 0);
 	return q;
@@ -168,6 +171,16 @@ static void settle(void)
 {
 	assert_true(helper_pool__settle(pool, 20 * S));
 	assert_int_equal(service_names__tick(names, monotonic_ns()), 0);
+}
+
+static uint64_t count_names(enum outside_reason reason)
+{
+	struct outside_row row;
+	uint64_t count = 0;
+
+	while (outside_books__take(books, &row))
+		count += row.thing == OUTSIDE_NAMES && row.reason == reason ? row.count : 0;
+	return count;
 }
 
 #define CAT "cat\0bin"
@@ -232,6 +245,26 @@ TEST(facts_of_a_later_program_are_not_those_of_the_first)
 	assert_string_equal(judged, "env");
 }
 
+TEST(a_question_about_an_earlier_program_may_come_later)
+{
+	const struct name_question_event *q;
+
+	start_child("OTEL_SERVICE_NAME=shop-1");
+	question_time = 20;
+	ask(child, 2, CAT, sizeof(CAT));
+	question_time = 10;
+	q = ask(child, 1, "env\0bin", sizeof("env\0bin"));
+	assert_false(service_names__awaits(names, q));
+	assert_int_equal(service_names__judge(names, q, "/bin/env", ""), 0);
+	settle();
+	question_time = 20;
+	q = ask(child, 2, CAT, sizeof(CAT));
+	assert_string_equal(judged, "shop-1");
+	assert_int_equal(service_names__judge(names, q, "/bin/cat", ""), NAME_INCLUDED);
+	assert_int_equal(count_names(OUTSIDE_BY_NO_ANSWER), 1);
+	question_time = 0;
+}
+
 TEST(what_was_read_at_the_start_has_its_verdict_at_once)
 {
 	const struct name_question_event *q;
@@ -267,18 +300,6 @@ TEST(a_child_that_has_executed_nothing_is_of_its_parents_service)
 	assert_int_equal(service_names__judge(names, q, "/bin/cat", "/"), 0);
 }
 
-static uint64_t count_late(void)
-{
-	struct outside_row row;
-	uint64_t count = 0;
-
-	while (outside_books__take(books, &row))
-		count += row.thing == OUTSIDE_NAMES && row.reason == OUTSIDE_BY_TOO_OFTEN
-				 ? row.count
-				 : 0;
-	return count;
-}
-
 TEST(a_user_has_a_share_of_readings)
 {
 	const struct name_question_event *q;
@@ -291,7 +312,7 @@ TEST(a_user_has_a_share_of_readings)
 			settle();
 	}
 	most = 512 + (monotonic_ns() - begun) * 512 / (5 * S) + 65;
-	assert_true(count_late() + most >= 2048);
+	assert_true(count_names(OUTSIDE_BY_TOO_OFTEN) + most >= 2048);
 	assert_true(most >= 2048 || !service_names__awaits(names, q));
 }
 

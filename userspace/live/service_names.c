@@ -44,6 +44,7 @@ struct service_process {
 	uint32_t verdict;
 	/* by the question; zeros: by /proc alone, at the start */
 	uint64_t started, exec_id, group;
+	uint64_t asked;	      /* time of that question */
 	uint64_t start_ticks; /* by /proc; 0: not read yet */
 	uint64_t program;     /* hash of the name of its file */
 	uint64_t first, next; /* the first reading, and when the next one is due */
@@ -451,15 +452,16 @@ static void set_program(struct service_process *p, const struct name_question_ev
 	p->started = q->started;
 	p->exec_id = q->exec_id;
 	p->group = q->group;
+	p->asked = q->header.time;
 }
 
 /* It is judged by what the question shows. */
-static void count_left_out(const struct service_names *s, uint32_t tgid)
+static void count_left_out(const struct service_names *s, uint32_t tgid, enum outside_reason why)
 {
 	struct outside_books *books = s->options.books;
 
-	outside_books__add(books, outside_books__user_of(books, (pid_t)tgid), OUTSIDE_NAMES,
-			   OUTSIDE_BY_ALL, 1);
+	outside_books__add(books, outside_books__user_of(books, (pid_t)tgid), OUTSIDE_NAMES, why,
+			   1);
 }
 
 int service_names__ask(struct service_names *s, const struct name_question_event *q)
@@ -470,9 +472,12 @@ int service_names__ask(struct service_names *s, const struct name_question_event
 	if (err)
 		return err;
 	if (!p) {
-		count_left_out(s, q->tgid);
+		count_left_out(s, q->tgid, OUTSIDE_BY_ALL);
 		return 0;
 	}
+	/* of an earlier program: the ring of another CPU was read first */
+	if (q->header.time < p->asked && !is_of(p, q))
+		return 0;
 	if (is_of(p, q)) {
 		if (p->is_decided)
 			put_verdict(s, p);
@@ -550,6 +555,7 @@ static void judge_unread(struct service_names *s, struct service_process *p,
 		take_over(s, p, original);
 		return;
 	}
+	count_left_out(s, q->tgid, OUTSIDE_BY_NO_ANSWER);
 	if (*path)
 		fact_text__add(&facts, "exe", "", path, strlen(path));
 	if (!decide(s, &facts, group, &decision))

@@ -22,6 +22,8 @@
 
 #define FACT_NAMES_MAX 4096u /* bytes of all names of variables */
 #define FACT_OWNERS    4u    /* also wanted */
+#define EXECVE_WAITS   5
+#define EXECVE_WAIT_US 1000u
 
 struct fact_readers {
 	struct helper_pool *pool;
@@ -46,6 +48,22 @@ _Static_assert(sizeof(struct facts_question) <= MESSAGE_SIZE_MAX, "a request");
 _Static_assert(sizeof(struct facts_answer) <= MESSAGE_SIZE_MAX, "an answer");
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
+
+/*
+ * An execve that is under way has set the program's file, and the memory has neither arguments nor
+ * environment yet. What stays like this is read as it is.
+ */
+static void await_program(int dir)
+{
+	char byte, path[PATH_MAX];
+
+	for (int i = 0; i < EXECVE_WAITS; i++) {
+		if (proc_read_small(dir, "cmdline", &byte, 1) ||
+		    proc_read_small(dir, "environ", &byte, 1) || !fact_reading__program(dir, path))
+			return;
+		usleep(EXECVE_WAIT_US);
+	}
+}
 
 static void read_environment(int dir, const struct facts_question *q, struct fact_text *facts)
 {
@@ -132,6 +150,7 @@ void fact_reader__serve(struct helper_job *job)
 	if (job->request_size != sizeof(*q) || job->fd_count != 1 ||
 	    q->names_size > sizeof(q->names))
 		return;
+	await_program(job->fds[0]);
 	/* first what is small: a long environment must not take its room */
 	read_command_line(job->fds[0], &facts);
 	if (q->wanted & FACT_OWNERS)
