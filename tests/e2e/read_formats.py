@@ -78,7 +78,7 @@ def in_proportion(a, b):
 
 def kept(read_first, read_again, through):
     """What both have in common if the format keeps all that it has a place for: folded stacks have no CPU time, and of events
-    their numbers alone; traces have CPU time by the lengths of samples. Formats differ in whose CPU time is what a thread used
+    their numbers alone. Formats differ in whose CPU time is what a thread used
     after its last sample, or until the next one, so the sum counts."""
     known, samples, _, paths, threads = read_first
     again_known, again_samples, _, again_paths, again_threads = read_again
@@ -92,7 +92,7 @@ def kept(read_first, read_again, through):
     if through != "folded":
         yield "known", known, again_known
         yield "samples", known and samples, again_known and again_samples
-    if through in ("pprof", "firefox"):
+    if through in ("pprof", "firefox", "trace"):
         yield "CPU time of all", cpu(threads), cpu(again_threads)
 
 

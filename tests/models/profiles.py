@@ -840,7 +840,6 @@ class PerfData:
         if self.counts:
             self.types = [kind | READ for kind in self.types]
         self.timed = self.common & TIME
-        self.expected.left_out = not self.timed
         self.lives = {pid: Life(pid, {pid: random.choice(THREADS)}, []) for pid in random.sample([7, 50, 4000], random.choice([1, 2]))}
         self.next = 5000  # number of a task
         for life in self.lives.values():

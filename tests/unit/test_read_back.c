@@ -23,16 +23,16 @@
 static const struct format {
 	const struct exporter *exporter;
 	bool one_thread;
-	bool lengths; /* CPU time of a profile with times is the time until the next sample */
+	bool no_times;
 	bool no_cpu;  /* CPU time is kept of weights alone */
 	bool deltas; /* CPU time is that since the sample before: time until the next one is another's */
 	bool no_files; /* with code */
 } formats[] = {
-	{.exporter = &pprof_exporter},
+	{.exporter = &pprof_exporter, .no_times = true},
 	{.exporter = &firefox_exporter, .deltas = true},
 	{&cpuprofile_exporter, .one_thread = true},
-	{&trace_exporter, .lengths = true},
-	{&folded_exporter, .no_cpu = true, .no_files = true},
+	{.exporter = &trace_exporter},
+	{&folded_exporter, .no_times = true, .no_cpu = true, .no_files = true},
 };
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define FORMATS	     COUNT(formats)
@@ -173,7 +173,7 @@ static struct imported read_back(const struct profile *p, const struct format *f
 
 static bool keeps_cpu(const struct profile *p, const struct format *f)
 {
-	return !(f->lengths && !p->untimed) && !(f->no_cpu && !p->tick_cpu);
+	return !(f->no_cpu && !p->tick_cpu);
 }
 
 /* Folded stacks of an event are read by the looks of their numbers. */
@@ -205,6 +205,9 @@ static void check_format(const struct profile *p, const struct format *f, const 
 	_cleanup_free_ char *before = NULL, *after = NULL;
 
 	*read = read_back(p, f);
+	if (read->p->untimed != (p->untimed || f->no_times))
+		fail_msg("%s as %s is read %s times", what, f->exporter->name,
+			 read->p->untimed ? "without" : "with");
 	before = totals(p, (struct part){.thread = thread, .files = !f->no_files}, cpu, sum);
 	after = totals(read->p, (struct part){.files = !f->no_files}, cpu, sum);
 	expect_same(keeps_meaning(p, f) ? before : strchr(before, '\n'),

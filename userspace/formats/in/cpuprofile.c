@@ -235,7 +235,7 @@ static int read_profile(const struct import_request *request, const struct json_
 	if (!err)
 		err = cdp__emit(&c, thread, comm, end, id->columns.cpu.at);
 	set_session(b, id, start, end, cdp__period(&c));
-	profile_builder__session(b)->untimed = c.untimed;
+	profile_builder__session(b)->untimed |= c.untimed;
 	cdp__fini(&c);
 	cdp_call_frames__fini(&call_frames);
 	return err;

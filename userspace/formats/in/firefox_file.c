@@ -486,7 +486,7 @@ void firefox_file__fini(struct firefox_file *r)
 	name_cpu_time(r);
 	session->start = r->ours || !r->begin ? r->base : r->begin;
 	session->end = r->end;
-	session->period = session->uncounted ? 0 : r->interval;
+	session->period = session->uncounted || session->untimed ? 0 : r->interval;
 	session->finished_symbols = r->ours || !r->common.frames.has_unnamed;
 	firefox_common__fini(&r->common);
 	strtab__free(r->pids);

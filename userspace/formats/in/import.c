@@ -692,11 +692,11 @@ int import_event(const struct json_text *text, struct json_value object, struct 
 	struct profile *session = profile_builder__session(b);
 	_cleanup_free_ char *event_name = NULL, *unit_name = NULL, *cpu_text = NULL,
 			    *part_text = NULL;
-	struct json_value event, unit, known, tick, cpu, part;
+	struct json_value event, unit, known, times, tick, cpu, part;
 	int64_t tick_cpu = 0;
 	int err = json_members(text, object, {"event", &event}, {"eventUnit", &unit},
-			       {"samplesKnown", &known}, {"tickCpuNs", &tick}, {"cpuTimeIs", &cpu},
-			       {"partOf", &part});
+			       {"samplesKnown", &known}, {"timesKnown", &times}, {"tickCpuNs", &tick},
+			       {"cpuTimeIs", &cpu}, {"partOf", &part});
 
 	if (!err && tick.at)
 		err = json_integer(text, tick, "tickCpuNs", 0, INT64_MAX, &tick_cpu);
@@ -708,6 +708,7 @@ int import_event(const struct json_text *text, struct json_value object, struct 
 		profile_builder__meta(b, META_PART_OF, part_text);
 	if (cpu_text)
 		profile_builder__meta(b, META_CPU_TIME, cpu_text);
+	session->untimed = json_is(times, "false");
 	session->uncounted = json_is(known, "false");
 	session->tick_cpu = session->uncounted ? (uint64_t)tick_cpu : 0;
 	if (err || json_type(event) != JSON_STRING || json_type(unit) != JSON_STRING)

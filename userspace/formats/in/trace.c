@@ -99,7 +99,8 @@ struct trace {
 	int64_t start, end;
 	uint64_t period, period_samples;
 	uint64_t own_period, own_realtime; /* of our metadata, ns */
-	bool has_cpu;			   /* ours, of a profile without times */
+	bool has_cpu;			   /* ours, of a profile with CPU time */
+	bool ahead;			   /* … which is that until the next sample */
 	bool is_own;			   /* which may have no profile */
 };
 
@@ -338,7 +339,7 @@ static int read_events(struct trace *t, const char *at, bool open)
 
 static int read_metadata(struct trace *t, struct json_value metadata)
 {
-	struct json_value own = {0}, period = {0}, realtime = {0}, recording = {0};
+	struct json_value own = {0}, period = {0}, realtime = {0}, recording = {0}, ahead = {0};
 	int64_t ns = 0, us = 0;
 	int err;
 
@@ -351,7 +352,9 @@ static int read_metadata(struct trace *t, struct json_value metadata)
 	err = cdp_scripts__read(&t->scripts, &t->text, own, &t->frames);
 	err = err
 		      ?: json_members(&t->text, own, {"periodNs", &period},
-				      {"startTimeRealtime", &realtime}, {"recording", &recording});
+				      {"startTimeRealtime", &realtime}, {"recording", &recording},
+				      {"cpuDeltasAhead", &ahead});
+	t->ahead = json_is(ahead, "true");
 	if (!err && json_type(recording) == JSON_OBJECT)
 		err = import_event(&t->text, recording, t->b);
 	if (!err && period.at)
@@ -614,12 +617,12 @@ static void set_session(struct trace *t)
 
 	session->start = (uint64_t)t->start;
 	session->end = (uint64_t)t->end;
-	session->period = t->own_period ? t->own_period : t->period;
+	session->period = t->own_period || session->untimed ? t->own_period : t->period;
 	session->start_realtime = t->own_realtime;
 	session->finished_symbols = true;
 	session->idle_known = true;
-	session->weight_ahead = !t->has_cpu;
-	if (session->weight_ahead)
+	session->weight_ahead = !t->has_cpu || t->ahead;
+	if (!t->has_cpu)
 		profile_builder__meta(t->b, META_CPU_TIME, CDP_CPU_TIME);
 }
 

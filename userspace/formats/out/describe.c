@@ -620,6 +620,8 @@ static void write_filter(const struct profile *p, const struct figures *f, enum 
 static void write_event(const struct profile *p, const struct figures *f, enum key_style style,
 			struct json_writer *w)
 {
+	if (p->untimed && style != SNAKE_CASE)
+		json_key_bool(w, "timesKnown", false);
 	if (p->uncounted) {
 		json_key_bool(w, style == SNAKE_CASE ? "samples_known" : "samplesKnown", false);
 		json_key_uint(w, style == SNAKE_CASE ? "tick_cpu_ns" : "tickCpuNs", p->tick_cpu);

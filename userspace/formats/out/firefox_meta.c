@@ -448,6 +448,8 @@ static void write_machine(const struct profile *p, struct json_writer *w)
 	json_key_string(w, "importedFrom", "sysprof");
 	if (profile__meta(p, META_CPU_TIME))
 		json_key_string(w, "cpuTimeIs", profile__meta(p, META_CPU_TIME));
+	if (p->untimed)
+		json_key_bool(w, "timesKnown", false);
 	if (p->uncounted) {
 		json_key_bool(w, "samplesKnown", false);
 		json_key_uint(w, "tickCpuNs", p->tick_cpu);

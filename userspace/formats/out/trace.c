@@ -55,6 +55,7 @@ struct trace_sample {
 
 struct trace {
 	const struct profile *p;
+	bool has_cpu; /* samples have CPU time, which is not their length */
 	struct json_writer w;
 	struct tracks tracks;
 	struct call_tree tree;
@@ -267,10 +268,10 @@ static void write_own_columns(struct trace *t)
 	const struct trace_sample *samples = t->samples.data;
 	struct json_writer *w = &t->w;
 
-	if (!t->rows->ticks && !t->rows->events && !t->p->untimed)
+	if (!t->rows->ticks && !t->rows->events && !t->has_cpu)
 		return;
 	json_key_object(w, "$sysprof");
-	if (t->p->untimed)
+	if (t->has_cpu)
 		JSON_COLUMN(w, "threadCPUDeltas", t->samples.count, json_uint(w, samples[i].cpu));
 	if (t->rows->ticks)
 		JSON_COLUMN(w, "sampleTicks", t->samples.count, json_uint(w, samples[i].ticks));
@@ -340,7 +341,8 @@ static int write_samples(struct trace *t, const struct profile_thread *thread)
 	for (size_t i = 0; i < samples->count && !err; i++) {
 		struct trace_sample sample = {
 			.line = call_frames_leaf_line(t->p, samples->stack[i]),
-			.cpu = samples->weight[i],
+			.cpu = samples->weight[i] +
+			       (i + 1 == samples->count ? thread->cpu_tail : 0),
 			.ticks = profile_samples__ticks(samples, i),
 			.events = profile_samples__events(samples, i),
 		};
@@ -471,6 +473,8 @@ static int write_file(struct trace *t)
 	json_key_object(w, "$sysprof");
 	json_key_uint(w, "startTimeRealtime", t->p->start_realtime / 1000);
 	json_key_uint(w, "periodNs", t->p->period);
+	if (t->has_cpu && t->p->weight_ahead)
+		json_key_bool(w, "cpuDeltasAhead", true);
 	if (t->divisor > 1)
 		json_key_uint(w, "lengthsDividedBy", t->divisor);
 	call_frames__write_modules(&t->frames, w);
@@ -482,9 +486,20 @@ static int write_file(struct trace *t)
 	return err ? err : write_err;
 }
 
+/* Without times there may be none: a reader takes the lengths of rows for it. */
+static bool has_cpu(const struct profile *p)
+{
+	bool any = p->untimed;
+
+	for (uint32_t i = 1; i < p->thread_count && !any; i++)
+		any = profile_thread__cpu(&p->threads[i]) > 0;
+	return any;
+}
+
 static int write_tracks(const struct export_request *request)
 {
-	struct trace t = {.p = request->profile, .first_node = 1};
+	struct trace t = {
+		.p = request->profile, .first_node = 1, .has_cpu = has_cpu(request->profile)};
 	int err = tracks__init(&t.tracks, t.p);
 
 	json_writer__init(&t.w, request->out);
