@@ -275,6 +275,141 @@ TEST(recordings_at_the_same_time_count_twice)
 	assert_int_equal(profile_thread__cpu(&t.p->threads[1]), 18 * MS);
 }
 
+/* Of the inputs, without the names: how their times are related. */
+static void assert_inputs(const struct profile *p, const char *wanted)
+{
+	const char *inputs = profile__meta(p, META_INPUTS);
+
+	assert_non_null(inputs);
+	assert_int_equal(strcspn(inputs, ":"), strlen(wanted));
+	assert_memory_equal(inputs, wanted, strlen(wanted));
+}
+
+TEST(time_that_counts_twice_is_in_the_inputs)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct story early = {"here", 7, "app", "f", 0, 299, GOES_ON};
+		const struct story late = {"here", 7, "app", "f", 100, 400, GOES_ON};
+		_cleanup_(stories__fini) struct stories t = i ? MERGED(early, late)
+							      : MERGED(late, early);
+
+		assert_inputs(t.p, "2 files on one time axis, overlapping for 0.200 s with 1 "
+				   "process in both, whose samples of that time count twice");
+	}
+}
+
+/* The third file has more in common with the first than with the second. */
+TEST(time_that_counts_more_than_twice_is_there_once)
+{
+	_cleanup_(stories__fini) struct stories t = MERGED(
+		{"here", 7, "app", "f", 0, 499, GOES_ON}, {"here", 7, "app", "f", 50, 249, GOES_ON},
+		{"here", 7, "app", "f", 100, 399, GOES_ON},
+		{"there", 7, "app", "f", 0, 100, GOES_ON});
+
+	assert_inputs(t.p, "4 files one after the other, those of one clock on one time axis, "
+			   "overlapping for 0.350 s with 1 process in several, whose samples of "
+			   "that time count more than once");
+}
+
+TEST(recordings_of_different_processes_may_overlap)
+{
+	_cleanup_(stories__fini) struct stories t =
+		MERGED({"here", 7, "app", "f", 0, 300, GOES_ON},
+		       {"here", 8, "app", "f", 100, 400, GOES_ON});
+
+	assert_inputs(t.p, "2 files on one time axis");
+}
+
+TEST(recordings_one_after_the_other_have_no_overlap)
+{
+	_cleanup_(stories__fini) struct stories t =
+		MERGED({"here", 7, "app", "f", 0, 100, GOES_ON},
+		       {"here", 7, "app", "f", 101, 200, GOES_ON});
+
+	assert_inputs(t.p, "2 files on one time axis");
+}
+
+/* A recording of [from, until) ms that has samples or waits of threads of one process. */
+struct part {
+	unsigned int from, until;
+	uint32_t tid;
+	unsigned int sample;	    /* when; 0: none */
+	unsigned int since, waited; /* 0: no wait */
+};
+
+static void add_disk_wait(struct fixture *f, struct thread_id thread, const struct part *part)
+{
+	const struct profile_wall wall = {.since = AT(part->since),
+					  .until = AT(part->waited),
+					  .blocked = (part->waited - part->since) * MS};
+	const struct profile_sample wait = {
+		.kind = SAMPLE_WALL,
+		.time = wall.until,
+		.weight = wall.blocked,
+		.stack = STACK(f, add_location(f, f->program, 0x1000)),
+		.comm = text(f, "app"),
+		.state = WALL_DISK,
+		.since = wall.since,
+		.until = wall.until,
+	};
+
+	profile_builder__sample(f->b, thread, &wait);
+	profile_builder__thread_wall(f->b, thread, &wall);
+}
+
+static void add_part(struct profile_merge *m, struct fixture *f, const struct part *part)
+{
+	struct thread_id thread;
+	struct profile *session;
+
+	fixture__init(f, part->until);
+	session = profile_builder__session(f->b);
+	session->start = AT(part->from);
+	session->end = AT(part->until);
+	session->start_realtime = REALTIME + part->from * MS;
+	f->process = add_process(f, 7, "app", part->from, 0);
+	thread = add_thread(f, f->process, part->tid, false, "app", part->from);
+	if (part->sample)
+		add_sample(f, thread, part->sample, STACK(f, add_location(f, f->program, 0x1000)),
+			   1, "app");
+	if (part->waited)
+		add_disk_wait(f, thread, part);
+	add(m, "a", finish(f));
+}
+
+static void assert_parts(struct part one, struct part other, bool count_twice)
+{
+	_cleanup_fixture_ struct fixture x = {}, y = {};
+	_cleanup_merge_ struct profile_merge *m = profile_merge__new();
+
+	add_part(m, &x, &one);
+	add_part(m, &y, &other);
+	assert_inputs(finish_merge(m),
+		      count_twice ? "2 files on one time axis, overlapping for 0.100 s with 1 "
+				    "process in both, whose samples of that time count twice"
+				  : "2 files on one time axis");
+}
+
+TEST(only_what_a_thread_has_of_that_time_in_both_counts_twice)
+{
+	struct part early = {0, 200, 7, 150, 0, 0}, late = {100, 300, 7, 150, 0, 0};
+	struct part waits = {0, 200, 7, 0, 20, 200}, waits_late = {100, 300, 7, 0, 100, 290};
+
+	assert_parts(early, late, true);
+	assert_parts(waits, waits_late, true);
+	assert_parts(early, waits_late, false);
+	waits.waited = 80;
+	assert_parts(waits, waits_late, false);
+	early.sample = 80;
+	assert_parts(early, late, false);
+	early.sample = 150;
+	late.sample = 250;
+	assert_parts(early, late, false);
+	late.sample = 150;
+	late.tid = 8;
+	assert_parts(early, late, false);
+}
+
 TEST(other_clocks_follow_one_after_the_other)
 {
 	_cleanup_(stories__fini) struct stories t =
@@ -387,8 +522,10 @@ TEST(files_without_cpu_time_or_with_other_periods_are_marked)
 		add(m, (const char *[]){"a", "b", "c"}[i], finish(f));
 	}
 	assert_string_equal(profile__meta(finish_merge(m), META_INPUTS),
-			    "3 files on one time axis, CPU time of 2 alone, a known period of 2 "
-			    "alone, periods of 1.000 to 1.200 ms: a, b, c");
+			    "3 files on one time axis, overlapping for 0.010 s with 1 process in "
+			    "several, whose samples of that time count more than once, CPU time of "
+			    "2 alone, a known period of 2 alone, periods of 1.000 to 1.200 ms: a, "
+			    "b, c");
 }
 
 TEST(a_recorder_of_several_files_of_another_host_is_one_process)

@@ -50,6 +50,7 @@ void profile_merge__free(struct profile_merge *m)
 	vec_free_with(&m->clocks, clock, clock_identity__fini(&clock->identity));
 	merged_lives__fini(m);
 	vec_free(&m->sessions);
+	vec_free(&m->rows_of);
 	vec_free(&m->lost);
 	vec_free(&m->epochs);
 	vec_free(&m->outside);
@@ -141,7 +142,8 @@ static int need_clock(struct merging *a)
 		clock->realtime = a->p->start_realtime;
 	}
 	clock->end = max_u64(clock->end, a->p->end);
-	return vec_push(&a->m->sessions, (struct merged_span){a->clock, a->p->start, a->p->end});
+	return vec_push(&a->m->sessions,
+			(struct merged_session){a->clock, a->p->start, a->p->end, 0});
 }
 
 /* The axis of all windows, which begins with the first one. */
@@ -166,7 +168,8 @@ static int need_window_clock(struct merging *a)
 	m->window_length = max_u64(m->window_length, a->window->length);
 	start = window_start(a);
 	m->clocks.data[0].end = max_u64(m->clocks.data[0].end, start + a->window->length);
-	return vec_push(&m->sessions, (struct merged_span){0, start, start + a->window->length});
+	return vec_push(&m->sessions,
+			(struct merged_session){0, start, start + a->window->length, 0});
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -289,6 +292,11 @@ static void copy_rows(struct merging *a, const struct profile_thread *t, uint32_
 	}
 }
 
+static size_t row_count(const struct profile_merge *m, uint32_t thread, int kind)
+{
+	return m->builder->columns.data[thread].by_kind[kind].time.count;
+}
+
 /* The account of both: as long as they are together. */
 static void join_wall(struct profile_wall *known, const struct profile_wall *wall)
 {
@@ -313,6 +321,28 @@ static void copy_renames(struct merging *a, const struct profile_thread *t, uint
 						profile_copy__string(&a->copy, t->renames[i].name));
 }
 
+/* Those that were added since `before`. */
+static int note_rows(struct profile_merge *m, uint32_t thread, const size_t *before)
+{
+	struct merged_rows rows = {.thread = thread, .session = (uint32_t)m->sessions.count - 1};
+
+	rows.since = m->sessions.data[rows.session].since;
+	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++)
+		rows.rows[kind] = (struct row_span){before[kind], row_count(m, thread, kind)};
+	return vec_push(&m->rows_of, rows);
+}
+
+/* Rows of windows have made-up times. */
+static int merge_rows(struct merging *a, const struct profile_thread *t, uint32_t thread)
+{
+	size_t before[SAMPLE_KIND_COUNT];
+
+	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++)
+		before[kind] = row_count(a->m, thread, kind);
+	copy_rows(a, t, thread);
+	return a->window ? 0 : note_rows(a->m, thread, before);
+}
+
 static int merge_samples(struct merging *a)
 {
 	int err = 0;
@@ -326,9 +356,9 @@ static int merge_samples(struct merging *a)
 		err = check_sums(a, t, id);
 		if (err)
 			return err;
-		copy_rows(a, t, id);
+		err = merge_rows(a, t, id);
 		copy_renames(a, t, id);
-		err = profile_builder__error(a->m->builder);
+		err = err ?: profile_builder__error(a->m->builder);
 		a->m->builder->threads.data[id].cpu_tail += t->cpu_tail;
 		a->m->builder->threads.data[id].cpu_excess += t->cpu_excess;
 		join_wall(&a->m->builder->threads.data[id].wall, &t->wall);

@@ -6,7 +6,8 @@
  * threads that they have in common are one. Profiles of other clocks follow one after the other.
  * Windows of an agent are one process on a time axis of their own.
  *
- * All sums are those of the profiles, to the ns: ticks, events, CPU time, waits, books, losses.
+ * All sums are those of the profiles, to the ns: ticks, events, CPU time, waits, books, losses. What
+ * several profiles have of one thread at one time counts more than once; META_INPUTS has how much.
  */
 #ifndef PROFILE_PROFILE_MERGE_H
 #define PROFILE_PROFILE_MERGE_H

@@ -13,6 +13,7 @@
 #include "base/suffix.h"
 #include "base/text_line.h"
 #include "profile/profile_merge_facts.h"
+#include "profile/profile_merge_overlap.h"
 #include "profile/profile_merge_private.h"
 
 #define NAMES_SHOWN 8
@@ -277,20 +278,34 @@ static void place_session(struct profile_merge *m)
 	memcpy(session->stack_ends, m->stack_ends, sizeof(session->stack_ends));
 }
 
-DEFINE_ORDER(compare_sessions, struct merged_span, ASCENDING(clock) ?: ASCENDING(since));
+DEFINE_ORDER(compare_sessions, struct merged_session, ASCENDING(clock) ?: ASCENDING(since));
 
 /* Time of a clock in which no profile was recorded, between others that were. */
-static uint64_t unrecorded(struct profile_merge *m)
+static uint64_t unrecorded(const struct profile_merge *m)
 {
 	uint64_t sum = 0, end = 0;
 
-	vec_sort(&m->sessions, compare_sessions);
 	for (size_t i = 0; i < m->sessions.count; i++) {
-		const struct merged_span *s = &m->sessions.data[i];
+		const struct merged_session *s = &m->sessions.data[i];
 
 		if (i && s->clock == s[-1].clock && s->since > end + GAP_MIN)
 			sum += s->since - end;
 		end = i && s->clock == s[-1].clock ? max_u64(end, s->until) : s->until;
+	}
+	return sum;
+}
+
+/* Time of all clocks in which samples of several profiles are of the same thread. */
+static uint64_t recorded_twice(const struct profile_merge *m)
+{
+	uint64_t sum = 0, end = 0;
+
+	for (size_t i = 0; i < m->sessions.count; i++) {
+		const struct merged_session *s = &m->sessions.data[i];
+		uint64_t from = i && s->clock == s[-1].clock ? max_u64(end, s->since) : s->since;
+
+		end = max_u64(from, s->twice_until);
+		sum += end - from;
 	}
 	return sum;
 }
@@ -307,6 +322,19 @@ static void add_units(const struct profile_merge *m, struct text_line *line)
 			 (double)m->period_max / 1e6);
 }
 
+/* The sums are those of the files, whatever they have in common. */
+static void add_overlap(const struct profile_merge *m, size_t processes, struct text_line *line)
+{
+	bool is_pair = m->names.count == 2;
+
+	if (processes)
+		add_text(line,
+			 ", overlapping for %.3f s with %zu process%s in %s, whose samples of that "
+			 "time count %s",
+			 (double)recorded_twice(m) / 1e9, processes, processes == 1 ? "" : "es",
+			 is_pair ? "both" : "several", is_pair ? "twice" : "more than once");
+}
+
 static void add_names(const struct profile_merge *m, struct text_line *line)
 {
 	for (size_t i = 0; i < m->names.count && i < NAMES_SHOWN; i++)
@@ -316,12 +344,14 @@ static void add_names(const struct profile_merge *m, struct text_line *line)
 }
 
 /* "2 files on one time axis (20.0 s between them not recorded): a.sysprof, b.sysprof" */
-static void describe_inputs(struct profile_merge *m)
+static void describe_inputs(struct profile_merge *m, size_t processes_twice)
 {
-	uint64_t gap = unrecorded(m);
+	uint64_t gap;
 	char text[TEXT_SIZE] = "";
 	struct text_line line = {text, sizeof(text), 0};
 
+	vec_sort(&m->sessions, compare_sessions);
+	gap = unrecorded(m);
 	if (m->is_windows)
 		add_text(&line, "%llu windows, times are exact to %.0f s",
 			 (unsigned long long)m->windows,
@@ -336,6 +366,7 @@ static void describe_inputs(struct profile_merge *m)
 		add_text(&line, ", those of one clock on one time axis");
 	if (gap && !m->has_untimed)
 		add_text(&line, " (%.1f s between them not recorded)", (double)gap / 1e9);
+	add_overlap(m, processes_twice, &line);
 	if (!m->is_windows)
 		add_units(m, &line);
 	add_names(m, &line);
@@ -356,10 +387,12 @@ static void describe_cpu_time(struct profile_merge *m)
 
 int place_profiles(struct profile_merge *m)
 {
+	size_t processes_twice;
 	int err;
 
 	if (!m->clocks.count)
 		return -ENODATA;
+	processes_twice = find_overlap(m); /* of rows as they were added */
 	place_clocks(m);
 	place_session(m);
 	if (m->has_idle && m->has_no_idle)
@@ -369,7 +402,7 @@ int place_profiles(struct profile_merge *m)
 		return err;
 	place_lists(m);
 	place_readings(m);
-	describe_inputs(m);
+	describe_inputs(m, processes_twice);
 	describe_cpu_time(m);
 	return profile_builder__error(m->builder);
 }

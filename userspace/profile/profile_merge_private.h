@@ -33,6 +33,7 @@ struct merged_life {
 	uint32_t source;       /* the last profile that has it */
 	uint64_t begin_min, seen_from, seen_until, end_max;
 	bool has_main;	  /* a process */
+	bool is_twice;	  /* a process: samples of one time are in several profiles */
 	bool is_unsorted; /* a thread: a row is earlier than the one before */
 };
 
@@ -45,6 +46,24 @@ struct latest_life {
 	uint32_t id;
 };
 MAP_TYPE(latest_lives, struct latest_life);
+
+/* When a profile was recorded. */
+struct merged_session {
+	uint32_t clock;
+	uint64_t since, until;
+	uint64_t
+		twice_until; /* its start until then has samples of earlier ones as well; 0: none */
+};
+
+/* What a thread of the builder has of one profile. `session`: its number, until they are sorted. */
+struct row_span {
+	size_t first, end;
+};
+struct merged_rows {
+	uint32_t thread, session;
+	uint64_t since; /* of the session */
+	struct row_span rows[SAMPLE_KIND_COUNT];
+};
 
 /* What has a time, and is added to the builder in order. */
 struct merged_span {
@@ -72,7 +91,9 @@ struct profile_merge {
 	VEC(struct merged_clock) clocks;
 	VEC(struct merged_life) processes, threads;
 	struct latest_lives pids, tids;
-	VEC(struct merged_span) sessions, lost, epochs;
+	VEC(struct merged_session) sessions;
+	VEC(struct merged_rows) rows_of;
+	VEC(struct merged_span) lost, epochs;
 	VEC(struct merged_outside) outside;
 	VEC(struct merged_marker) markers;
 	VEC(struct merged_recorder) recorders;
