@@ -7,7 +7,7 @@ FIELDS = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 8  # address, pid and tid, time, period
 ATTR, INDEX = 64, 104
 
 
-def perf_data(path, samples):
+def perf_data(path, samples, pid=7, tid=8):
     """As `perf record -e cpu-clock` writes it, without facts: a thread, a sample each microsecond. Returns the path."""
     attr = struct.pack("<IIQQQQQIIQ", SOFTWARE, ATTR, CPU_CLOCK, 1000, FIELDS, 0, 0, 0, 0, 0)
     sample = struct.Struct("<IHHQIIQQ")
@@ -15,7 +15,7 @@ def perf_data(path, samples):
     with open(path, "wb") as f:
         f.write(struct.pack("<8sQQQQQQQQ32x", b"PERFILE2", INDEX, ATTR + 16, INDEX, ATTR + 16, start, sample.size * samples, 0, 0))
         f.write(attr + bytes(16))
-        f.write(b"".join(sample.pack(SAMPLE, USER, sample.size, 0x401000, 7, 8, 1000 * (i + 1), 1000) for i in range(samples)))
+        f.write(b"".join(sample.pack(SAMPLE, USER, sample.size, 0x401000, pid, tid, 1000 * (i + 1), 1000) for i in range(samples)))
     return path
 
 

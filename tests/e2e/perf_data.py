@@ -23,7 +23,6 @@ from libperf import perf_data, without_kernel_code
 
 ADDRESS = (1 << 56) - 1  # a frame's upper byte is ours
 KERNEL = 0xff << 56
-NUMBER = (1 << 32) - 1  # also that of tasks that have none any more
 
 
 def perf(*args, check=None):
@@ -52,7 +51,7 @@ def judged(path, chains=True):
             continue
         comm, pid, tid, seconds, ns, period, event, rest = head.groups()
         frames = [line.split(None, 1) for line in ([rest] if rest.strip() else []) + lines[1:]]
-        samples.append((comm, int(pid) & NUMBER, int(tid) & NUMBER, int(seconds + ns), int(period), event.split(":")[0],
+        samples.append((comm, max(int(pid), 0), max(int(tid), 0), int(seconds + ns), int(period), event.split(":")[0],
                         [(int(frame[0], 16), frame[1] if len(frame) > 1 else "[unknown]") for frame in frames]))
     return samples
 
@@ -100,13 +99,13 @@ def compare(path, is_clock=True, named=0, chains=True, everywhere=True, judge=No
     """
     theirs, ours = judged(judge or path, chains), read_by_us(path)
     if is_clock:
-        theirs = [sample for sample in theirs if sample[2]]  # the idle task takes no CPU time
+        theirs = [sample for sample in theirs if sample[2] or sample[0] == ":-1"]  # the idle task takes no CPU time
     assert theirs, "perf script shows no sample"
     assert len(theirs) == len(ours), (len(theirs), len(ours))
     frames = differing = 0
     for t, o in zip(sorted(theirs, key=lambda s: (s[3], s[2])), sorted(ours, key=lambda s: (s[3], s[2]))):
         assert t[1:4] == o[1:4], (t, o)
-        assert t[0] == o[0] or t[0][0] == ":" or t[2] == NUMBER, (t, o)  # perf has a number for a name that it lacks
+        assert t[0] == o[0] or t[0][0] == ":" or not t[2], (t, o)  # perf has a number for a name that it lacks
         assert t[4] == (o[4] if is_clock else o[5]), (t, o)
         places = [ours if is_kernel(their) else ours & ADDRESS for (their, _), (ours, _) in zip(t[6], o[6])]
         if not t[6]:
@@ -167,6 +166,13 @@ def test_samples_of_threads_and_children():
 @natively
 def test_samples_without_call_chains():
     compare(recorded("flat.data"), chains=False, everywhere=False, named=90)
+
+
+def test_tasks_without_a_number_have_none():
+    """perf writes -1 for those that have ended."""
+    path = perf_data(scratch("ended.data"), 10, pid=0xffffffff, tid=0xffffffff)
+    said = sysprof("report", path, "--by", "thread", check=0).out
+    assert "[ended]" in said and str(0xffffffff) not in said, said
 
 
 @natively

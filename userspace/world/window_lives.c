@@ -90,11 +90,17 @@ void window_lives__set_program(struct window_lives *w, const struct process_life
 		process->program = profile_builder__string(w->builder, mapped);
 }
 
+/* Of tasks that have no number any more, perf writes -1. */
+static uint32_t shown_number(uint32_t number)
+{
+	return number == UINT32_MAX ? 0 : number;
+}
+
 static void show_process(struct window_lives *w, const struct process_life *life,
 			 struct window_process *entry, uint64_t start)
 {
 	struct profile_process p = {
-		.pid = life->pid,
+		.pid = shown_number(life->pid),
 		.life = life->number.serial,
 		.born = life->born,
 		.ppid = life->ppid,
@@ -144,8 +150,8 @@ struct window_thread *window_lives__show(struct window_lives *w, struct thread_l
 	is_main = thread_life__is_main(life) && !process->has_main;
 	show_process(w, life->process, process, start);
 	entry->comm = profile_builder__string(w->builder, life->comm);
-	entry->id = profile_builder__thread(w->builder, process->id, life->tid, is_main,
-					    entry->comm, start);
+	entry->id = profile_builder__thread(w->builder, process->id, shown_number(life->tid),
+					    is_main, entry->comm, start);
 	process->has_main |= is_main;
 	if (life->renamed)
 		profile_builder__thread_renamed(w->builder, entry->id, life->renamed, entry->comm);
