@@ -24,7 +24,7 @@ static const struct format {
 	const struct exporter *exporter;
 	bool one_thread;
 	bool no_times;
-	bool no_cpu;  /* CPU time is kept of weights alone */
+	bool no_cpu; /* CPU time is kept of weights alone */
 	bool deltas; /* CPU time is that since the sample before: time until the next one is another's */
 	bool no_files; /* with code */
 } formats[] = {

@@ -695,8 +695,8 @@ int import_event(const struct json_text *text, struct json_value object, struct 
 	struct json_value event, unit, known, times, tick, cpu, part;
 	int64_t tick_cpu = 0;
 	int err = json_members(text, object, {"event", &event}, {"eventUnit", &unit},
-			       {"samplesKnown", &known}, {"timesKnown", &times}, {"tickCpuNs", &tick},
-			       {"cpuTimeIs", &cpu}, {"partOf", &part});
+			       {"samplesKnown", &known}, {"timesKnown", &times},
+			       {"tickCpuNs", &tick}, {"cpuTimeIs", &cpu}, {"partOf", &part});
 
 	if (!err && tick.at)
 		err = json_integer(text, tick, "tickCpuNs", 0, INT64_MAX, &tick_cpu);
