@@ -294,7 +294,7 @@ def plan(word):
 
 class Idle:
     """Whether the CPUs had time to spare since the last look. What programs of nice 19 take, another test gets at once."""
-    LONG, SHARE = 0.5, 0.1  # s; of all CPUs
+    LONG, SHARE = 1, 0.15  # s; of all CPUs
 
     def __init__(self):
         self.since, self.idle = time.monotonic(), self.read()
