@@ -110,7 +110,8 @@ void requests__charge_step(struct requests *r, struct request *const *serving, s
 	struct charged charged = {};
 
 	r->elapsed = r->last_step ? min_u64(now - r->last_step, STEP_MAX) : 0;
-	r->elapsed -= min_u64(r->elapsed, waited);
+	/* half at most: an owner whose programs keep the CPUs busy is charged, too */
+	r->elapsed -= min_u64(r->elapsed / 2, waited);
 	r->last_step = now;
 	for (const struct request *i = r->first; i && r->hurry; i = i->next)
 		charge_request(r, i, now, &charged);

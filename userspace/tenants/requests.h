@@ -66,8 +66,9 @@ void request__release_late(struct requests *r, struct request *request, uint64_t
 void requests__charge_cpu(struct requests *r, uint64_t owner, uint64_t ns, uint64_t now);
 void requests__note_hang(struct requests *r, uint64_t owner);
 /*
- * Charges owners for holding up others since the last step, but for the time that helpers and this
- * thread `waited` for a CPU in it. `serving` may have NULLs.
+ * Charges owners for holding up others since the last step. Of the time that helpers and this
+ * thread `waited` for a CPU in it they are charged half: their own programs may keep the CPUs busy.
+ * `serving` may have NULLs.
  */
 void requests__charge_step(struct requests *r, struct request *const *serving, size_t count,
 			   uint64_t waited, uint64_t now);
