@@ -14,7 +14,9 @@ MAP_FUNCTIONS_BY_BYTES(copied_addresses, struct placed_address, struct copied_ad
 
 static uint64_t hash_jit_code(const struct copied_jit_code *code)
 {
-	return hash_combine(hash_u64(code->address), (uint64_t)code->process << 32 | code->size);
+	return hash_combine(
+		hash_combine(hash_u64(code->address), (uint64_t)code->process << 32 | code->size),
+		hash_bytes(code->bytes, code->size));
 }
 
 static bool same_jit_code(const struct copied_jit_code *a, const struct copied_jit_code *b)

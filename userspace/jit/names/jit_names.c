@@ -41,11 +41,13 @@ struct code_process {
 struct version {
 	const struct jit_code *code; /* NULL: nothing is known */
 	uint32_t entry;
+	uint32_t copy; /* the last other entry that was found to be the same */
 	bool ambiguous;
 	struct location_id location;
 };
 
-#define VERSIONS_COMPARED 64u /* the last ones; older ones may come twice */
+#define CODE_BYTES_MAX	  (UINT64_C(64) << 20) /* of machine code in a profile */
+#define VERSIONS_COMPARED 64u		       /* the last ones; older ones may come twice */
 
 /*
  * Taking the histories of a process's places from a file takes time in all entries of the file. It
@@ -126,6 +128,7 @@ struct jit_names {
 	struct text_map texts; /* what was parsed: it may be long, and many places have it */
 	struct code_map codes;
 	uint32_t code_versions; /* given so far */
+	uint64_t code_bytes;	/* kept in the profile */
 	uint64_t codes_left;	/* entries with samples whose machine code had no room */
 	uint64_t repeated, changes, changes_most;
 };
@@ -467,9 +470,13 @@ static uint32_t find_code(struct jit_names *j, const struct code_process *proces
 	if (known)
 		return known->version;
 	state = jit_code__bytes(v->code, v->entry, &text);
+	if (state == JIT_TEXT_KEPT && text.size > CODE_BYTES_MAX - j->code_bytes)
+		state = JIT_TEXT_LEFT;
 	j->codes_left += state == JIT_TEXT_LEFT;
-	if (state == JIT_TEXT_KEPT)
+	if (state == JIT_TEXT_KEPT) {
 		wanted.version = ++j->code_versions;
+		j->code_bytes += text.size;
+	}
 	if (!code_map__need(&j->codes, &wanted, NULL))
 		return 0;
 	if (!wanted.version)
@@ -559,29 +566,54 @@ static bool same_bytes(const struct version *a, const struct version *b)
 		!memcmp(text.bytes, other.bytes, text.size));
 }
 
+static bool is_known_version(const struct version *known, const struct version *v)
+{
+	return known->code == v->code && known->ambiguous == v->ambiguous &&
+	       (!v->code || known->entry == v->entry || known->copy == v->entry);
+}
+
 /* The same code written twice is the same, unless it has lines of its own. */
 static bool same_version(const struct version *a, const struct version *b)
 {
-	if (a->code != b->code || a->ambiguous != b->ambiguous)
-		return false;
-	return !a->code || a->entry == b->entry ||
-	       (!jit_code__has_lines(a->code) &&
-		jit_code__name(a->code, a->entry) == jit_code__name(b->code, b->entry) &&
-		same_bytes(a, b));
+	return a->code && a->code == b->code && a->ambiguous == b->ambiguous &&
+	       !jit_code__has_lines(a->code) &&
+	       jit_code__name(a->code, a->entry) == jit_code__name(b->code, b->entry) &&
+	       same_bytes(a, b);
+}
+
+/* Bytes are compared once for an entry: each sample has this. NULL: it is a new one. */
+static const struct version *find_version(struct jit_location *place, const struct version *v)
+{
+	struct version *versions = place->versions.data;
+	size_t count = place->versions.count;
+	size_t first = count > VERSIONS_COMPARED ? count - VERSIONS_COMPARED : 0;
+
+	for (size_t i = count; i-- > first;)
+		if (is_known_version(&versions[i], v))
+			return &versions[i];
+	for (size_t i = count; i-- > first;) {
+		if (!same_version(&versions[i], v))
+			continue;
+		versions[i].copy = v->entry;
+		return &versions[i];
+	}
+	return NULL;
 }
 
 /* The version of the place at that time. NULL: no memory. */
 static const struct version *version_at(struct jit_names *j, struct jit_location *place,
 					uint64_t time)
 {
+	const struct version *known;
 	struct version v;
 
 	if (place->constant && place->versions.count)
 		return &place->versions.data[0];
 	v = find_answer(j, place, time);
-	for (size_t i = place->versions.count, n = 0; i-- > 0 && n < VERSIONS_COMPARED; n++)
-		if (same_version(&place->versions.data[i], &v))
-			return &place->versions.data[i];
+	known = find_version(place, &v);
+	if (known)
+		return known;
+	v.copy = v.entry;
 	v.location = place->location;
 	if (place->versions.count)
 		v.location = profile_builder__version(
