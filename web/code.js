@@ -21,13 +21,16 @@ function readOneCode(reader, strings) {
   for (let i = 0; i < count; i++) code.offsets[i + 1] = code.offsets[i] + sizes[i];
   code.rows = [];
   code.rowOf = new Int32Array(count).fill(-1); // by instruction
-  for (let k = 0, at = 0, line = 0; k < rows; k++) {
+  let at = 0;
+  for (let k = 0, line = 0; k < rows; k++) {
+    const before = at;
     at += reader.uint();
+    if (k) code.rowOf.fill(k - 1, before, at);
     const depth = reader.uint(), name = reader.uint(), file = reader.uint();
     line += reader.int();
     code.rows.push({ depth, name: name ? strings.shown(name) : '', file: file ? strings.shown(file) : '', line });
-    code.rowOf.fill(k, at);
   }
+  if (rows) code.rowOf.fill(rows - 1, at);
   return code;
 }
 
@@ -173,7 +176,7 @@ export class CodeCounts {
 
   copyAt(node) {
     const { nodeFrame, frameFunction, frameFlags, frameCode } = this.profile, frame = nodeFrame[node], fn = frameFunction[nodeFrame[this.nodes.outer[node]]];
-    const id = (fn * 65536 + frameCode[frame]) * 16 + (frameFlags[frame] >> FLAG.TIER);
+    const id = (fn * 2 ** 20 + frameCode[frame]) * 16 + (frameFlags[frame] >> FLAG.TIER);
     let copy = this.copyNumbers.get(id);
     if (copy === undefined) {
       copy = this.copies.push({ key: this.keyOf(node), fn, code: frameCode[frame], tier: frameFlags[frame] >> FLAG.TIER, isOwn: !!this.wanted[fn], instructions: new Map(), ...this.newCounts(this.nodes) }) - 1;

@@ -199,7 +199,13 @@ export class CodeView {
       this.lines.push({ kind: 'line', line: line.line, text: sourceLine(source, line.line), counts: line, place: placeKey(path, line.line) });
       next = line.line + 1;
     }
-    for (let line = next; source && next && line < next + AROUND; line++) this.addText(source, line);
+    if (source && next) this.addTexts(source, next, next + AROUND);
+  }
+
+  // Lines [from, to), as far as the page has them: numbers of lines are the program's own word.
+  addTexts(source, from, to) {
+    for (const { first, bytes } of source.spans)
+      for (let line = Math.max(from, first); line < Math.min(to, first + bytes.length + 1); line++) this.addText(source, line);
   }
 
   addText(source, line) {
@@ -210,10 +216,10 @@ export class CodeView {
   // Lines [from, to) without code: all of them, or some at both ends and a fold.
   addBetween(source, from, to, isFirst) {
     const fold = `${from} ${source.path}`, isFolded = !isFirst && to - from > 2 * AROUND && !this.opened.has(fold);
-    for (let line = from; line < (isFolded ? from + AROUND : to); line++) this.addText(source, line);
+    this.addTexts(source, from, isFolded ? from + AROUND : to);
     if (!isFolded) return;
     this.lines.push({ kind: 'fold', fold, text: `⋯ ${plural(to - from - 2 * AROUND, 'line')}` });
-    for (let line = to - AROUND; line < to; line++) this.addText(source, line);
+    this.addTexts(source, to - AROUND, to);
   }
 
   figures(counts, most) {
