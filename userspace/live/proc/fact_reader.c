@@ -150,7 +150,8 @@ void fact_reader__serve(struct helper_job *job)
 	if (job->request_size != sizeof(*q) || job->fd_count != 1 ||
 	    q->names_size > sizeof(q->names))
 		return;
-	await_program(job->fds[0]);
+	if (q->wanted & FACT_HELD)
+		await_program(job->fds[0]);
 	/* first what is small: a long environment must not take its room */
 	read_command_line(job->fds[0], &facts);
 	if (q->wanted & FACT_OWNERS)
