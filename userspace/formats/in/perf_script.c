@@ -607,12 +607,14 @@ static const struct setting *find_setting(const struct script *s)
 
 /*
  * Are nearly all gaps between samples of a thread those of a frequency of `hz`, or longer? A CPU that
- * a thread leaves, and another one that it comes to, have clocks of their own.
+ * a thread leaves, and another one that it comes to, have clocks of their own. Without numbers of
+ * threads it is not known, and no period is believed.
  */
 static int count_gaps(const struct script *s, uint64_t hz, bool *are_long)
 {
 	struct last_times last = {};
 	uint64_t gaps = 0, longer = 0;
+	bool lacks_tids = false;
 	int err = 0;
 
 	for (size_t i = 0; i < s->blocks.count && !err; i++) {
@@ -622,6 +624,7 @@ static int count_gaps(const struct script *s, uint64_t hz, bool *are_long)
 				 *at = last_times__need(&last, &wanted, &is_new);
 
 		err = at ? 0 : -ENOMEM;
+		lacks_tids |= !b->has_tid;
 		if (!err && !is_new) {
 			gaps++;
 			longer += b->time - at->time >= NS / hz / 2;
@@ -630,7 +633,7 @@ static int count_gaps(const struct script *s, uint64_t hz, bool *are_long)
 			at->time = b->time;
 	}
 	last_times__fini(&last);
-	*are_long = gaps >= GAPS_MIN && longer * 10 >= gaps * 9;
+	*are_long = lacks_tids || (gaps >= GAPS_MIN && longer * 10 >= gaps * 9);
 	return err;
 }
 

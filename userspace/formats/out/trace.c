@@ -68,7 +68,7 @@ struct trace {
 	uint32_t nodes_written;
 	uint64_t time; /* us, of the last sample written */
 	const struct profile_samples *rows;
-	uint64_t divisor; /* the largest one of the lengths of a thread */
+	uint64_t divisor; /* of the lengths of rows without times; 1: none */
 	VEC(struct trace_sample) samples;
 };
 
@@ -337,7 +337,7 @@ static int write_samples(struct trace *t, const struct profile_thread *thread)
 
 	t->rows = samples;
 	row_times__init(&times, t->p, thread);
-	t->divisor = max_u64(t->divisor, times.divisor);
+	times.divisor = t->divisor;
 	for (size_t i = 0; i < samples->count && !err; i++) {
 		struct trace_sample sample = {
 			.line = call_frames_leaf_line(t->p, samples->stack[i]),
@@ -496,10 +496,27 @@ static bool has_cpu(const struct profile *p)
 	return any;
 }
 
+/* One for all threads, so that their lengths compare. */
+static uint64_t common_divisor(const struct profile *p)
+{
+	uint64_t divisor = 1;
+	struct row_times times;
+
+	for (uint32_t i = 1; i < p->thread_count && p->untimed; i++) {
+		row_times__init(&times, p, &p->threads[i]);
+		divisor = max_u64(divisor, times.divisor);
+	}
+	return divisor;
+}
+
 static int write_tracks(const struct export_request *request)
 {
 	struct trace t = {
-		.p = request->profile, .first_node = 1, .has_cpu = has_cpu(request->profile)};
+		.p = request->profile,
+		.first_node = 1,
+		.divisor = common_divisor(request->profile),
+		.has_cpu = has_cpu(request->profile),
+	};
 	int err = tracks__init(&t.tracks, t.p);
 
 	json_writer__init(&t.w, request->out);

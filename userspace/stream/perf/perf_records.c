@@ -501,7 +501,7 @@ int perf_records__name_task(struct perf_records *r, const struct perf_event_head
 {
 	const struct perf_event_header *copy;
 	struct perf_sample end;
-	uint32_t pid;
+	uint32_t task[2]; /* pid, tid */
 
 	if (record->type != PERF_RECORD_COMM)
 		return 0;
@@ -511,8 +511,10 @@ int perf_records__name_task(struct perf_records *r, const struct perf_event_head
 	copy = copy_record(r, record, body);
 	((struct perf_event_header *)r->record)->size =
 		(uint16_t)(sizeof(*copy) + (size_t)(body.end - body.at));
-	memcpy(&pid, copy + 1, sizeof(pid));
-	if (perf_tasks__has(&r->tasks, pid) || !admit_task(r, pid, pid, false))
+	memcpy(task, copy + 1, sizeof(task));
+	/* a thread's name is not its process's */
+	if (task[0] != task[1] || perf_tasks__has(&r->tasks, task[0]) ||
+	    !admit_task(r, task[0], task[0], false))
 		return 0;
 	return name_process(r, copy);
 }
