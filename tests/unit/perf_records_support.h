@@ -128,6 +128,7 @@ static inline bool take_event_step(const char *name, char *words)
 			.sample_id_all = 1,
 			.exclude_kernel = text_has(words, "-kernel"),
 			.exclude_user = text_has(words, "-user"),
+			.exclude_callchain_kernel = text_has(words, "user-chain"),
 			.build_id = text_has(words, "build-ids"),
 		};
 		return true;

@@ -241,8 +241,25 @@ static bool is_marked_thread(struct span field)
 static bool is_entry(struct span field)
 {
 	static const char *const entries[] = {
-		"start_thread", "_start",	"clone",	  "__clone",	       "clone3",
-		"__clone3",	"thread_start", "_pthread_start", "__libc_start_main",
+		"start_thread",
+		"_start",
+		"clone",
+		"__clone",
+		"clone3",
+		"__clone3",
+		"thread_start",
+		"_pthread_start",
+		"__libc_start_main",
+		"__libc_start_main_impl",
+		"__libc_start_call_main",
+		"runtime.main",
+		"runtime.mcall",
+		"runtime.goexit",
+		"std::rt::lang_start",
+		"<main>",
+		"block in <main>",
+		"{main}",
+		"<module>",
 	};
 
 	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++)
@@ -268,11 +285,30 @@ static bool has_module(struct span field)
 	return memchr(field.at, '`', (size_t)(field.end - field.at));
 }
 
+/* rbspy's "block in run - /app/thread.rb:10" */
+static bool has_place(struct span field)
+{
+	const char *end = field.end;
+
+	while (end > field.at && is_digit(end[-1]))
+		end--;
+	return end < field.end && end > field.at && end[-1] == ':' &&
+	       memmem(field.at, (size_t)(end - field.at), " - ", 3);
+}
+
+/* "<module> (app.py)" */
+static bool is_of_python(struct span field)
+{
+	return field.end - field.at > 5 && !memcmp(field.end - 4, ".py)", 4) &&
+	       memmem(field.at, (size_t)(field.end - field.at), " (", 2);
+}
+
 static bool looks_like_frame(struct span field)
 {
 	if (is_marked_thread(field))
 		return false;
 	return annotation(field) || is_entry(field) || is_java_method(field) || has_module(field) ||
+	       has_place(field) || is_of_python(field) ||
 	       (field.end - field.at > 4 && field.end[-1] == ')' && is_digit(field.end[-2]) &&
 		memchr(field.at, ':', (size_t)(field.end - field.at)));
 }

@@ -7,27 +7,47 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 
-#define PERIOD_MIN 10000ULL	  /* ns: profilers have 100 kHz at most, … */
-#define PERIOD_MAX 10000000000ULL /* … and wait 10 s at most */
+#define NS_PER_SECOND 1000000000ULL
+#define PERIOD_MIN    10000ULL	     /* ns: profilers have 100 kHz at most, … */
+#define PERIOD_MAX    10000000000ULL /* … and wait 10 s at most */
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-/* Nanoseconds of a unit of time; 0: it is none. */
+/*
+ * Nanoseconds of a unit of time; 0: it is none. Spelled as in `go tool pprof`, which takes capitals
+ * and plurals for the same (internal/measurement).
+ */
 static uint64_t unit_ns(const uint8_t *bytes, size_t size)
 {
 	static const struct {
 		const char *name;
 		uint64_t ns;
 	} units[] = {
-		{"nanoseconds", 1}, {"nanosecond", 1},
-		{"ns", 1},	    {"microseconds", 1000},
-		{"us", 1000},	    {"milliseconds", 1000000},
-		{"ms", 1000000},    {"seconds", 1000000000},
-		{"s", 1000000000},
+		{"nanosecond", 1},
+		{"ns", 1},
+		{"microsecond", 1000},
+		{"us", 1000},
+		{"\u00b5", 1000},
+		{"\u03bc", 1000},
+		{"millisecond", 1000000},
+		{"ms", 1000000},
+		{"second", NS_PER_SECOND},
+		{"sec", NS_PER_SECOND},
+		{"s", NS_PER_SECOND},
+		{"minute", 60 * NS_PER_SECOND},
+		{"min", 60 * NS_PER_SECOND},
+		{"hour", 3600 * NS_PER_SECOND},
+		{"hr", 3600 * NS_PER_SECOND},
 	};
+	uint8_t name[16];
 
+	if (size > sizeof(name))
+		return 0;
+	for (size_t i = 0; i < size; i++)
+		name[i] = bytes[i] >= 'A' && bytes[i] <= 'Z' ? bytes[i] | 0x20 : bytes[i];
+	size -= size > 2 && name[size - 1] == 's';
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (pprof_is_word(bytes, size, units[i].name))
+		if (pprof_is_word(name, size, units[i].name))
 			return units[i].ns;
 	return 0;
 }
@@ -94,7 +114,9 @@ struct value_types {
 static const struct value_types value_types = {
 	/* "sample" and "wall" are pprof-nodejs's, "time" is fgprof's; names with a hyphen are Datadog's */
 	.counts = (const char *const[]){"samples", "sample", "cpu-samples", NULL},
-	.cpu_times = (const char *const[]){"cpu", "cpu-time", NULL},
+	/* "itimer" and "ctimer" are the clocks of async-profiler */
+	.cpu_times = (const char *const[]){"cpu", "cpu-time", "cpu_time", "process_cpu", "on_cpu",
+					   "itimer", "ctimer", NULL},
 	.walls = (const char *const[]){"wall", "wall-time", "wallclock", "time", NULL},
 	/* what a CPU does, as perf calls it: samples beside them are of these */
 	.events = (const char *const[]){"cycles", "cpu-cycles", "ref-cycles", "bus-cycles",

@@ -264,6 +264,9 @@ static size_t make_stack(struct perf_records *r, struct stack *s, const struct p
 	struct sample_event *e = s->event;
 
 	e->from_user = context == PERF_CONTEXT_USER;
+	/* --user-callchains: the chain has not even the place of the sample */
+	if (context == PERF_CONTEXT_KERNEL && kind->attr.exclude_callchain_kernel)
+		add_address(s, context, sample->ip);
 	add_chain(s, sample->chain, context);
 	if (!e->kernel_frames && !e->user_frames)
 		add_address(s, context, sample->ip);
