@@ -31,7 +31,7 @@ def run(ci, *names):
             with open(program, "w", encoding="ascii") as f:
                 f.write(f"#!/bin/sh\n{TESTS[name]}\n")
             os.chmod(program, 0o755)
-        settings = {name: value for name, value in os.environ.items() if name not in ("CI", "SECOND_TRIES")}
+        settings = {name: value for name, value in os.environ.items() if name not in ("CI", "SECOND_TRIES", "UNSTEADY_PASSES")}
         result = subprocess.run([sys.executable, f"{top}/tests/run.py", "build:unit"], env={**settings, "CI": ci}, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         logs = {}

@@ -35,12 +35,13 @@ e2e tests run alone unless they say `beside`; all others, and e2e tests with the
 `alone`. The parallel ones come first: as many as there are CPUs, and another one each time that the CPUs were idle for a
 while, or used by programs of nice 19 alone, because many tests mostly wait. TEST_JOBS=N: N at a time, always.
 
-A unit test or an end-to-end test that failed is run again at the end, alone, twice at most, of a test in Python the cases
-that failed: a host that takes the CPUs away for a moment can fail one. Its first log stays (NAME.first.log). If it passes then, it
-is unsteady: passed, and with CI=true failed ("unsteady, passed when it ran again: failed"). More than SECOND_TRIES (8)
-failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded
-gets no second try. What failed is printed once more at the end, with its reasons, then the ten slowest tests and the CPU time
-of each suite: that of its tests and of all the processes that were waited for; and what was skipped.
+A unit test or an end-to-end test that failed is run again at the end, alone, twice at most, of a test in Python the
+cases that failed: a host that takes the CPUs away for a moment can fail one. Its first log stays (NAME.first.log). If
+it passes then, it is unsteady: passed, and with CI=true failed ("unsteady, passed when it ran again: failed"), unless
+UNSTEADY_PASSES is set. More than SECOND_TRIES (8) failures are none of the host's: then nothing is run again. A report
+of a sanitizer, a crash or a limit that was exceeded gets no second try. What failed is printed once more at the end,
+with its reasons, then the ten slowest tests and the CPU time of each suite: that of its tests and of all the processes
+that were waited for; and what was skipped.
 
 A test finds
   BUILD       the build directory, absolute     SYSPROF   the program
@@ -70,6 +71,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RECORDINGS = f"{TOP}/build/tests/recordings"
 CI = os.environ.get("CI", "")
+UNSTEADY_FAILS = CI == "true" and not os.environ.get("UNSTEADY_PASSES")
 BUILT_FIRST = ("servers", "tools")  # what they need is built by a target of its own
 END_TO_END = ("quick", "e2e", "long", "soak", "sanitized", *BUILT_FIRST)
 CHECKS = {"layers": "tests/check-layers.sh", "house": "tests/check-house.sh", "format": "tests/check-format.sh",
@@ -366,7 +368,7 @@ def run_again(tests, counts):
         counts["FAIL"] -= 1
         if not test.has("FAIL"):
             unsteady.append(test.name)
-            if CI == "true":
+            if UNSTEADY_FAILS:
                 test.lines = []
                 test.result("FAIL", f"unsteady, passed when it ran again: failed ({test.first_log}, {test.log})")
         show(test, counts)
@@ -418,7 +420,7 @@ def main():
     if counts["skip"]:
         print(*(line for test in tests for line in test.lines if line.startswith("skip ")), sep="\n")
     if unsteady:
-        print(f"unsteady, passed when they ran again{': failed' if CI == 'true' else ''}:", *unsteady)
+        print(f"unsteady, passed when they ran again{': failed' if UNSTEADY_FAILS else ''}:", *unsteady)
     if counts["FAIL"]:
         print("failed:", *(test.name for test in tests if test.has("FAIL")))
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
