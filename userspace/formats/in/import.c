@@ -343,6 +343,12 @@ static bool is_dhat(const uint8_t *bytes, size_t size)
 }
 
 /* Its lines of counts look like those of perf script. */
+static bool is_pstats_text(const uint8_t *bytes, size_t size)
+{
+	return begin_has(bytes, size, " function calls ") &&
+	       begin_has(bytes, size, "\n   Ordered by: ");
+}
+
 static bool is_perf_stat(const uint8_t *bytes, size_t size)
 {
 	return begin_has(bytes, size, "\n Performance counter stats for ");
@@ -435,6 +441,10 @@ static const struct {
 	{NULL, 0, is_pstats,
 	 "a profile of Python's cProfile, which counts calls and has no stacks; open it with "
 	 "`python3 -m pstats`"},
+	{NULL, 0, is_pstats_text,
+	 "the text of Python's cProfile, which counts calls and has no stacks"},
+	{"Statistical profiling result from ", 34, NULL,
+	 "the text of `node --prof-process`; `node --cpu-prof` writes what is read"},
 	{NULL, 0, is_austin, AUSTIN},
 	{"# austin: ", 10, NULL, AUSTIN}, /* its numbers are times */
 	{"heap_v2/", 8, NULL, "a heap profile of jemalloc, which has no CPU time"},
