@@ -470,8 +470,8 @@ def test_compare_until_answered():
     assert abs(found["level"] - 0.05 / 3) < 1e-8, found["level"]
     # by chance the same program differs, and the question is answered earlier
     assert result.status in (0, 3, 4), result
+    # … by a rule with a full name, which is one test: the table of rows goes by q, and may be empty
     assert found["old"]["files"] == 7 or result.status != 4, found["sentence"]
-    assert result.status != 3 or any("parse_header" in row["path"] for row in found["rows"]), found["rows"]
 
 
 def test_compare_takes_a_part():
