@@ -16,16 +16,16 @@ from libprofiles import perf
 
 SHARED = "json", "json.gz", "cpuprofile", "trace.json", "pb.gz", "folded", "html", "txt"
 SECRETS = b"hunter2", b"--password", b"swordfish"
-PAGE_PROFILE = re.compile(rb'<script type="application/gzip" id="profile">([^<]*)</script>')
+PACKED = re.compile(rb'<script type="application/gzip" id="[a-z]*">([^<]*)</script>')  # a page's profile, and its code
 
 
 def contents(path, page=True):
-    """The bytes of a file without its compression; of a page also those of its profile, or these alone."""
+    """The bytes of a file without its compression; of a page also those of what is packed in it, or these alone."""
     data = read(path, "rb")
     if data[:2] == b"\x1f\x8b":
         return gzip.decompress(data)
-    packed = PAGE_PROFILE.search(data)
-    return (data if page or not packed else b"") + (gzip.decompress(base64.b64decode(packed[1])) if packed else b"")
+    packed = PACKED.findall(data)
+    return (data if page or not packed else b"") + b"".join(gzip.decompress(base64.b64decode(part)) for part in packed)
 
 
 def written(name, *options, command=()):
