@@ -4,8 +4,8 @@
  * a node. A .cpuprofile file holds one; a Chrome trace has one for each thread, in chunks.
  *
  * A sample lasts until the next one, the last until the profile's end, as in VS Code, speedscope
- * and DevTools' timeline; shares are of that time, and not of the number of samples. If times run backwards, samples are sorted, as in DevTools. (idle) is no
- * CPU time; (program) and (garbage collector) are, as functions of these names. (root) is no frame.
+ * and DevTools' timeline; shares are of that time. If times run backwards, samples are sorted, as in
+ * DevTools. (idle) is no CPU time; (program) and (garbage collector) are, as functions. (root) is none.
  */
 #ifndef FORMATS_IN_CDP_H
 #define FORMATS_IN_CDP_H
