@@ -41,7 +41,8 @@ function badges(profile) {
   else if (Object.values(summary.stack_ends).some((n) => n) && !profile.untimed && summary.complete_share !== null) list.push({ text: 'all stacks whole', level: 'good', title: '' });
   if (nameless.leaf) list.push({ text: `${share(nameless.leaf, nameless.all)} of ${terms.what} in code without a name`, level: nameless.leaf > nameless.all / 20 ? 'warn' : '', title: `${share(nameless.any, nameless.all)} with such a frame somewhere in the stack` });
   if (summary.filter) list.push({ text: `a part: ${share(summary.filter.kept.samples, wholeOf(summary.filter).samples)} of ${terms.what}: ${summary.filter.text}`, level: '', title: summary.filter.text });
-  if (summary.outside) list.push({ text: 'limits left something out', level: '', title: summary.outside.map((o) => o.text).join('\n') });
+  const leftOut = [...words.left_out.map((l) => `${count(l.count)} ${l.text}`), ...(summary.outside || []).map((o) => o.text)];
+  if (leftOut.length) list.push({ text: 'something was left out', level: '', title: leftOut.join('\n') });
   if (summary.cut_short) list.push({ text: 'cut short: the recording has no end', level: 'warn', title: 'Its writer was killed, or is still writing' });
   if (profile.uncounted) list.push({ text: 'weights, no number of samples: shares without intervals', level: '', title: 'How many samples there were is not in the file, so nothing can be said about chance' });
   if (profile.untimed) list.push({ text: 'read from a format without times: no timeline, no heat map', level: '', title: '' });
@@ -115,6 +116,7 @@ export function fillDetails(profile, host) {
     section('Names', [
       [`${terms.what} whose innermost frame has no name`, `${terms.quantity(nameless.leaf)} (${share(nameless.leaf, nameless.all)})`],
       [`${terms.what} with any frame without a name`, `${terms.quantity(nameless.any)} (${share(nameless.any, nameless.all)})`],
+      ...words.left_out.map((l) => [`${l.text} left out`, count(l.count)]),
       ...words.modules.map((m) => [m.path || m.name, m.text]),
     ]),
     section('Machine code and sources', codeFacts(words.code)),

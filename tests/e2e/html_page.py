@@ -914,11 +914,20 @@ def test_what_was_lost_is_reported():
     assert all(word in details for word in ("Lost", "Stacks", "Names", "ticks due", "hostname")), details
     close(page)
     page = open_page("left-out")
-    assert "limits left something out" in page.evaluate("document.getElementById('strip').textContent")
+    assert "something was left out" in page.evaluate("document.getElementById('strip').textContent")
     page.evaluate("document.querySelector('.facts').click()")
     details = page.evaluate("document.getElementById('details').textContent")
     rows = report_of("left-out")["summary"]["outside"]
     assert len(rows) == 5 and all(row["text"] in details for row in rows), (rows, details)
+    close(page)
+    page, summary = open_page("services"), report_of("services")["summary"]
+    strip = page.evaluate("document.getElementById('strip').textContent")
+    page.evaluate("document.querySelector('.facts').click()")
+    details = page.evaluate("document.getElementById('details').textContent")
+    assert summary["facts_left_out"] > 0 and "something was left out" in strip, (summary, strip)
+    assert f"(services by program alone) left out{summary['facts_left_out']}" in details, details
+    cut = f"{100 * (1 - summary['complete_share']):.1f} % of stacks cut"  # names are no stacks
+    assert cut in strip if summary["complete_share"] < 1 else "all stacks whole" in strip, (cut, strip)
     close(page)
     page = open_page("cut-short")
     assert "cut short" in page.evaluate("document.getElementById('strip').textContent")

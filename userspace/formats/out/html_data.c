@@ -318,17 +318,14 @@ static int collect(struct page *page)
 /* ---- words ----------------------------------------------------------------------------------- */
 
 static void write_losses(const struct figures *f, unsigned int first, unsigned int end,
-			 const char *ending, struct json_writer *w)
+			 struct json_writer *w)
 {
-	char text[160];
-
 	for (unsigned int id = first; id < end; id++) {
 		if (!figures__is_loss(f, id))
 			continue;
-		snprintf(text, sizeof(text), "%s%s", figure_table[id].text, ending);
 		json_begin_object(w);
 		json_key_uint(w, "count", f->value[id]);
-		json_key_string(w, "text", text);
+		json_key_string(w, "text", figure_table[id].text);
 		json_end_object(w);
 	}
 }
@@ -339,8 +336,8 @@ static void write_lost(const struct profile *p, const struct figures *f, struct 
 	size_t at = 0;
 
 	json_key_array(w, "lost");
-	write_losses(f, FIGURE_BOOKS, FIGURE_BOOKS_END, "", w);
-	write_losses(f, FIGURE_LOST, FIGURE_LOST_END, "", w);
+	write_losses(f, FIGURE_BOOKS, FIGURE_BOOKS_END, w);
+	write_losses(f, FIGURE_LOST, FIGURE_LOST_END, w);
 	json_end_array(w);
 	json_key_array(w, "lost_ranges");
 	while (next_lost_span(p, &at, &span)) {
@@ -355,8 +352,10 @@ static void write_lost(const struct profile *p, const struct figures *f, struct 
 static void write_cut(const struct figures *f, struct json_writer *w)
 {
 	json_key_array(w, "cut");
-	write_losses(f, FIGURE_ENDS, FIGURE_ENDS_END, "", w);
-	write_losses(f, FIGURE_LEFT_OUT, FIGURE_LEFT_OUT_END, " left out", w);
+	write_losses(f, FIGURE_ENDS, FIGURE_ENDS_END, w);
+	json_end_array(w);
+	json_key_array(w, "left_out");
+	write_losses(f, FIGURE_LEFT_OUT, FIGURE_LEFT_OUT_END, w);
 	json_end_array(w);
 }
 
