@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/clocks.h"
 
-#include <time.h>
-
 #define CPU_CLOCK_OF(pid) ((clockid_t)(~(unsigned int)(pid) << 3 | 2)) /* the kernel's numbers */
 
 static uint64_t read_clock(clockid_t clock)
@@ -47,4 +45,18 @@ bool process_cpu_ns_of(pid_t pid, uint64_t *ns)
 		return false;
 	*ns = time.tv_sec * NS_PER_SECOND + time.tv_nsec;
 	return true;
+}
+
+/* The C library makes March 2 of February 30. */
+uint64_t date_seconds(struct tm *date, bool utc)
+{
+	struct tm day = {
+		.tm_year = date->tm_year, .tm_mon = date->tm_mon, .tm_mday = date->tm_mday};
+	time_t seconds;
+
+	timegm(&day);
+	if (day.tm_mday != date->tm_mday)
+		return 0;
+	seconds = utc ? timegm(date) : mktime(date);
+	return seconds > 0 ? (uint64_t)seconds : 0;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
@@ -18,5 +19,7 @@ uint64_t thread_cpu_ns(void);
 uint64_t process_cpu_ns(void);
 /* CPU time of all threads of another process. False: it has ended. */
 bool process_cpu_ns_of(pid_t pid, uint64_t *ns);
+/* A date of UTC or of the local time, in seconds since the epoch; 0: it is before, or no day. */
+uint64_t date_seconds(struct tm *date, bool utc);
 
 #endif

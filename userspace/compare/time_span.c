@@ -58,14 +58,14 @@ static int parse_date(const char *text, uint64_t *ns)
 	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
 		struct tm tm = {.tm_isdst = -1};
 		const char *end = strptime(text, formats[i], &tm);
-		time_t time;
+		uint64_t seconds;
 
 		if (!end || (*end && strcmp(end, "Z")))
 			continue;
-		time = *end ? timegm(&tm) : mktime(&tm);
-		if (time <= 0 || (uint64_t)time > LENGTH_MAX / NS_PER_SECOND)
+		seconds = date_seconds(&tm, *end);
+		if (!seconds || seconds > LENGTH_MAX / NS_PER_SECOND)
 			return -EINVAL;
-		*ns = (uint64_t)time * NS_PER_SECOND;
+		*ns = seconds * NS_PER_SECOND;
 		return 0;
 	}
 	return -EINVAL;

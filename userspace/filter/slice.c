@@ -105,7 +105,7 @@ static int parse_clock(const char *text, struct slice_moment *moment)
 		struct tm tm = {.tm_isdst = -1};
 		const char *end = strptime(text, formats[i], &tm);
 		uint64_t fraction;
-		time_t seconds;
+		uint64_t seconds;
 		bool utc;
 
 		if (!end || parse_ending(end, &fraction, &utc))
@@ -115,11 +115,10 @@ static int parse_clock(const char *text, struct slice_moment *moment)
 							ns_of_day(&tm) + fraction};
 			return 0;
 		}
-		seconds = utc ? timegm(&tm) : mktime(&tm);
-		if (seconds <= 0 || (uint64_t)seconds > OFFSET_MAX / NS_PER_SECOND)
+		seconds = date_seconds(&tm, utc);
+		if (!seconds || seconds > OFFSET_MAX / NS_PER_SECOND)
 			return -EINVAL;
-		*moment = (struct slice_moment){SLICE_TIME,
-						(uint64_t)seconds * NS_PER_SECOND + fraction};
+		*moment = (struct slice_moment){SLICE_TIME, seconds * NS_PER_SECOND + fraction};
 		return 0;
 	}
 	return -EINVAL;
