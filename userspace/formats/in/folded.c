@@ -8,7 +8,8 @@
  * line ("(app.py:3)"), a module, a method of Java, the first function of a thread. If no line's
  * first field has a name, these are frames too (Excimer).
  * async-profiler's "[name tid=12]" and py-spy's "thread (12): name" are always threads; alone on a
- * line they are samples of the thread without frames. The user may say which it is.
+ * line they are samples of the thread without frames. py-spy's "process 12:"python3 a.py"" is always
+ * a process, before its thread and behind those that it was started by. The user may say which it is.
  *
  * Annotations: _[k] kernel; _[j], _[0], _[1] JIT code; _[i] inlined; _[?] ours: perhaps another
  * function. ":12" after a name is its line, as in our files with --lines. There are no times and no
@@ -30,6 +31,7 @@
 #include "base/vec.h"
 #include "formats/in/frames.h"
 #include "formats/in/import.h"
+#include "formats/in/owners.h"
 #include "formats/in/text_span.h"
 #include "formats/in/weights.h"
 
@@ -38,6 +40,7 @@
 #define LINE_MAX_DIGITS	 9
 #define RECOGNIZED_LINES 3
 #define PYTHON_THREAD	 "thread ("
+#define PYTHON_PROCESS	 "process "
 #define FRACTION_DIGITS	 9 /* of a number; the others are cut */
 
 /* Of 10 stacks of a comparison of two profiles, as many end in a number. */
@@ -65,19 +68,24 @@ static uint64_t hash_field(const struct field *f)
 
 DEFINE_MAP_OF(fields, struct field, hash_field, is_same_field);
 
+/* One with a number may have a name in some of its lines. */
 struct thread {
-	struct string_id name;
-	uint32_t tid; /* 0: unknown */
+	struct string_id key; /* its name, if it has no number */
+	uint32_t tid;	      /* 0: unknown */
+	struct process_id process;
 	struct thread_id id;
+	struct string_id name;
+	bool is_named;
 	uint64_t rows;
 };
 
 static uint64_t hash_thread(const struct thread *t)
 {
-	return hash_combine(hash_u64(t->name.v), hash_u64(t->tid));
+	return hash_combine(hash_u64(t->key.v), hash_u64((uint64_t)t->process.v << 32 | t->tid));
 }
 
-#define is_same_thread(a, b) ((a)->name.v == (b)->name.v && (a)->tid == (b)->tid)
+#define is_same_thread(a, b)                                                                       \
+	((a)->key.v == (b)->key.v && (a)->tid == (b)->tid && (a)->process.v == (b)->process.v)
 
 DEFINE_MAP_OF(threads, struct thread, hash_thread, is_same_thread);
 
@@ -88,7 +96,8 @@ struct folded {
 	enum import_root root;
 	struct span file_name; /* the thread of a line that names none */
 	struct frames frames;
-	struct process_id process;
+	struct process_id process; /* of the first line; of others where they name none */
+	struct owners owners;	   /* processes that lines name */
 	struct dso_id code, kernel, jit;
 	struct fields fields;
 	struct threads threads;
@@ -237,6 +246,41 @@ static bool is_marked_thread(struct span field)
 	return is_async_thread(field) || is_python_thread(field);
 }
 
+/*
+ * The command line in `process 12:"python3 a.py"`, which may have semicolons, too, and is taken from the
+ * fields. 0: they do not begin with a process.
+ */
+static uint32_t take_process(struct span *fields, struct span *command)
+{
+	struct span rest = {fields->at + strlen(PYTHON_PROCESS), fields->end};
+	const char *end;
+	uint64_t pid = 0;
+
+	if (!span_begins(*fields, PYTHON_PROCESS))
+		return 0;
+	for (; rest.at < rest.end && is_digit(*rest.at) && pid < UINT32_MAX; rest.at++)
+		pid = pid * 10 + (uint64_t)(*rest.at - '0');
+	if (!span_begins(rest, ":\"") || pid >= UINT32_MAX)
+		return 0;
+	rest.at += 2;
+	end = memmem(rest.at, span_size(rest), "\";", 2);
+	if (!end && !span_ends(rest, "\""))
+		return 0;
+	*command = (struct span){rest.at, end ? end : rest.end - 1};
+	fields->at = end ? end + 2 : rest.end;
+	return (uint32_t)pid;
+}
+
+/* Those that it was started by come first. */
+static uint32_t take_processes(struct span *fields, struct span *command)
+{
+	uint32_t pid, last = 0;
+
+	while ((pid = take_process(fields, command)))
+		last = pid;
+	return last;
+}
+
 /* The first functions of threads and programs, which no thread is called by. */
 static bool is_entry(struct span field)
 {
@@ -349,9 +393,15 @@ static bool find_threads(const struct folded *f)
 	for (const char *at = f->start, *newline; at < f->end; at = newline + 1) {
 		struct folded_line line;
 		struct span field;
+		bool has_process;
 
 		newline = line_end(at, f->end);
 		if (split_line((struct span){at, newline}, &line))
+			continue;
+		has_process = take_processes(&line.stack, &field);
+		any |= has_process;
+		is_named |= has_process;
+		if (has_process)
 			continue;
 		field = next_field(&line.stack);
 		any |= is_marked_thread(field);
@@ -680,37 +730,129 @@ static struct process_id add_process(struct folded *f, struct string_id name)
 						.start = profile_builder__session(f->b)->start});
 }
 
-/* The thread with this name and number, made at first use. */
-static int thread_of(struct folded *f, struct span field, struct thread **thread)
+/* The program's name in a command line: its arguments are no part of a profile. */
+static struct span program_of(struct span command)
 {
+	const char *slash, *space = memchr(command.at, ' ', span_size(command));
+
+	command.end = space ? space : command.end;
+	slash = memrchr(command.at, '/', span_size(command));
+	return slash ? (struct span){slash + 1, command.end} : command;
+}
+
+/* Whose a line is, taken from its fields. A process without a marked thread is its main thread. */
+struct line_owner {
+	struct process_id process; /* 0: that of the file, or one for the first field */
+	uint32_t pid;		   /* 0: unknown */
+	struct span thread;
+	bool has_thread; /* of these fields, or of the process */
+};
+
+static int take_owner(struct folded *f, struct span *fields, struct line_owner *owner)
+{
+	struct sample_owner process = {};
+	struct span command, rest = *fields, first;
+
+	*owner = (struct line_owner){};
+	if (f->root == IMPORT_ROOT_FRAME)
+		return 0;
+	process.pid = owner->pid = take_processes(&rest, &command);
+	if (owner->pid)
+		*fields = rest;
+	first = next_field(&rest);
+	owner->has_thread = is_marked_thread(first);
+	if (owner->has_thread) {
+		owner->thread = first;
+		*fields = rest;
+	}
+	if (!owner->pid)
+		return 0;
+	command = program_of(command);
+	if (!owner->has_thread)
+		owner->thread = command;
+	owner->has_thread = true;
+	process.process = own_string(f, command);
+	return owners__process(&f->owners, &process, &owner->process);
+}
+
+/* Of the first stack, or of the file. */
+static int find_process(struct folded *f)
+{
+	struct folded_line line = {};
+	struct line_owner owner;
+	int err = -EAGAIN;
+
+	for (const char *at = f->start, *newline; at < f->end && err; at = newline + 1) {
+		newline = line_end(at, f->end);
+		err = split_line((struct span){at, newline}, &line);
+	}
+	err = take_owner(f, &line.stack, &owner);
+	f->process = owner.process.v ? owner.process : add_process(f, own_string(f, f->file_name));
+	return err;
+}
+
+static void add_thread(struct folded *f, const struct line_owner *owner, struct thread *thread)
+{
+	struct process_id process = owner->process.v ? owner->process : f->process;
+	bool is_main = owner->pid ? thread->tid == owner->pid : f->threads.count == 1;
+
+	if (f->root == IMPORT_ROOT_PROCESS && !owner->pid) {
+		process = add_process(f, thread->name);
+		is_main = true;
+	}
+	thread->id = profile_builder__thread(f->b, process, thread->tid, is_main, thread->name,
+					     profile_builder__session(f->b)->start);
+}
+
+/* The thread of a line, made at first use, and its name there. */
+static int thread_of(struct folded *f, const struct line_owner *owner, struct thread **found)
+{
+	struct span field = owner->thread;
 	uint32_t tid = is_async_thread(field)	 ? take_tid(&field)
 		       : is_python_thread(field) ? take_python_tid(&field)
-						 : 0;
+						 : owner->pid;
 	const char *text = frames__text(&f->frames, field.at, span_size(field));
-	const struct thread wanted = {.name = profile_builder__string(f->b, text), .tid = tid};
-	bool is_new, is_main = !f->threads.count;
-	struct process_id process;
+	struct thread wanted = {.tid = tid, .process = owner->process}, *thread;
+	bool is_new, is_named = !is_python_thread(field);
 
-	*thread = text ? threads__need(&f->threads, &wanted, &is_new) : NULL;
-	if (!*thread)
+	if (!text)
 		return -ENOMEM;
-	if (!is_new)
-		return 0;
-	process = f->root == IMPORT_ROOT_PROCESS ? add_process(f, wanted.name) : f->process;
-	(*thread)->id = profile_builder__thread(f->b, process, tid,
-						is_main || f->root == IMPORT_ROOT_PROCESS,
-						wanted.name, profile_builder__session(f->b)->start);
+	wanted.name = profile_builder__string(f->b, text);
+	wanted.key = tid ? (struct string_id){0} : wanted.name;
+	thread = *found = threads__need(&f->threads, &wanted, &is_new);
+	if (!thread)
+		return -ENOMEM;
+	if (is_new)
+		add_thread(f, owner, thread);
+	else if (is_named && !thread->is_named)
+		profile_builder__thread_name(f->b, thread->id, wanted.name);
+	if (is_named)
+		thread->name = wanted.name;
+	thread->is_named |= is_named;
 	return 0;
+}
+
+/* The first field is the thread where that is not marked, unless it is all that there is. */
+static void take_first_field(const struct folded *f, struct span *fields, struct line_owner *owner)
+{
+	struct span rest = *fields, first = next_field(&rest);
+
+	if (owner->has_thread)
+		return;
+	owner->thread = f->file_name;
+	if (f->root == IMPORT_ROOT_FRAME || rest.at == rest.end)
+		return;
+	*fields = rest;
+	if (first.at < first.end)
+		owner->thread = first;
 }
 
 static int add_line(struct folded *f, const struct folded_line *line)
 {
 	struct span rest = line->stack;
-	struct span first = next_field(&rest);
-	bool is_alone = rest.at == rest.end && f->root != IMPORT_ROOT_FRAME &&
-			is_marked_thread(first);
 	struct profile_sample row = {
 		.kind = SAMPLE_CPU, .ticks = ticks_of(f, line), .end = STACK_END_ROOT};
+	struct line_owner owner;
 	struct thread *thread;
 	int err;
 
@@ -721,14 +863,12 @@ static int add_line(struct folded *f, const struct folded_line *line)
 		row.events = row.ticks;
 		row.ticks /= f->period;
 	}
-	if (f->root == IMPORT_ROOT_FRAME || (rest.at == rest.end && !is_alone)) {
-		rest = line->stack;
-		first = f->file_name;
-	}
-	if (first.at == first.end)
-		first = f->file_name;
-	err = (is_alone ? stack_of_none(f, &row.stack) : stack_of(f, rest, &row.stack))
-		      ?: thread_of(f, first, &thread);
+	err = take_owner(f, &rest, &owner);
+	if (err)
+		return err;
+	take_first_field(f, &rest, &owner);
+	err = (rest.at == rest.end ? stack_of_none(f, &row.stack) : stack_of(f, rest, &row.stack))
+		      ?: thread_of(f, &owner, &thread);
 	if (err)
 		return err;
 	row.comm = thread->name;
@@ -792,6 +932,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 	struct folded f = {
 		.b = request->builder,
 		.frames = {.b = request->builder, .left_out = {[LEFT_OUT_REST] = request->cut > 0}},
+		.owners = {.b = request->builder, .start = IMPORT_MADE_UP_START},
 		.failure = failure,
 		.start = bytes,
 		.end = end_of(request),
@@ -807,7 +948,6 @@ static int read_folded(const struct import_request *request, struct import_failu
 	session->start = IMPORT_MADE_UP_START;
 	session->untimed = true;
 	session->finished_symbols = true;
-	f.process = add_process(&f, profile_builder__string(f.b, request->name));
 	f.code = frames__dso(&f.frames, DSO_UNKNOWN, "", 0);
 	f.kernel = frames__dso(&f.frames, DSO_KERNEL, "[kernel]", 0);
 	f.jit = frames__dso(&f.frames, DSO_JIT, "", 0);
@@ -815,12 +955,13 @@ static int read_folded(const struct import_request *request, struct import_failu
 		f.root = find_threads(&f) ? IMPORT_ROOT_THREAD : IMPORT_ROOT_FRAME;
 	f.has_offsets = find_offsets(&f);
 	read_own_unit(&f);
-	err = read_own_filter(&f) ?: refuse_comparison(&f) ?: find_weights(&f);
+	err = find_process(&f) ?: read_own_filter(&f) ?: refuse_comparison(&f) ?: find_weights(&f);
 	set_weights(&f);
 	err = err ?: read_lines(&f);
 	frames__fini(&f.frames);
 	fields__fini(&f.fields);
 	threads__fini(&f.threads);
+	owners__fini(&f.owners);
 	return err;
 }
 

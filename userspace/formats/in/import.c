@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "base/wire.h"
 #include "formats/in/json.h"
+#include "formats/in/text_span.h"
 
 int import_fail(struct import_failure *failure, uint64_t offset, int error, const char *format, ...)
 {
@@ -282,6 +283,34 @@ static bool is_austin(const uint8_t *bytes, size_t size)
 	return size > 3 && !memcmp(bytes, "MOJ", 3) && bytes[3] < 0x20;
 }
 
+static bool takes_number(struct span *text, const char *before)
+{
+	const char *at = text->at;
+
+	if (!span_begins(*text, before))
+		return false;
+	at = text->at += strlen(before);
+	while (text->at < text->end && is_digit(*text->at))
+		text->at++;
+	return text->at > at;
+}
+
+/* Without its header: "P12;T0x7f…;…", and "Process 12;Thread 34;…" of the first versions. */
+static bool is_austin_text(const uint8_t *bytes, size_t size)
+{
+	struct span text = {(const char *)bytes, (const char *)bytes + min_u64(size, 1024)};
+	struct span again;
+
+	while (text.at < text.end && strchr("#\r\n", *text.at) && *text.at) {
+		const char *end = line_end(text.at, text.end);
+
+		text.at = end + (end < text.end);
+	}
+	again = text;
+	return (takes_number(&text, "P") && takes_number(&text, ";T")) ||
+	       (takes_number(&again, "Process ") && takes_number(&again, ";Thread "));
+}
+
 /* The level, and what begins a block, or the end of an empty file. */
 static bool is_bzip2(const uint8_t *bytes, size_t size)
 {
@@ -447,6 +476,7 @@ static const struct {
 	 "the text of `node --prof-process`; `node --cpu-prof` writes what is read"},
 	{NULL, 0, is_austin, AUSTIN},
 	{"# austin: ", 10, NULL, AUSTIN}, /* its numbers are times */
+	{NULL, 0, is_austin_text, AUSTIN},
 	{"heap_v2/", 8, NULL, "a heap profile of jemalloc, which has no CPU time"},
 	{"memray", 7, NULL, "a file of memray, which has memory and no CPU time"},
 	{"JAVA PROFILE ", 13, NULL, "a heap dump of Java, which has no CPU time"},
