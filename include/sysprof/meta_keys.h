@@ -20,10 +20,11 @@
 #define META_COMMAND "command" /* the command line of the recorder */
 #define META_COMMAND_SHORT                                                                         \
 	"command_short" /* the same without arguments: "sysprof record … -- ./orders …" */
-#define ARGUMENTS_LEFT_OUT   "…"
-#define META_TARGET	     "target" /* "-p 12", "-- ./orders --fast" */
-#define META_EVENT	     "event"
-#define META_EVENT_UNIT	     "event_unit"   /* of samples' weights; absent: of a clock */
+#define ARGUMENTS_LEFT_OUT "…"
+#define META_TARGET	   "target" /* "-p 12", "-- ./orders --fast" */
+#define META_EVENT	   "event"
+#define META_EVENT_UNIT                                                                            \
+	"event_unit" /* of samples' weights; absent: of a clock; "nanoseconds": their own time */
 #define META_EVENT_OFF_CPU   "offcpu-time"  /* the event of perf record --off-cpu, in ns */
 #define META_EVENT_PERIOD    "event_period" /* requested; absent: chosen by the kernel for META_HZ */
 #define META_CLOCK	     "clock"	    /* "tsc" or "monotonic" */

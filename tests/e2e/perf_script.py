@@ -188,6 +188,19 @@ def test_counted_event():
     assert_same(path, samples, 6)
 
 
+def test_unequal_clock():
+    """In a group a clock has what it counted since the last sample: shares are of CPU time, as read of perf.data where it leads."""
+    for name, events, period in (("group", "{page-faults,task-clock}:S", "10"), ("led", "{cpu-clock,page-faults}:S", "1000000")):
+        data = recording(name, "-e", events, "-c", period, "-g")
+        samples = of_clock(samples_of(data))
+        cpu = sum(s.period for s in samples)
+        assert len({s.period for s in samples}) > 10, name
+        for path in [text_of(data)] + [data] * (name == "led"):
+            summary = report(path)["summary"]
+            assert (summary["samples"], summary["cpu_ns"], summary["events"]) == (len(samples), cpu, cpu), (path, summary)
+            assert (summary["event"], summary["event_unit"]) == ("cpu", "nanoseconds"), (path, summary)
+
+
 def test_written_and_read_again():
     """Samples, CPU time and counts are the same behind each format; in a trace a sample lasts until the next one."""
     for data, options in (("clock", ("-e", "cpu-clock", "-F", "999", "-g")), ("faults", ("-e", "page-faults", "-c", "3", "-g"))):

@@ -736,17 +736,26 @@ def perf_head(layout, thread, tid, cpu, when, period, event):
     return line + (f"{period:>10} " if period is not None else "") + f"{event}: "
 
 
+def add_weights(expected, rows, is_clock):
+    """Samples of a clock weigh their CPU time if that differs."""
+    weighs = not is_clock or len({period for _, _, period in rows}) > 1
+    for thread, path, period in rows:
+        expected.add(thread, path, period or 1 if weighs else 1, period if is_clock else 0, samples=1)
+    return weighs
+
+
 def perf_script(random):
     expected, rank = Expected(), random.randrange(len(EVENTS))
     event, clock = random.choice(EVENTS[rank]), rank == len(EVENTS) - 1
     layout = {field for field in ("pid", "cpu", "ns", "time", "time", "period", "period") if random.random() < 0.7}
     stacks, indent = paths(random, random.choice([1, 3, 8])), random.choice(["\t", "    "])
     threads = random.sample(range(len(THREADS)), random.choice([1, 2]))
-    count, when, blocks = random.choice([2, 5, 30]), 394 * 10**9, []
+    count, when, blocks, rows = random.choice([2, 5, 30]), 394 * 10**9, [], []
+    periods = random.choice([[250000], [250000, 1001001]]) if clock else [1, 99, 10**7]
     for number in range(count):
         when += random.choice([0, 1000, 4321000])
         thread, path, odd = random.choice(threads), random.choice(stacks), random.random() if number else 1
-        period = random.choice([250000, 1001001]) if clock else random.choice([1, 99, 10**7])
+        period = random.choice(periods)
         text = [perf_head(layout, THREADS[thread], 10 + thread, 3, when if "time" in layout else None, period if "period" in layout else None, event)]
         text += perf_frames(random, path, indent)
         if odd < 0.05 and "period" in layout:  # without what the others have
@@ -759,19 +768,16 @@ def perf_script(random):
         elif odd < 0.15 and clock:  # an idle CPU
             text[0] = perf_head(layout, "swapper", 0, 3, when if "time" in layout else None, period if "period" in layout else None, event)
             expected.left_out = True
-        elif "period" not in layout:
-            expected.add(THREADS[thread], path, 1, 0)
-            expected.left_out |= not clock and not event.startswith("sched:")  # counted as one event
-        elif clock:
-            expected.add(THREADS[thread], path, 1, period)
         else:
-            expected.add(THREADS[thread], path, period, 0, samples=1)
+            rows.append((THREADS[thread], path, period if "period" in layout else 0))
         blocks.append("\n".join(text) + "\n")
         if random.random() < 0.05 and "time" in layout:
             blocks.append(f"{THREADS[thread]:>16} {10 + thread:>5} {when // 10**9}.{when % 10**9:09}: PERF_RECORD_COMM: {THREADS[thread]}:7/{10 + thread}\n")
     if "time" in layout and len(blocks) > 1:  # their order is that of their times, of which few fall in a file
         for _ in range(random.randrange(4)):
             blocks.insert(random.randrange(len(blocks)), blocks.pop())
+    expected.left_out |= "period" not in layout and not clock and not event.startswith("sched:")  # counted as one event
+    add_weights(expected, rows, clock)
     text = (HEADER if random.random() < 0.3 else "") + "\n".join(blocks) + "\n"
     text = text.replace("\n", random.choice(["\n", "\n", "\r\n"]))
     return packed(random, text.encode(random.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"]))), expected
@@ -802,7 +808,7 @@ def perf_string(text):
 class Life:
     """Of a process, from its fork or execve to its end or the next execve: names and weights of threads, mappings."""
     def __init__(self, pid, names, mappings):
-        self.pid, self.names, self.mappings, self.sums = pid, dict(names), list(mappings), {}
+        self.pid, self.names, self.mappings, self.weights = pid, dict(names), list(mappings), collections.defaultdict(list)
 
     def map(self, start, size, offset, file):
         """What it covers is gone."""
@@ -824,7 +830,7 @@ class Life:
 class PerfData:
     """A machine that is recorded: records with their times, and what is read of them."""
     def __init__(self, random):
-        self.random, self.expected, self.records, self.now, self.ended = random, Expected(), [], 10**9, []
+        self.random, self.expected, self.records, self.rows, self.now, self.ended = random, Expected(), [], [], 10**9, []
         rank = random.randrange(len(PERF_EVENTS))
         self.is_clock = rank == len(PERF_EVENTS) - 1
         others = [event for events in PERF_EVENTS[:rank] for event in events]
@@ -840,6 +846,7 @@ class PerfData:
         if self.counts:
             self.types = [kind | READ for kind in self.types]
         self.timed = self.common & TIME
+        self.periods = random.choice([[1000], [1, 99, 250000]])
         self.lives = {pid: Life(pid, {pid: random.choice(THREADS)}, []) for pid in random.sample([7, 50, 4000], random.choice([1, 2]))}
         self.next = 5000  # number of a task
         for life in self.lives.values():
@@ -940,7 +947,7 @@ class PerfData:
         return own + times + struct.pack("<Q", self.id(event))
 
     def sample(self, life, event=0, is_idle=False):
-        kind, period, time = self.types[event], self.random.choice([1, 99, 250000]), self.time()
+        kind, period, time = self.types[event], self.random.choice(self.periods), self.time()
         tid = self.random.choice(list(life.names))
         chain, shown, misc = self.stack(life, kind & CALLCHAIN)
         body = struct.pack("<Q", self.id(event)) if self.ids else b""
@@ -957,11 +964,8 @@ class PerfData:
             self.expected.left_out = True
         else:
             weight = self.since_last(event, tid) if self.counts else period if kind & PERIOD else 1000
-            row = (1, weight) if self.is_clock else (weight, 0)
-            self.expected.add(None, shown[::-1], *row, samples=1)
-            sums = life.sums.setdefault(tid, [0, 0])
-            sums[0] += row[0]
-            sums[1] += row[1]
+            self.rows.append((None, shown[::-1], weight))
+            life.weights[tid].append(weight)
         self.records.append((time, perf_record(SAMPLE, misc, body)))
 
     def run(self, count):
@@ -979,13 +983,14 @@ class PerfData:
                 self.sample(life)
 
     def threads(self):
-        """A thread of a life is called by its last name."""
+        """What samples weigh. A thread of a life is called by its last name."""
+        weighs = add_weights(self.expected, self.rows, self.is_clock)
         self.expected.threads.pop(None, None)
         for life in self.ended + list(self.lives.values()):
-            for tid, (events, cpu) in life.sums.items():
+            for tid, weights in life.weights.items():
                 sums = self.expected.threads[life.names[tid]]
-                sums[0] += events
-                sums[1] += cpu
+                sums[0] += sum(weights) if weighs else len(weights)
+                sums[1] += sum(weights) if self.is_clock else 0
 
     def attribute(self, event, size):
         _, kind, config = self.events[event]

@@ -403,10 +403,11 @@ static inline void put_sample(FILE *out, const struct sample_event *e)
 {
 	const struct stack_copy *copy = (const void *)&e->frames[e->kernel_frames + e->user_frames];
 
-	fprintf(out, "%u/%u %" PRIu64 "%s%s:", e->tgid, e->tid,
+	fprintf(out, "%u/%u %" PRIu64 "%s%s%s:", e->tgid, e->tid,
 		(uint64_t)(e->cpu_time ?: e->period), e->cpu_time ? " ns" : "",
+		e->cpu_time && e->period ? ", its weight," : "",
 		e->from_user ? "" : " in the kernel");
-	assert_true(!e->cpu_time || !e->period);
+	assert_true(!e->cpu_time || !e->period || e->cpu_time == e->period);
 	put_frames(out, e);
 	if (e->user_end)
 		fprintf(out, " end %u", e->user_end);

@@ -1017,7 +1017,7 @@ static void settle_realtime(struct recorder *r)
 	session->start_realtime = moment.realtime + (session->start - moment.monotonic);
 }
 
-/* The event of the samples, if it is no clock. */
+/* The event of the samples, if it is no clock, or one whose samples weigh their CPU time. */
 static void settle_event(struct recorder *r)
 {
 	const char *name = recording_facts__find(r->facts, META_EVENT);
@@ -1027,6 +1027,8 @@ static void settle_event(struct recorder *r)
 
 	if (!unit && !r->has_events)
 		return;
+	if (unit && !strcmp(unit, EVENT_CPU_UNIT) && name && strcmp(name, META_EVENT_OFF_CPU))
+		name = EVENT_CPU;
 	session->event = profile_builder__string(r->builder, name && *name ? name : "events");
 	session->event_unit = profile_builder__string(r->builder, unit && *unit ? unit : "count");
 	if (period)

@@ -784,14 +784,6 @@ bool cdp__is_uneven(const struct cdp *c, int64_t end)
 	return false;
 }
 
-void cdp__set_event(struct profile_builder *b)
-{
-	struct profile *session = profile_builder__session(b);
-
-	session->event = profile_builder__string(b, EVENT_CPU);
-	session->event_unit = profile_builder__string(b, EVENT_CPU_UNIT);
-}
-
 int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int64_t end, bool own)
 {
 	const struct profile *session = profile_builder__session(c->b);

@@ -176,9 +176,6 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
  */
 bool cdp__is_uneven(const struct cdp *c, int64_t end);
 
-/* What the samples of a profile with `by_time` count. */
-void cdp__set_event(struct profile_builder *b);
-
 /* The median distance of two samples, ns, or their share of the time; 0: there are less than two. */
 uint64_t cdp__period(const struct cdp *c);
 

@@ -231,7 +231,7 @@ static int read_profile(const struct import_request *request, const struct json_
 					 comm, (uint64_t)start);
 	c.by_time = !err && !id->present && !c.untimed && cdp__is_uneven(&c, end);
 	if (c.by_time)
-		cdp__set_event(b);
+		import_weigh_by_cpu(b);
 	if (!err)
 		err = cdp__emit(&c, thread, comm, end, id->columns.cpu.at);
 	set_session(b, id, start, end, cdp__period(&c));

@@ -762,6 +762,14 @@ int import_event(const struct json_text *text, struct json_value object, struct 
 	return 0;
 }
 
+void import_weigh_by_cpu(struct profile_builder *b)
+{
+	struct profile *session = profile_builder__session(b);
+
+	session->event = profile_builder__string(b, EVENT_CPU);
+	session->event_unit = profile_builder__string(b, EVENT_CPU_UNIT);
+}
+
 bool import_events_are_cpu(struct profile_builder *b)
 {
 	const struct profile *session = profile_builder__session(b);

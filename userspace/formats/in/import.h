@@ -70,6 +70,8 @@ int import_names(const struct json_text *text, struct json_value own, struct pro
  */
 int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b);
 
+/* Samples weigh their CPU time. */
+void import_weigh_by_cpu(struct profile_builder *b);
 /* profile__events_are_cpu() of a profile that is not finished. */
 bool import_events_are_cpu(struct profile_builder *b);
 

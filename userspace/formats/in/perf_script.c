@@ -5,8 +5,8 @@
  *
  * A profile has one event. Of several in a file it is a clock, else cycles, else what hardware
  * counts; of two of one kind the one with more samples. The others are left out. A clock's periods
- * are CPU time. Those of another event are its counts: then there is no CPU time. Without periods a
- * sample counts 1. Samples of the idle task by a clock are no CPU time, and left out.
+ * are CPU time; if they differ, samples weigh by them. Those of another event are its counts: then there
+ * is no CPU time. Without periods a sample counts 1. Samples of the idle task by a clock are no CPU time, and left out.
  *
  * A process has a life for each name: an execve begins one. Records of names (--show-task-events)
  * mark those of an execve. Without such records, any new name of the main thread begins a life.
@@ -131,6 +131,7 @@ struct script {
 	bool has_lines, has_stacks, is_timed;
 	bool has_comms;	 /* records of new names */
 	bool is_counted; /* a sample is one event */
+	bool by_cpu;	 /* samples of a clock weigh their periods, which differ */
 	bool has_tabs;	 /* before frames */
 	bool has_deltas; /* for times */
 };
@@ -768,6 +769,8 @@ static int add_sample(struct script *s, struct block *b)
 	row.cpu = b->cpu;
 	row.time = s->is_timed ? b->time : s->owners.start + ++thread->rows;
 	*(is_clock(s) ? &row.weight : &row.events) = s->is_counted ? 1 : b->period;
+	if (s->by_cpu)
+		row.events = b->period;
 	return frames__sample(&s->frames, thread->id, &row, s->failure,
 			      (uint64_t)(b->body.at - s->start));
 }
@@ -816,6 +819,9 @@ static void set_event(struct script *s)
 		profile_builder__meta(s->b, META_EVENT, name);
 	if (is_clock(s)) {
 		session->period = s->is_timed ? mean_period(s) : 0;
+		s->by_cpu = has_periods && !equal_period(s);
+		if (s->by_cpu)
+			import_weigh_by_cpu(s->b);
 	} else if (has_name || has_periods) {
 		bool is_time = has_name && has_periods && !strcmp(name, META_EVENT_OFF_CPU);
 

@@ -529,7 +529,7 @@ static int emit_profile(struct trace *t, struct cdp *c, const struct head *head,
 		end = lane->end;
 	c->by_time = !t->is_own && !lane->is_own; /* ours may be cut before it says so */
 	if (c->by_time)
-		cdp__set_event(t->b);
+		import_weigh_by_cpu(t->b);
 	err = cdp__emit(c, lane->id, lane->comm, end, t->has_cpu || lane->no_cpu);
 	note_session(t, c, head->start, end);
 	if (c->samples.count)

@@ -57,8 +57,10 @@ static int survey_record(void *reader, const struct perf_event_header *record, s
 	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
 		r->kernel.is_sampled = true;
 	kind = perf_sample__kind(&r->file, body);
-	if (kind)
-		kind->samples++;
+	if (!kind)
+		return 0;
+	kind->samples++;
+	perf_records__note_period(&r->records, kind, body);
 	return 0;
 }
 
@@ -116,6 +118,7 @@ static void choose_kind(struct perf_reader *r)
 			best = &f->kinds.data[i];
 	r->records.kind = best;
 	r->records.is_clock = best && perf_kind__is_clock(best);
+	r->records.by_cpu = r->records.is_clock && best->periods_differ;
 	r->records.is_timed = !best || best->attr.sample_type & PERF_SAMPLE_TIME;
 	if (best)
 		add_pmus(f, best);
@@ -132,6 +135,7 @@ static int survey(struct perf_reader *r)
 		return err;
 	perf_kernel__settle(&r->kernel, &r->file);
 	perf_order__settle(&r->records.order);
+	perf_records__forget_counters(&r->records);
 	choose_kind(r);
 	return 0;
 }
@@ -275,6 +279,8 @@ static int emit_event_facts(struct perf_reader *r)
 				: META_FORMAT_PERF)
 		      ?: emit_fact(r, META_EVENT, name);
 	period = kind->attr.freq ? 0 : kind->attr.sample_period;
+	if (!err && r->records.by_cpu)
+		err = emit_fact(r, META_EVENT_UNIT, "nanoseconds");
 	if (err)
 		return err;
 	if (!r->records.is_clock)

@@ -50,6 +50,8 @@ struct perf_kind {
 	char name[PERF_NAME_SIZE]; /* empty: the file has none */
 	uint64_t samples;	   /* in the file */
 	uint64_t lost;		   /* records that its counters say were lost in rings */
+	uint64_t period;	   /* of a clock: that of its first sample; 0: none yet … */
+	bool periods_differ;	   /* … and whether all others have it */
 	bool is_profiled;	   /* they make the profile */
 };
 

@@ -282,6 +282,11 @@ static size_t make_stack(struct perf_records *r, struct stack *s, const struct p
 	return behind;
 }
 
+static bool is_idle(const struct perf_sample *sample)
+{
+	return !sample->pid && !sample->tid;
+}
+
 /*
  * Idle CPUs have pid and tid 0, and where perf recorded in a pid namespace, tasks of others have them as
  * well. Those can be in user code.
@@ -334,6 +339,24 @@ static uint64_t period_of(struct perf_records *r, const struct perf_kind *kind,
 	return sample->counted - min_u64(before, sample->counted);
 }
 
+void perf_records__note_period(struct perf_records *r, struct perf_kind *kind, struct cursor body)
+{
+	struct perf_sample sample;
+	uint64_t period;
+
+	if (!perf_kind__is_clock(kind) || kind->periods_differ ||
+	    !perf_sample__parse(kind, body, &sample) || is_idle(&sample))
+		return;
+	period = period_of(r, kind, &sample);
+	kind->periods_differ = period && kind->period && period != kind->period;
+	kind->period = kind->period ?: period;
+}
+
+void perf_records__forget_counters(struct perf_records *r)
+{
+	perf_counters__clear(&r->counters);
+}
+
 void perf_records__fini(struct perf_records *r)
 {
 	perf_counters__fini(&r->counters);
@@ -358,7 +381,7 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 		r->left_out[PERF_LEFT_OUT_DAMAGED]++;
 		return 0;
 	}
-	if (r->is_clock && !sample.pid && !sample.tid) {
+	if (r->is_clock && is_idle(&sample)) {
 		r->left_out[is_of_user(record, sample.chain) ? PERF_LEFT_OUT_HIDDEN_TASKS
 							     : PERF_LEFT_OUT_IDLE]++;
 		return 0;
@@ -374,7 +397,7 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 		.tgid = sample.pid,
 		.tid = sample.tid,
 		.cpu = sample.cpu < EVENT_CPU_LIMIT ? sample.cpu : EVENT_CPU_UNKNOWN,
-		.period = r->is_clock ? 0 : max_u64(sample.period, 1),
+		.period = r->is_clock && !r->by_cpu ? 0 : max_u64(sample.period, 1),
 	};
 	behind = make_stack(r, &stack, kind, &sample, record->misc);
 	e->header.size = (uint32_t)(sizeof(*e) + behind +

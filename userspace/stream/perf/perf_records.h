@@ -59,6 +59,7 @@ struct perf_records {
 	void *context;
 	const struct perf_kind *kind; /* of the profile; NULL: no event has samples */
 	bool is_clock;
+	bool by_cpu;	    /* samples of the clock weigh their periods, which differ */
 	bool is_timed;	    /* its samples were recorded with times */
 	bool is_x86_64;	    /* the architecture: each has registers of its own */
 	bool passes_copies; /* of user stacks, to be walked */
@@ -83,6 +84,11 @@ bool perf_kind__is_same(const struct perf_kind *a, const struct perf_kind *b);
 uint32_t perf_kind__pmu(const struct perf_kind *kind);
 
 void perf_records__fini(struct perf_records *r);
+
+/* First reading: does a clock have samples of several periods? */
+void perf_records__note_period(struct perf_records *r, struct perf_kind *kind, struct cursor body);
+/* Before the second reading. */
+void perf_records__forget_counters(struct perf_records *r);
 
 /* First reading: what the counters of events have lost. */
 void perf_records__note_losses(struct perf_records *r, const struct perf_event_header *record,
