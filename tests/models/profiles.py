@@ -157,7 +157,7 @@ class Strings:
 
 def pprof_values(random, count):
     """Types, rows of values, period, and of each row events, CPU time and samples; whether these are known."""
-    kind = random.choice(["proportion", "periods", "cpu alone", "cpu of periods", "counts alone", "uneven", "default", "ours", "cycles", "weights", "zeros", "others", "other default", "wall", "wall alone"])
+    kind = random.choice(["proportion", "periods", "cpu alone", "cpu of periods", "counts alone", "uneven", "default", "ours", "cycles", "weights", "zeros", "others", "other default", "wall", "delay", "wall alone"])
     counts = [random.choice([1, 2, 5, 40]) for _ in range(count)]
     cpu = [random.randrange(10**5, 10**9) * 2 + 1 for _ in range(count)]
     period = random.choice([0, 1, 10**7, 10**15])
@@ -189,8 +189,8 @@ def pprof_values(random, count):
     if kind == "cycles":
         cycles = [random.randrange(1, 10**9) for _ in range(count)]
         return [both[0], ("cycles", "count"), both[1]], list(zip(counts, cycles, cpu)), period, list(zip(cycles, cpu, counts)), True, extra
-    if kind == "wall":
-        return [both[0], ("wall", "nanoseconds")], list(zip(counts, cpu)), period, [(n, c * 10**7 if plausible else 0, c) for c, n in zip(counts, cpu)], True, extra
+    if kind in ("wall", "delay"):
+        return [both[0], (kind, "nanoseconds")], list(zip(counts, cpu)), period, [(n, c * 10**7 if plausible else 0, c) for c, n in zip(counts, cpu)], True, extra
     if kind == "wall alone":
         return [("wall", "nanoseconds")], [(c,) for c in cpu], period, [(c, 0, c) for c in cpu], False, extra
     if kind == "weights":
@@ -272,6 +272,8 @@ def pprof(random):
         samples.append(message(2, data + (number(77, 5) if random.random() < 0.1 else b"")))
         if events or cpu or count:
             expected.add(thread, path, events, cpu, samples=count)
+        else:
+            expected.left_out |= any(numbers)
     if "ours" in extra:
         strings("sysprof 1.0")
     parts = [message(1, number(1, strings(t)) + number(2, strings(u))) for t, u in types]

@@ -171,7 +171,7 @@ static bool is_event(const struct pprof *p, uint32_t i)
 
 static void find_values(struct pprof *p)
 {
-	uint32_t wall = NONE;
+	uint32_t wall = NONE, other_time = NONE;
 
 	p->count_index = p->cpu_index = p->event_index = NONE;
 	for (uint32_t i = 0; i < p->types.count; i++) {
@@ -182,6 +182,8 @@ static void find_values(struct pprof *p)
 			p->cpu_index = i;
 		if (wall == NONE && is_wall_time(p, t))
 			wall = i;
+		if (unit_of(p, t->unit) && !is_cpu_time(p, t))
+			other_time = i; /* pprof shows the last type first */
 	}
 	if (p->count_index == NONE && p->cpu_index == NONE && wall != NONE) {
 		p->count_index = wall;
@@ -193,7 +195,7 @@ static void find_values(struct pprof *p)
 		if (is_event(p, i))
 			p->event_index = i;
 	if (p->event_index == NONE && p->cpu_index == NONE)
-		p->event_index = wall;
+		p->event_index = wall != NONE ? wall : other_time;
 }
 
 /* The count that belongs to an event of perf_data_converter. */
@@ -540,6 +542,15 @@ int pprof_values__choose(struct pprof *p)
 	return choose_values(p) ?: read_comments(p) ?: measure(p) ?: set_event(p);
 }
 
+/* A row that none of the types that are read has. */
+static bool has_other_value(const struct pprof *p)
+{
+	for (size_t i = 0; i < p->values.count; i++)
+		if (p->values.data[i])
+			return true;
+	return false;
+}
+
 int pprof_values__take(struct pprof *p, const struct wire *w, struct profile_sample *row)
 {
 	struct values v;
@@ -555,6 +566,8 @@ int pprof_values__take(struct pprof *p, const struct wire *w, struct profile_sam
 			     ? max_u64((v.cpu + p->period_ns / 2) / p->period_ns, v.cpu > 0)
 		     : p->ticks == TICKS_ARE_CPU_TIME ? v.cpu / p->tick_cpu
 						      : v.count;
+	if (!v.count && !v.cpu && !v.event)
+		p->frames.left_out[LEFT_OUT_OTHER_EVENTS] += has_other_value(p);
 	row->exact = p->by_cpu || p->event_index != NONE;
 	if (row->exact)
 		row->events = p->by_cpu ? v.cpu : v.event;
