@@ -107,9 +107,10 @@ static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct 
 	const struct json_text *text = &r->file.text;
 	struct sample_values v;
 
-	if (json_type(samples) != JSON_OBJECT)
-		return json_fail(text, samples.at ? samples.at : text->start, -EBADMSG,
-				 "a thread has no samples");
+	if (json_type(samples) != JSON_OBJECT) {
+		r->file.common.frames.left_out[LEFT_OUT_THREADS]++;
+		return 0;
+	}
 	return json_members(text, samples, {"stack", &v.stack}, {"time", &v.time},
 			    {"timeDeltas", &v.deltas}, {"weight", &v.weight},
 			    {"weightType", &v.weight_type}, {"threadCPUDelta", &v.cpu},

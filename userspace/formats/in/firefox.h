@@ -13,6 +13,7 @@
 #include "formats/in/json.h"
 
 #define FIREFOX_NONE (-1)
+#define FIREFOX_BAD  (-2) /* out of range: counted, and none as well */
 
 struct firefox_category {
 	enum profile_category category;

@@ -233,43 +233,38 @@ int firefox_file__thread(struct firefox_file *r, const struct firefox_thread *v,
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static int take_time(const struct firefox_file *r, struct firefox_rows *rows,
-		     const struct json_number *number)
+static bool take_time(struct firefox_rows *rows, const struct json_number *number)
 {
 	int64_t ns;
 
-	if (json_scaled(number, FIREFOX_MS_SCALE, &ns) || ns > FIREFOX_TIME_LIMIT ||
-	    ns < -FIREFOX_TIME_LIMIT || rows->now > FIREFOX_TIME_LIMIT ||
+	if (number->is_null || json_scaled(number, FIREFOX_MS_SCALE, &ns) ||
+	    ns > FIREFOX_TIME_LIMIT || ns < -FIREFOX_TIME_LIMIT || rows->now > FIREFOX_TIME_LIMIT ||
 	    rows->now < -FIREFOX_TIME_LIMIT)
-		return json_fail(&r->text, number->at, -EBADMSG,
-				 "the time of sample %zu is out of range", rows->count);
+		return false;
 	rows->now = rows->deltas ? rows->now + ns : ns;
-	return 0;
+	return true;
 }
 
 /* Add a row's CPU time, ns or cycles. The first is from before the recording, except in ours. */
-static int take_cpu(struct firefox_file *r, struct firefox_rows *rows,
-		    const struct json_number *number, int64_t elapsed)
+static void take_cpu(struct firefox_file *r, struct firefox_rows *rows,
+		     const struct json_number *number, int64_t elapsed)
 {
 	int64_t delta;
 
 	if (!rows->has_cpu)
-		return 0;
-	if (number->is_null) { /* viewers assume that it ran all the time */
+		return;
+	if (number->is_null ||
+	    json_scaled(number, r->unit == CPU_US ? FIREFOX_US_SCALE : 0, &delta) || delta < 0) {
+		/* viewers assume that it ran all the time */
 		delta = r->unit == CPU_CYCLES ? elapsed / 1000 : elapsed;
 		r->common.frames.left_out[LEFT_OUT_CPU_TIMES] += rows->count && delta;
-	} else if (json_scaled(number, r->unit == CPU_US ? FIREFOX_US_SCALE : 0, &delta) ||
-		   delta < 0) {
-		return json_fail(&r->text, number->at, -EBADMSG, "CPU time %zu is out of range",
-				 rows->count);
 	}
 	if (!rows->count && !r->ours)
 		delta = 0;
 	rows->acc = min_u64(rows->acc + (uint64_t)delta, (uint64_t)FIREFOX_TIME_LIMIT);
-	return 0;
 }
 
-/* Ticks, or CPU time if the weights are ms. */
+/* Ticks, or CPU time if the weights are ms. -ENODATA: it is out of range. */
 static int take_weight(const struct firefox_file *r, const struct firefox_rows *rows,
 		       const struct json_number *number, uint64_t *ticks, uint64_t *ms_as_ns)
 {
@@ -279,12 +274,13 @@ static int take_weight(const struct firefox_file *r, const struct firefox_rows *
 	*ms_as_ns = 0;
 	if (!rows->has_weight || number->is_null)
 		return 0;
-	if (json_scaled(number, rows->weights_are_ms ? FIREFOX_MS_SCALE : 0, &weight) ||
-	    weight < 0 || (!r->ours && !rows->weights_are_ms && weight > WEIGHT_MAX))
+	if (number->negative && number->mantissa)
 		return json_fail(&r->text, number->at, -EBADMSG,
-				 "weight %zu is out of range; a comparison of two profiles has "
-				 "negative ones",
+				 "weight %zu is negative: it is a comparison of two profiles",
 				 rows->count);
+	if (json_scaled(number, rows->weights_are_ms ? FIREFOX_MS_SCALE : 0, &weight) ||
+	    (!r->ours && !rows->weights_are_ms && weight > WEIGHT_MAX))
+		return -ENODATA;
 	if (rows->weights_are_ms)
 		*ms_as_ns = (uint64_t)weight;
 	*ticks = (uint64_t)weight;
@@ -340,11 +336,19 @@ static void set_ticks(const struct firefox_file *r, const struct firefox_rows *r
 	}
 }
 
-/* Why this row with a stack is no sample. LEFT_OUT_COUNT: it is one. */
+/* Why this row is no sample. LEFT_OUT_COUNT: it is one, or has no stack (FIREFOX_NONE). */
 static enum import_left_out lacks(const struct firefox_in *in, const struct firefox_rows *rows,
-				  const struct firefox_row *numbers, int64_t stack)
+				  const struct firefox_row *numbers, int64_t *stack)
 {
-	if (in->stack_frame.data[stack] < 0)
+	*stack = FIREFOX_NONE;
+	if (numbers->stack.is_null)
+		return LEFT_OUT_COUNT;
+	if (json_scaled(&numbers->stack, 0, stack) || *stack < FIREFOX_NONE ||
+	    *stack >= (int64_t)in->stacks.count)
+		return LEFT_OUT_MISSING_NODES;
+	if (*stack == FIREFOX_NONE)
+		return LEFT_OUT_COUNT;
+	if (in->stack_frame.data[*stack] < 0)
 		return LEFT_OUT_MISSING_NODES;
 	return rows->has_weight && numbers->weight.is_null ? LEFT_OUT_WEIGHTS : LEFT_OUT_COUNT;
 }
@@ -354,34 +358,26 @@ static int add_row(struct firefox_file *r, struct firefox_in *in, struct firefox
 		   const struct firefox_row *numbers)
 {
 	struct profile_sample row = {.kind = SAMPLE_CPU, .comm = rows->comm, .end = STACK_END_ROOT};
-	uint64_t ms_as_ns;
-	int64_t before = rows->now, stack = FIREFOX_NONE;
+	uint64_t ms_as_ns, *left_out = r->common.frames.left_out;
+	int64_t before = rows->now, stack;
 	enum import_left_out reason;
-	bool idle, counts;
+	bool idle, counts, has_time = take_time(rows, &numbers->time);
 	int err;
 
-	if (numbers->time.is_null) {
-		r->common.frames.left_out[LEFT_OUT_NO_TIME]++;
-		return take_cpu(r, rows, &numbers->cpu, 0);
-	}
-	err = take_time(r, rows, &numbers->time)
-			  ?: take_cpu(r, rows, &numbers->cpu,
-				      rows->now > before ? rows->now - before : 0)
-			  ?: take_weight(r, rows, &numbers->weight, &row.ticks, &ms_as_ns);
-
-	if (err)
+	left_out[LEFT_OUT_NO_TIME] += !has_time;
+	take_cpu(r, rows, &numbers->cpu, rows->now > before ? rows->now - before : 0);
+	if (!has_time)
+		return 0;
+	err = take_weight(r, rows, &numbers->weight, &row.ticks, &ms_as_ns);
+	if (err && err != -ENODATA)
 		return err;
-	if (!numbers->stack.is_null && (json_scaled(&numbers->stack, 0, &stack) ||
-					stack < FIREFOX_NONE || stack >= (int64_t)in->stacks.count))
-		return json_fail(&r->text, numbers->stack.at, -EBADMSG,
-				 "there is no stack of sample %zu", rows->count);
-	if (stack == FIREFOX_NONE)
+	reason = lacks(in, rows, numbers, &stack);
+	if (reason == LEFT_OUT_COUNT && stack >= 0 && err)
+		reason = LEFT_OUT_WEIGHTS;
+	if (reason != LEFT_OUT_COUNT)
+		left_out[reason]++;
+	if (reason != LEFT_OUT_COUNT || stack < 0)
 		return 0;
-	reason = lacks(in, rows, numbers, stack);
-	if (reason != LEFT_OUT_COUNT) {
-		r->common.frames.left_out[reason]++;
-		return 0;
-	}
 	err = firefox_in__stack(in, (uint32_t)stack, rows->process, &row.stack, &idle);
 	counts = row.ticks || (r->ours && own_ticks(numbers, 0));
 	if (err || idle || !weigh(r, rows, row.ticks, ms_as_ns, &row.weight) || !counts)

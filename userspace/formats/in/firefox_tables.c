@@ -148,7 +148,7 @@ void firefox_common__fini(struct firefox_common *common)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* A column and where its numbers go: null and -1 are FIREFOX_NONE, others are in 0..limit - 1. */
+/* A column and where its numbers go: null and -1 are FIREFOX_NONE, those not in 0..limit - 1 FIREFOX_BAD. */
 struct column_spec {
 	const char *name;
 	void *out; /* a firefox_column, or if the limit is ADDRESSES firefox_addresses */
@@ -162,9 +162,10 @@ static int32_t at(const firefox_column *column, uint32_t index)
 }
 
 /* The column must have *rows numbers; 0: any number, which becomes *rows. */
-static int read_column(const struct json_text *text, struct json_value value,
+static int read_column(struct firefox_common *common, struct json_value value,
 		       const struct column_spec *spec, size_t *rows)
 {
+	const struct json_text *text = common->text;
 	struct json_column column;
 	struct json_number number;
 	size_t count = 0;
@@ -178,10 +179,10 @@ static int read_column(const struct json_text *text, struct json_value value,
 
 		/* JavaScript writes fractions and huge numbers */
 		if (!number.is_null &&
-		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v >= spec->limit))
-			return json_fail(text, number.at, -EBADMSG,
-					 "element %zu of the column %s is out of range", count,
-					 spec->name);
+		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v >= spec->limit)) {
+			common->frames.left_out[LEFT_OUT_NUMBERS]++;
+			v = FIREFOX_BAD;
+		}
 		more = spec->limit == ADDRESSES ? vec_push((firefox_addresses *)spec->out, v)
 						: vec_push((firefox_column *)spec->out, (int32_t)v);
 	}
@@ -195,9 +196,10 @@ static int read_column(const struct json_text *text, struct json_value value,
 }
 
 /* The columns of a table, all with the same number of rows. */
-static int read_table(const struct json_text *text, struct json_value table, const char *name,
+static int read_table(struct firefox_common *common, struct json_value table, const char *name,
 		      const struct column_spec *specs, size_t count, size_t *rows)
 {
+	const struct json_text *text = common->text;
 	struct json_value values[COLUMNS_MAX];
 	struct json_member wanted[COLUMNS_MAX + 1] = {};
 	int err;
@@ -213,13 +215,13 @@ static int read_table(const struct json_text *text, struct json_value table, con
 		if (specs[i].required && json_type(values[i]) != JSON_ARRAY)
 			return json_fail(text, table.at, -EBADMSG, "the %s has no column %s", name,
 					 specs[i].name);
-		err = read_column(text, values[i], &specs[i], rows);
+		err = read_column(common, values[i], &specs[i], rows);
 	}
 	return err;
 }
 
 #define READ_TABLE(in, table, name, specs, rows)                                                   \
-	read_table((in)->common->text, table, name, specs, sizeof(specs) / sizeof(*(specs)), rows)
+	read_table((in)->common, table, name, specs, sizeof(specs) / sizeof(*(specs)), rows)
 
 static int add_string(void *context, struct json_value value)
 {
@@ -327,19 +329,28 @@ static int read_frames(struct firefox_in *in, const struct tables *t, size_t fun
 	return err;
 }
 
-/* Parents come before children, in both forms: so there is no cycle. */
-static int check_prefixes(struct firefox_in *in, struct json_value table, bool offsets)
+/* The caller of a stack; FIREFOX_BAD: none that comes before it, so there is no cycle. */
+static int32_t caller_in(const struct firefox_in *in, size_t stack, bool offsets)
 {
-	for (size_t i = 0; i < in->stack_prefix.count; i++) {
-		int32_t *prefix = &in->stack_prefix.data[i];
-		bool is_root = offsets ? *prefix <= 0 : *prefix < 0;
+	int32_t prefix = in->stack_prefix.data[stack];
 
-		if (!is_root && (size_t)*prefix >= i + offsets)
-			return json_fail(in->common->text, table.at, -EBADMSG,
-					 "stack %zu does not come after its parent", i);
-		*prefix = is_root ? FIREFOX_NONE : offsets ? (int32_t)i - *prefix : *prefix;
-	}
-	return 0;
+	if (prefix == FIREFOX_NONE || (offsets && !prefix))
+		return FIREFOX_NONE;
+	if (prefix < 0 || (size_t)prefix >= stack + offsets)
+		return FIREFOX_BAD;
+	return offsets ? (int32_t)stack - prefix : prefix;
+}
+
+/* A stack of a frame that is damaged, or without its caller, has no frame, and so have those above it. */
+static void settle_stack(struct firefox_in *in, size_t stack, bool offsets)
+{
+	int32_t *frame = &in->stack_frame.data[stack], caller = caller_in(in, stack, offsets);
+
+	in->common->frames.left_out[LEFT_OUT_MISSING_CALLERS] += caller == FIREFOX_BAD;
+	if (caller == FIREFOX_BAD || (caller >= 0 && in->stack_frame.data[caller] < 0) ||
+	    (*frame >= 0 && in->frame_func.data[*frame] < 0))
+		*frame = FIREFOX_NONE;
+	in->stack_prefix.data[stack] = caller >= 0 ? caller : FIREFOX_NONE;
 }
 
 int firefox_in__add_stacks(struct firefox_in *in, size_t count)
@@ -374,13 +385,9 @@ static int read_stacks(struct firefox_in *in, const struct tables *t, size_t fra
 	if (!err && in->stack_prefix.count != rows)
 		err = json_fail(in->common->text, t->stacks.at, -EBADMSG,
 				"the stackTable has neither prefix nor prefixOffset");
-	if (!err)
-		err = check_prefixes(in, t->stacks, offsets);
 	vec_free(&offset);
 	for (size_t i = 0; i < rows && !err; i++)
-		if (in->stack_prefix.data[i] >= 0 &&
-		    in->stack_frame.data[in->stack_prefix.data[i]] < 0)
-			in->stack_frame.data[i] = FIREFOX_NONE; /* as its caller: none */
+		settle_stack(in, i, offsets);
 	return err ?: firefox_in__add_stacks(in, rows);
 }
 
@@ -559,7 +566,9 @@ static int make_line(struct firefox_in *in, uint32_t number, const struct frame 
 	if (err)
 		return err;
 	if (!function.name.v)
-		function.name = profile_builder__string(in->common->b, "(anonymous)");
+		function.name = profile_builder__string(
+			in->common->b,
+			at(&in->func_name, func) == FIREFOX_BAD ? "[unknown]" : "(anonymous)");
 	if (native >= 0 && (size_t)native < in->native_address.count) {
 		function.address = (uint64_t)in->native_address.data[native];
 		function.size = position(at(&in->native_size, (uint32_t)native));
