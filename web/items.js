@@ -7,6 +7,7 @@ import { change, codeOf, filterBy, sandwichOf } from './change.js';
 import { expressionOf, globOf } from './filter.js';
 import { tip } from './hover.js';
 import { openMenu } from './menu.js';
+import { idOfContainer } from './owners.js';
 import { copyLink, copyText, stackText } from './share.js';
 import { decoded, profile, rangeOf, state, sums, tree, views } from './shown.js';
 import { ROOT, STATES_MAX, groupOf } from './tree.js';
@@ -29,22 +30,33 @@ function functionItems(f) {
 }
 
 const GROUPS = ['service', 'container', 'unit', 'user'];
+const plurals = { thread: 'threads', process: 'processes' };
 
-// Only the samples of a process or thread, and of what they belong to, or all others. A number stands for one, if there is
-// one.
+// What stands for one process or thread, and what the menu calls it: its number, or its name if fewer have that. A program
+// that was executed, another host or a later process can have the same number.
+function nameOne(kind, [what, number], [text, name], all, hasNumber, hasName) {
+  const numbered = number ? all.filter(hasNumber).length : Infinity, named = all.filter(hasName).length;
+  if (numbered <= Math.max(named, 1)) return [numbered > 1 ? `the ${numbered} ${plurals[kind]} with ${what} ${number}` : `${kind} ${text}`, String(number)];
+  return [named > 1 ? `the ${named} ${plurals[kind]} ${profile.strings.shown(name)}` : `${kind} ${text}`, globOf(profile.strings.raw[name])];
+}
+
+// Only the samples of a process or thread, and of what they belong to, or all others.
 function ownerItems(p, t, kinds = ['thread', 'process', ...GROUPS]) {
-  const process = profile.processes[p], { raw } = profile.strings;
+  const { processes, strings } = profile, process = processes[p], threads = profile.threads.filter(({ first, end }) => end > first);
   if (decoded.words.difference) return [];
-  const items = [], others = [], add = (kind, text, clause) => {
-    items.push([`Only ${kind} ${text}`, () => filterBy([kind, clause])]);
-    others.push([`Drop ${kind} ${text}`, () => filterBy([kind, `!${clause}`])]);
+  const items = [], others = [], add = (kind, [what, clause]) => {
+    items.push([`Only ${what}`, () => filterBy([kind, clause])]);
+    others.push([`Drop ${what}`, () => filterBy([kind, `!${clause}`])]);
   };
-  if (t && kinds.includes('thread')) add('thread', profile.threadName(t), profile.threads.some((other) => other !== t && other.tid === t.tid) ? globOf(raw[t.name]) : String(t.tid));
+  if (t && kinds.includes('thread')) add('thread', nameOne('thread', ['tid', t.tid], [profile.threadName(t), t.name], threads, ({ tid }) => tid === t.tid, ({ name }) => name === t.name));
   if (!process) return [...items, ...others];
-  if (kinds.includes('process')) add('process', profile.processName(p), process.pid ? String(process.pid) : globOf(raw[process.names.name]));
+  if (kinds.includes('process')) {
+    const shown = [...new Set(threads.map((thread) => processes[thread.process]))];
+    add('process', nameOne('process', ['pid', process.pid], [profile.processName(p), process.names.name], shown, ({ pid }) => pid === process.pid, ({ names }) => names.name === process.names.name));
+  }
   for (const kind of GROUPS.filter((each) => kinds.includes(each))) {
-    const text = process.names[kind] || (kind === 'container' && process.names.containerId);
-    if (text) add(kind, profile.strings.shown(text), globOf(raw[text]));
+    const text = process.names[kind], id = kind === 'container' && idOfContainer(profile, process.names);
+    if (text || id) add(kind, [`${kind} ${[text && strings.shown(text), id].filter(Boolean).join(', ')}`, id || globOf(strings.raw[text])]);
   }
   return [...items, ...others];
 }

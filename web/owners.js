@@ -124,3 +124,19 @@ export const OWNERS = {
   service: (pattern, names) => isName(pattern, names.service), user: (pattern, names) => isName(pattern, names.user),
   container: containerMatches, unit: unitMatches,
 };
+
+// Containers of which others have the name, too.
+function sharedContainers({ processes }) {
+  const ids = new Map(), shared = new Set();
+  for (const { names: { container, containerId } } of processes) {
+    if (!ids.has(container)) ids.set(container, containerId);
+    else if (ids.get(container) !== containerId) shared.add(container);
+  }
+  return shared;
+}
+
+// For a container that its name does not stand for: the beginning of its id, as tools print it; else "".
+export function idOfContainer(profile, { container, containerId }) {
+  const shared = (profile.sharedContainers ??= sharedContainers(profile));
+  return containerId && (!container || shared.has(container)) ? profile.strings.shown(containerId).slice(0, ID_LEAST) : '';
+}

@@ -9,6 +9,7 @@ import { plainKind, stateColour } from './colour.js';
 import { FLAG, CATEGORIES } from './data.js';
 import { drawAxis } from './chart.js';
 import { offerMenu } from './menu.js';
+import { idOfContainer } from './owners.js';
 import { make, count, share, duration } from './text.js';
 
 const LINE = 26, ALL = 63;
@@ -91,15 +92,15 @@ function mostOf(values) {
 // time. Without names they are one group, which has no line.
 function groupsOfThreads(profile, threads) {
   const nameOf = (t, kind) => {
-    const names = profile.processes[t.process]?.names ?? {};
-    return names[kind] || (kind === 'container' && names.containerId) || 0;
+    const names = profile.processes[t.process]?.names;
+    return names ? [names[kind] && profile.strings.shown(names[kind]), kind === 'container' && idOfContainer(profile, names)].filter(Boolean).join(', ') : '';
   };
   const kind = profile.difference ? undefined : ['service', 'container'].find((k) => threads.some((t) => nameOf(t, k) !== nameOf(threads[0], k)));
   if (!kind) return [{ number: 0, name: '', threads, cpu: 0 }];
   const groups = new Map();
   for (const t of threads) {
     const key = nameOf(t, kind);
-    if (!groups.has(key)) groups.set(key, { number: groups.size, kind, name: key ? profile.strings.shown(key) : `[no ${kind}]`, threads: [], cpu: 0 });
+    if (!groups.has(key)) groups.set(key, { number: groups.size, kind, name: key || `[no ${kind}]`, threads: [], cpu: 0 });
     groups.get(key).threads.push(t);
     groups.get(key).cpu += t.cpu;
   }

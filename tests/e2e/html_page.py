@@ -308,6 +308,51 @@ def test_a_menu_has_the_process_of_a_box():
     close(page)
 
 
+TIME_LABELS = "[...document.querySelectorAll('.time-rows .time-label')]"
+LEFT = "(threads => [threads.length, new Set(threads.map((t) => t.process)).size])(page.profile.threads.filter((t) => t.end > t.first))"
+
+
+def items_of_label(page, label):
+    page.evaluate(f"{TIME_LABELS}[{label}].dispatchEvent(new MouseEvent('contextmenu', {{bubbles: true, cancelable: true, clientX: 60, clientY: 200}}))")
+    return [item for item in menu_items(page) if item.startswith("Only ")]
+
+
+def test_a_menu_says_how_many_processes_and_threads_it_keeps():
+    """Programs that a process executes, later processes and other hosts have the same numbers."""
+    make_files()
+    counted = set()
+    for name in "pid-reuse", "services", "fork-exec", "alike":
+        page = open_page(name)
+        for label in range(min(8, page.evaluate(f"{TIME_LABELS}.length"))):
+            for item in items_of_label(page, label):
+                items_of_label(page, label)
+                choose(page, item)
+                many, kind = re.match(r"Only (?:the (\d+) )?(\w+)", item).groups()
+                threads, processes = page.evaluate(LEFT)
+                left = {"thread": threads, "process": processes}.get({"threads": "thread", "processes": "process"}.get(kind, kind))
+                assert left is None or left == int(many or 1), (name, label, item, threads, processes)
+                counted.add((kind, bool(many)))
+                page.evaluate("page.change({filter: ''})")
+        close(page)
+    assert counted >= {("thread", False), ("process", False), ("threads", True), ("processes", True)}, counted
+
+
+def test_containers_of_one_name_are_apart():
+    make_files()
+    page = open_page("alike")
+    names = [label["name"] for label in page.evaluate(LABELS) if label["group"]]
+    assert names == ["db", "web, bbbbbbbbbbbb", "web, aaaaaaaaaaaa"], names
+    page.evaluate(f"page.change({{filter: '--container=web'}})")
+    assert page.evaluate("page.whole().ticks") == 3
+    label = page.evaluate(f"{TIME_LABELS}.findIndex((label) => label.textContent.includes('bbbb'))")
+    assert items_of_label(page, label) == ["Only container web, bbbbbbbbbbbb"]
+    choose(page, "Only container web, bbbbbbbbbbbb")
+    assert state(page)["filter"] == "--container=bbbbbbbbbbbb --container=web", state(page)
+    page.evaluate("page.change({filter: '--container=bbbbbbbbbbbb'})")
+    assert page.evaluate("page.whole().ticks") == 2
+    close(page)
+
+
 def test_a_row_of_a_table_has_its_heaviest_stack():
     make_files()
     page = open_page("recursion", "view=table")

@@ -220,10 +220,39 @@ static void build_late(struct fixture *f)
 	NAME(f, work, {.function = "work"});
 }
 
+/* Two hosts with the same numbers and names, as Compose gives them, and a process of its own number. */
+static void build_alike(struct fixture *f)
+{
+	static const struct {
+		uint32_t pid;
+		const char *container, *id;
+	} processes[] = {{10, "web", "aaaaaaaaaaaa0000"},
+			 {10, "web", "bbbbbbbbbbbb0000"},
+			 {11, "db", "cccccccccccc0000"}};
+	struct location_id work;
+
+	begin(f, 100, "alike");
+	work = add_location(f, f->program, 0x10);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct profile_process process = {.pid = processes[i].pid, .start = AT(0)};
+		struct thread_id thread;
+
+		process.name = process.names.service = text(f, "app");
+		process.names.container = text(f, processes[i].container);
+		process.names.container_id = text(f, processes[i].id);
+		thread = add_thread(f, profile_builder__process(f->b, &process), process.pid, true,
+				    "app", 0);
+		for (uint32_t k = 0; k <= i; k++)
+			add_sample(f, thread, 10 * k + 1, STACK(f, work), 1, "app");
+	}
+	NAME(f, work, {.function = "work"});
+}
+
 static const struct named_profile own_profiles[] = {
 	{"attacks", build_attacks}, {"one", build_one},	    {"threads", build_threads},
 	{"deep", build_deep},	    {"late", build_late},   {"untimed", build_untimed},
 	{"bytes", build_bytes},	    {"crowd", build_crowd}, {"unnamed", build_unnamed},
+	{"alike", build_alike},
 };
 
 static FILE *open_beside(const char *dir, const char *name, const char *suffix)
