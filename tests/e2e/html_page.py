@@ -267,7 +267,7 @@ def test_a_menu_at_boxes_rows_and_threads_filters():
     rows = {row["name"]: row for row in page.evaluate(ROWS)}
     assert "fib" not in rows and "main" in rows and page.evaluate("page.whole().ticks") == whole, rows
     # the address has it
-    page.wait("location.hash.includes('filter=')")
+    page.wait("location.hash.includes('--hide')")
     link = page.evaluate("location.hash")
     close(page)
     page = open_page("recursion", link[1:])
