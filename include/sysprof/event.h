@@ -598,13 +598,21 @@ struct source_event {
 	__u32 count;  /* bytes of the piece */
 	__u16 path_size;
 	__u8 state; /* enum source_state of profile.h */
-	__u8 reserved;
+	__u8 root;  /* of which modules: those with this number; SOURCE_ROOT_ALL: of all */
 	char data[];
+};
+
+/* Modules whose sources are in another root than those of number 0, which needs no event. */
+struct source_root_event {
+	struct event_header header;
+	__u32 dso; /* as in symbol_dso_event */
+	__u32 root;
 };
 
 #ifndef __bpf__
 #define EVENT_ASSERT(type) _Static_assert(sizeof(struct type) % EVENT_ALIGN == 0, #type)
 EVENT_ASSERT(event_header);
+EVENT_ASSERT(source_root_event);
 EVENT_ASSERT(sample_event);
 EVENT_ASSERT(visit_event);
 EVENT_ASSERT(visit_books_event);

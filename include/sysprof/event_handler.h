@@ -46,6 +46,7 @@ struct event_handler {
 	int (*code_text)(void *context, const struct code_text_event *event);
 	int (*code_lines)(void *context, const struct code_lines_event *event);
 	int (*source)(void *context, const struct source_event *event);
+	int (*source_root)(void *context, const struct source_root_event *event);
 	int (*symbols_end)(void *context, const struct event_header *event);
 };
 

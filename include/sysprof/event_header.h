@@ -52,6 +52,7 @@ enum event_type {
 	EVENT_CODE_TEXT = 36,
 	EVENT_CODE_LINES = 37,
 	EVENT_SOURCE = 38,
+	EVENT_SOURCE_ROOT = 39,
 	/* files in which processes report their JIT code: perf maps, jitdumps */
 	EVENT_JIT_FILE = 40,
 	EVENT_JIT_BYTES = 41,

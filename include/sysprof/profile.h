@@ -214,6 +214,7 @@ struct profile_dso {
 	uint64_t inode, inode_generation;
 	bool unshared;	     /* EVENT_UNSHARED: another file with this build-id is another dso */
 	bool is_interpreted; /* DSO_RUNTIME: a source file, whose functions an interpreter runs */
+	uint8_t source_root; /* which of several sources of one path are its own */
 };
 
 struct profile_function {
@@ -594,10 +595,17 @@ enum source_state {
 		SOURCE_STATE_COUNT
 };
 
+#define SOURCE_ROOT_ALL 255
+
 /* The text of a source file. */
 struct profile_source {
 	struct string_id
 		path; /* as profile_line.file and profile_function.definition_file have it */
+	/*
+	 * Of dsos with this number. Root directories have numbers other than 0 if a path is another
+	 * file there. SOURCE_ROOT_ALL: of all dsos.
+	 */
+	uint8_t root;
 	enum source_state state;
 	uint32_t size;	  /* of `text`, at least 1 */
 	const char *text; /* without NUL bytes but for one behind its end; of any encoding */
@@ -670,7 +678,7 @@ struct profile {
 	size_t code_count;
 	const struct profile_code_row *code_rows; /* no placeholder; each of one code */
 	size_t code_row_count;
-	const struct profile_source *sources; /* by path (its number), each once, no placeholder */
+	const struct profile_source *sources; /* by path (its number) and root, no placeholder */
 	size_t source_count;
 
 	uint64_t start, end;	 /* CLOCK_MONOTONIC ns: sampling was on in [start, end] */
@@ -814,8 +822,9 @@ const struct profile_code *profile__code(const struct profile *p,
 /* The row that is valid at an offset of a code; NULL: none is. */
 const struct profile_code_row *profile__code_row(const struct profile *p,
 						 const struct profile_code *code, uint64_t offset);
-/* The text of a source file; NULL: the profile has none. */
-const struct profile_source *profile__source(const struct profile *p, struct string_id path);
+/* The text of a source file of that code; NULL: the profile has none. */
+const struct profile_source *profile__source(const struct profile *p, struct dso_id dso,
+					     struct string_id path);
 const char *code_machine_name(enum code_machine machine); /* "x86-64", …; "": unknown */
 const char *source_state_text(enum source_state state);
 

@@ -18,7 +18,9 @@ void profile_builder__add_code(struct profile_builder *b, const struct profile_c
 /* The machine code of a location in JIT code, by profile_code.version. */
 void profile_builder__code_version(struct profile_builder *b, struct location_id id,
 				   uint32_t version);
-/* Adds a source, whose text is copied. Texts with NUL bytes and later texts of a path are left out. */
+/* Adds a source, whose text is copied. Texts with NUL bytes and later texts of its path and root are left out. */
 void profile_builder__add_source(struct profile_builder *b, const struct profile_source *source);
+/* The dso's sources are those of this root. */
+void profile_builder__source_root(struct profile_builder *b, struct dso_id id, uint8_t root);
 
 #endif

@@ -74,7 +74,9 @@ int symbolizer__kernel_function(struct symbolizer *s, size_t index, uint64_t add
 
 /* A source file, whose path is that in lines. */
 struct symbolizer_source {
-	const char *path, *text;
+	int root_fd; /* where it was searched; -1: in our own root, for modules of all roots */
+	const char *path;
+	const char *text; /* NULL: it could not be read, or this root is unknown */
 	size_t size;
 	enum source_state state;
 };

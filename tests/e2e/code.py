@@ -3,6 +3,7 @@
 # time-limit: 300
 # runs: beside
 """Machine code of hot functions in a recording, with lines and sources: whose they are, and within limits."""
+import json
 import os
 import re
 import shutil
@@ -325,6 +326,72 @@ def process_of(program):
         except OSError:
             pass
     return None
+
+
+def in_roots(name, texts):
+    """Programs that run below root directories of their own, each with its text as /app/hot.c."""
+    commands = []
+    for number, text in enumerate(texts):
+        root = scratch(f"{name}-{number}")
+        os.makedirs(os.path.join(root, "app"))
+        for place in root, os.path.join(root, "app"):
+            os.chmod(place, 0o755)
+        source, program = (os.path.join(root, "app", file) for file in ("hot.c", "hot"))
+        write(source, text)
+        os.chmod(source, 0o644)
+        os.utime(source, (1e9, 1e9))
+        subprocess.run(["gcc", "-g", "-O1", "-static", f"-ffile-prefix-map={root}=", f"-DPART={number}", "-o", program, source], check=True)
+        commands.append(f"chroot {root} /app/hot 60")
+    return " & ".join(commands) + " & wait"
+
+
+def texts_of(path, name):
+    """{number of the root: text} of the sources with this path."""
+    found = {}
+    for kind, _, _, body in recording_events(path):
+        if kind == r.SOURCE:
+            size, offset, count, path_size, _, root = struct.unpack_from("<IIIHBB", body)
+            if body[16:16 + path_size - 1].decode() == name:
+                found[root] = found.get(root, b"") + body[16 + path_size:16 + path_size + count]
+    return found
+
+
+def test_one_path_in_two_roots():
+    """Each program has its own text, in the report, its JSON and after reading both with filters."""
+    path = scratch("roots.sysprof")
+    texts = [PROGRAM.replace("i ^ sum", f"i + {number + 3} ^ sum") for number in range(2)]
+    record("--no-symbol-cache", "-o", path, "--", "sh", "-c", in_roots("roots", texts))
+    found = texts_of(path, "/app/hot.c")
+    assert sorted(found) == [0, 1] and sorted(found.values()) == [text.encode() for text in texts], found
+    for options in (), ("--process", "hot"):
+        shown = sysprof("report", path, "--annotate", "main", *options, check=0).out
+        parts = re.split(r"^# source .*", shown, flags=re.M)[1:]
+        assert [re.search(r"line  (.*)", part)[1] for part in parts] == ["/app/hot.c", "/app/hot.c (root directory 2)"], shown
+        for number in range(2):
+            part = next(part for part in parts if f"i + {number + 3} ^" in part)
+            assert f"i + {4 - number} ^" not in part and re.search(rf"%.* sum \+= i \+ {number + 3}", part), part
+        rows = json.loads(sysprof("report", path, "--annotate", "main", "--json", *options, check=0).out)["rows"]
+        assert {row["text"].strip() for row in rows if "sum +=" in row.get("text", "")} == {
+            f"sum += i + {number + 3} ^ sum >> 3;" for number in range(2)}, rows
+        assert {row.get("source_root", 0) for row in rows} == {0, 1}, rows
+
+
+def test_one_text_in_two_roots():
+    """It is there once."""
+    path = scratch("same.sysprof")
+    record("--no-symbol-cache", "-o", path, "--", "sh", "-c", in_roots("same", [PROGRAM, PROGRAM]))
+    assert texts_of(path, "/app/hot.c") == {0: PROGRAM.encode()}
+    assert "(root directory" not in sysprof("report", path, "--annotate", "main", check=0).out
+
+
+def test_a_root_without_the_source():
+    """Its program does not get the text that another root has."""
+    path, program = scratch("one.sysprof"), in_roots("one", [PROGRAM.replace("argc == 9", "argc == 8"), PROGRAM])
+    os.unlink(os.path.join(scratch("one-1"), "app", "hot.c"))
+    record("--no-symbol-cache", "-o", path, "--", "sh", "-c", program)
+    assert texts_of(path, "/app/hot.c") == {0: PROGRAM.replace("argc == 9", "argc == 8").encode()}
+    shown = sysprof("report", path, "--annotate", "main", check=0).out
+    assert len(re.findall("the recording does not have it", shown)) == 1 and len(re.findall("older than the program", shown)) == 1, shown
 
 
 def test_a_file_system_that_does_not_answer():

@@ -127,8 +127,10 @@ static void build_fib(struct fixture *f)
 			 {.offset = 3, 1, fib, text(f, FIB_C), 5, 0},
 			 {.offset = 6, .function = in_main, .file = text(f, FIB_C), .line = 19}},
 		 3);
-	profile_builder__add_source(f->b, &(struct profile_source){text(f, FIB_C), SOURCE_CHANGED,
-								   sizeof(fib_c) - 1, fib_c});
+	profile_builder__add_source(f->b, &(struct profile_source){.path = text(f, FIB_C),
+								   .state = SOURCE_CHANGED,
+								   .size = sizeof(fib_c) - 1,
+								   .text = fib_c});
 	add_books(f, 0, 13, 37, 0);
 }
 

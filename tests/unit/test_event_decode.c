@@ -288,6 +288,7 @@ static void make_source(union event *e)
 	X(CODE_CHAIN, code_chain, code_chain_event, make_code_chain)                               \
 	X(CODE_RUNTIME, code_runtime, code_runtime_event, make_code_runtime)                       \
 	X(SYMBOL_DSO, symbol_dso, symbol_dso_event, NULL)                                          \
+	X(SOURCE_ROOT, source_root, source_root_event, NULL)                                       \
 	X(SYMBOL, symbol, symbol_event, make_symbol)                                               \
 	X(CODE_TEXT, code_text, code_text_event, make_code_text)                                   \
 	X(CODE_LINES, code_lines, code_lines_event, make_code_lines)                               \

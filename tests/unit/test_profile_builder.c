@@ -658,7 +658,8 @@ TEST(code_is_found_by_location)
 
 static void add_source(const char *path, const char *text, size_t size)
 {
-	struct profile_source source = {str(path), SOURCE_PLAUSIBLE, size, text};
+	struct profile_source source = {
+		.path = str(path), .state = SOURCE_PLAUSIBLE, .size = size, .text = text};
 
 	profile_builder__add_source(b, &source);
 }
@@ -676,8 +677,36 @@ TEST(a_source_is_its_path_s_first_text)
 	add_source("", "text", 4);
 	p = finish();
 	assert_int_equal(p->source_count, 2);
-	assert_string_equal(profile__source(p, path)->text, "int b;");
-	assert_null(profile__source(p, other));
+	assert_string_equal(profile__source(p, (struct dso_id){0}, path)->text, "int b;");
+	assert_null(profile__source(p, (struct dso_id){0}, other));
+}
+
+TEST(a_path_is_another_source_in_another_root)
+{
+	const struct profile_source sources[] = {
+		{.path = str("/a.c"), .root = 0, .size = 3, .text = "of0"},
+		{.path = str("/a.c"), .root = 1, .size = 3, .text = "of1"},
+		{.path = str("/a.c"), .root = 1, .size = 3, .text = "too"},
+		{.path = str("/b.c"), .root = SOURCE_ROOT_ALL, .size = 3, .text = "all"},
+		{.path = str("/c.c"), .root = 0, .size = 3, .text = "0's"}};
+	struct dso_id dsos[2];
+	const struct profile *p;
+
+	for (size_t i = 0; i < sizeof(dsos) / sizeof(dsos[0]); i++)
+		dsos[i] = profile_builder__dso(
+			b,
+			&(struct profile_dso){.kind = DSO_FILE, .inode = i + 1, .path = str("/x")});
+	profile_builder__source_root(b, dsos[1], 1);
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		profile_builder__add_source(b, &sources[i]);
+	p = finish();
+	assert_int_equal(p->source_count, 4);
+	assert_string_equal(profile__source(p, dsos[0], sources[0].path)->text, "of0");
+	assert_string_equal(profile__source(p, dsos[1], sources[0].path)->text, "of1");
+	for (size_t i = 0; i < sizeof(dsos) / sizeof(dsos[0]); i++)
+		assert_string_equal(profile__source(p, dsos[i], sources[3].path)->text, "all");
+	assert_non_null(profile__source(p, dsos[0], sources[4].path));
+	assert_null(profile__source(p, dsos[1], sources[4].path));
 }
 
 EACH_TEST_WITH(set_up, tear_down);

@@ -165,8 +165,10 @@ static void fill_code(struct fixture *f)
 	f->codes[1].first_row = 2;
 	f->codes[1].row_count = 1;
 	f->code_rows[1] = (struct profile_code_row){2, 1, {1}, {1}, 7, 2};
-	f->sources[0] = (struct profile_source){{1}, SOURCE_UNCHANGED, sizeof("text") - 1, "text"};
-	f->sources[1] = (struct profile_source){{2}, SOURCE_CHANGED, sizeof("words") - 1, "words"};
+	f->sources[0] =
+		(struct profile_source){{1}, 0, SOURCE_UNCHANGED, sizeof("text") - 1, "text"};
+	f->sources[1] =
+		(struct profile_source){{2}, 0, SOURCE_CHANGED, sizeof("words") - 1, "words"};
 }
 
 static void fill(struct fixture *f)
@@ -406,6 +408,7 @@ static void fill(struct fixture *f)
 	X(f->sources[0].path.v = 0, "source 0: its path")                                          \
 	X(f->sources[1].path.v = 1, "source 1: its path")                                          \
 	X(f->sources[1].path.v = 3, "source 1: its path")                                          \
+	X(f->sources[0].path.v = 2, "source 1: its path")                                          \
 	X(f->sources[0].state = SOURCE_STATE_COUNT, "source 0: state")                             \
 	X(f->sources[0].size = 0, "source 0: its text")                                            \
 	X(f->sources[0].size = 3, "source 0: its text")                                            \

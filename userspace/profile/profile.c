@@ -119,11 +119,16 @@ const struct profile_code_row *profile__code_row(const struct profile *p,
 	return end && offset < code->size ? &rows[end - 1] : NULL;
 }
 
-const struct profile_source *profile__source(const struct profile *p, struct string_id path)
+const struct profile_source *profile__source(const struct profile *p, struct dso_id dso,
+					     struct string_id path)
 {
+	const uint8_t root = p->dsos[dso.v].source_root;
 	size_t at = partition_index(p->source_count, i, p->sources[i].path.v < path.v);
 
-	return at < p->source_count && p->sources[at].path.v == path.v ? &p->sources[at] : NULL;
+	for (; at < p->source_count && p->sources[at].path.v == path.v; at++)
+		if (p->sources[at].root == root || p->sources[at].root == SOURCE_ROOT_ALL)
+			return &p->sources[at];
+	return NULL;
 }
 
 const char *profile__meta(const struct profile *p, const char *key)

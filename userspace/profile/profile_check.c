@@ -678,12 +678,17 @@ static int check_codes(const struct checker *c)
 	return err;
 }
 
+static bool sources_are_in_order(const struct profile_source *a, const struct profile_source *b)
+{
+	return a->path.v < b->path.v || (a->path.v == b->path.v && a->root < b->root);
+}
+
 static int check_sources(const struct checker *c)
 {
 	for (size_t i = 0; i < c->p->source_count; i++) {
 		const struct profile_source *s = &c->p->sources[i];
 
-		if (!s->path.v || !is_string(c, s->path) || (i && s->path.v <= s[-1].path.v))
+		if (!s->path.v || !is_string(c, s->path) || (i && !sources_are_in_order(s - 1, s)))
 			return report_broken(c, "source %zu: its path", i);
 		if ((unsigned int)s->state >= SOURCE_STATE_COUNT)
 			return report_broken(c, "source %zu: state %d", i, s->state);

@@ -8,7 +8,17 @@
 #include "base/order.h"
 #include "profile/profile_builder_private.h"
 
-MAP_FUNCTIONS_BY(source_table, struct profile_source, uint32_t, path.v);
+static uint64_t hash_source(const struct profile_source *s)
+{
+	return hash_u64((uint64_t)s->path.v << 8 | s->root);
+}
+
+static bool same_source(const struct profile_source *a, const struct profile_source *b)
+{
+	return a->path.v == b->path.v && a->root == b->root;
+}
+
+MAP_FUNCTIONS_OF(source_table, struct profile_source, hash_source, same_source);
 
 /* A copy that the builder owns; a NUL byte follows. NULL: no memory. */
 static void *keep(struct profile_builder *b, const void *data, size_t size)
@@ -76,22 +86,39 @@ void profile_builder__add_source(struct profile_builder *b, const struct profile
 	if (b->error || !source->path.v || source->path.v >= strtab__count(b->strings) ||
 	    !source->size || memchr(source->text, '\0', source->size) ||
 	    (unsigned int)source->state >= SOURCE_STATE_COUNT ||
-	    source_table__find(&b->sources, source->path.v))
+	    source_table__find(&b->sources, source))
 		return;
 	copy.text = keep(b, source->text, source->size);
 	if (!b->error)
 		builder_has_failed(b, source_table__need(&b->sources, &copy, NULL) ? 0 : -ENOMEM);
 }
 
-struct profile_source *builder_find_source(struct profile_builder *b, struct string_id path)
+struct profile_source *builder_find_source(struct profile_builder *b,
+					   const struct profile_source *like)
 {
-	return source_table__find(&b->sources, path.v);
+	return source_table__find(&b->sources, like);
+}
+
+uint8_t builder_last_source_root(const struct profile_builder *b)
+{
+	uint8_t last = 0;
+
+	for (size_t i = 0; i < b->sources.count; i++)
+		if (b->sources.data[i].root != SOURCE_ROOT_ALL && b->sources.data[i].root > last)
+			last = b->sources.data[i].root;
+	return last;
+}
+
+void profile_builder__source_root(struct profile_builder *b, struct dso_id id, uint8_t root)
+{
+	if (!b->error && id.v && id.v < b->dsos.count)
+		b->dsos.data[id.v].source_root = root;
 }
 
 /* Of equal keys the one that was added first comes first, as its rows do. */
 DEFINE_ORDER(compare_codes, struct profile_code, ASCENDING(dso.v) ?: ASCENDING(process.v) ?: ASCENDING(version) ?: ASCENDING(address) ?: ASCENDING(first_row));
 
-DEFINE_ORDER(compare_sources, struct profile_source, ASCENDING(path.v));
+DEFINE_ORDER(compare_sources, struct profile_source, ASCENDING(path.v) ?: ASCENDING(root));
 
 void builder_settle_code(struct profile_builder *b)
 {

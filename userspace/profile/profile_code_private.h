@@ -8,6 +8,10 @@
 /* Puts codes and sources in order; code that overlaps other code is left out. */
 void builder_settle_code(struct profile_builder *b);
 void builder_free_code(struct profile_builder *b);
-struct profile_source *builder_find_source(struct profile_builder *b, struct string_id path);
+/* The source with this path and root. */
+struct profile_source *builder_find_source(struct profile_builder *b,
+					   const struct profile_source *like);
+/* The largest number of a root of its sources, 0: there is only that. */
+uint8_t builder_last_source_root(const struct profile_builder *b);
 
 #endif

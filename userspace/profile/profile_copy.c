@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "profile/profile_builder_private.h"
 #include "profile/profile_code_private.h"
 
@@ -51,6 +52,7 @@ int profile_copy__init(struct profile_copy *c, const struct profile *p, struct p
 		.p = p,
 		.b = b,
 		.code = code,
+		.roots_before = builder_last_source_root(b),
 		.strings = numbers(p->string_count),
 		.dsos = numbers(p->dso_count),
 		.functions = numbers(p->function_count),
@@ -83,6 +85,14 @@ struct string_id profile_copy__string(struct profile_copy *c, struct string_id i
 	return (struct string_id){*number};
 }
 
+/* Sources of several profiles with number 0 are of the same root. The last number stands for all others. */
+static uint8_t copy_root(const struct profile_copy *c, uint8_t root)
+{
+	return !root || root == SOURCE_ROOT_ALL
+		       ? root
+		       : (uint8_t)min_u64(c->roots_before + root, SOURCE_ROOT_ALL - 1);
+}
+
 static struct dso_id copy_dso(struct profile_copy *c, struct dso_id id)
 {
 	uint32_t *number = &c->dsos[id.v];
@@ -92,6 +102,7 @@ static struct dso_id copy_dso(struct profile_copy *c, struct dso_id id)
 		return (struct dso_id){*number};
 	dso.path = profile_copy__string(c, dso.path);
 	dso.name = profile_copy__string(c, dso.name);
+	dso.source_root = copy_root(c, dso.source_root);
 	*number = profile_builder__dso(c->b, &dso).v;
 	/* one profile with symbols is enough for "it has some" */
 	if (dso.symbol_state == SYMBOL_STATE_RESOLVED)
@@ -291,7 +302,8 @@ static void copy_source(struct profile_copy *c, const struct profile_source *fro
 	struct profile_source *known;
 
 	source.path = profile_copy__string(c, from->path);
-	known = builder_find_source(c->b, source.path);
+	source.root = copy_root(c, from->root);
+	known = builder_find_source(c->b, &source);
 	if (!known)
 		profile_builder__add_source(c->b, &source);
 	else if (known->size != from->size || memcmp(known->text, from->text, from->size) != 0)

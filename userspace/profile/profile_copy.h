@@ -69,6 +69,7 @@ void copied_code__fini(struct copied_code *code);
 
 /* Of one profile. The caller sets the numbers of processes before it copies their stacks. */
 struct profile_copy {
+	uint8_t roots_before; /* roots of sources of other profiles have numbers up to this */
 	const struct profile *p;
 	struct profile_builder *b;
 	struct copied_code *code;

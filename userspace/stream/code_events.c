@@ -167,6 +167,7 @@ int source_text__emit(const struct source_text *source, uint64_t time, event_pus
 			.count = min_u64(source->size - at, CODE_PIECE_BYTES),
 			.path_size = length + 1,
 			.state = source->state,
+			.root = source->root,
 		};
 		memcpy(out.event.data, source->path, length);
 		out.event.data[length] = '\0';

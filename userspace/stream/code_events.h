@@ -48,6 +48,7 @@ struct source_text {
 	const char *text;
 	uint32_t size;
 	uint8_t state; /* enum source_state */
+	uint8_t root;
 };
 
 /* 0, or what `push` returned. */

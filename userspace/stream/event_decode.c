@@ -334,6 +334,7 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	X(CODE_TEXT, CALL(code_text), sizeof(struct code_text_event), check_code_text(e))          \
 	X(CODE_LINES, CALL(code_lines), sizeof(struct code_lines_event), check_code_lines(e))      \
 	X(SOURCE, CALL(source), sizeof(struct source_event), check_source(e))                      \
+	X(SOURCE_ROOT, CALL(source_root), sizeof(struct source_root_event), true)                  \
 	X(SYMBOLS_END, CALL(symbols_end), sizeof(struct event_header), true)
 
 static bool check_contents(const struct event_header *event)

@@ -16,8 +16,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/order.h"
-#include "base/strtab.h"
 
 #define SOURCE_SIZE_MAX (2u << 20)
 #define SOURCES_MAX	1024u	    /* that are tried */
@@ -55,7 +55,7 @@ int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
 
 DEFINE_ORDER(compare_sources, struct wanted_source, DESCENDING(samples) ?: ASCENDING(number));
 
-/* Where the file is. True: below a directory of our root that the user has named. */
+/* Is it below a directory of our root that the user has named? */
 static bool map_path(const struct symbolizer_options *options, const char *path,
 		     char mapped[PATH_MAX])
 {
@@ -68,7 +68,6 @@ static bool map_path(const struct symbolizer_options *options, const char *path,
 			continue;
 		return snprintf(mapped, PATH_MAX, "%s%s", map->to, path + length) < PATH_MAX;
 	}
-	snprintf(mapped, PATH_MAX, "%s", path);
 	return false;
 }
 
@@ -112,21 +111,20 @@ static int loss_of(int err)
 	return SOURCE_LOSS_OTHER;
 }
 
-/* The file, or why there is none. */
+/* The file, or why there is none. `mapped`: its place in our root, or NULL. */
 static int open_source(const struct wanted_source *s, struct file_finder *finder,
-		       const struct symbolizer_options *options)
+		       const char *mapped)
 {
-	char path[PATH_MAX];
 	struct debug_file_request request = s->request;
 	int fd;
 
-	if (map_path(options, s->path, path))
+	request.path = mapped ?: s->path;
+	if (mapped)
 		request.root_fd = -1;
 	else if (request.root_fd < 0)
 		return -ESRCH;
-	request.path = path;
 	fd = file_finder__open_source(finder, &request, s->reader, SOURCE_SIZE_MAX);
-	log_debug(LOG_SYMBOLS, "source %s: %s", path, fd < 0 ? strerror(-fd) : "open");
+	log_debug(LOG_SYMBOLS, "source %s: %s", request.path, fd < 0 ? strerror(-fd) : "open");
 	return fd;
 }
 
@@ -151,10 +149,11 @@ static ssize_t read_text(int fd, size_t room, char **text)
 
 /* 0 or negative errno. *result: IS_READ or an enum source_loss. */
 static int read_source(const struct wanted_source *s, struct file_finder *finder,
-		       const struct symbolizer_options *options, size_t *room, int *result)
+		       const char *mapped, size_t *room, int *result)
 {
-	struct symbolizer_source source = {.path = s->path};
-	_cleanup_close_ int fd = open_source(s, finder, options);
+	struct symbolizer_source source = {.root_fd = mapped ? -1 : s->request.root_fd,
+					   .path = s->path};
+	_cleanup_close_ int fd = open_source(s, finder, mapped);
 	_cleanup_free_ char *text = NULL;
 	ssize_t got = fd < 0 ? fd : read_text(fd, *room, &text);
 
@@ -168,31 +167,59 @@ static int read_source(const struct wanted_source *s, struct file_finder *finder
 	return s->job->source(s->job->context, &source);
 }
 
+/* Of a path in a root. */
+struct source_result {
+	const char *path;
+	int root_fd; /* -1: unknown, or our own by --source-map */
+	int result;  /* IS_READ or an enum source_loss */
+	const struct symbolizer_job *job;
+};
+
+static uint64_t hash_result(const struct source_result *r)
+{
+	return hash_combine(hash_string(r->path), (uint64_t)r->root_fd);
+}
+
+static bool equal_results(const struct source_result *a, const struct source_result *b)
+{
+	return a->root_fd == b->root_fd && !strcmp(a->path, b->path);
+}
+
+DEFINE_MAP_OF(result_map, struct source_result, hash_result, equal_results);
+
 int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 			 const struct symbolizer_options *options,
 			 size_t left[static SOURCE_LOSS_COUNT])
 {
-	struct strtab *paths = strtab__new();
-	VEC(int) results = {}; /* by number of the path; [0]: the empty one's */
+	struct result_map results = {};
 	size_t room = SOURCES_SIZE;
-	int err = paths ? vec_push(&results, IS_READ) : -ENOMEM;
+	int err = 0;
 
 	vec_sort(&w->list, compare_sources);
 	for (size_t i = 0; i < w->list.count && !err; i++) {
 		const struct wanted_source *s = &w->list.data[i];
-		int64_t number = strtab__intern(paths, s->path);
+		char path[PATH_MAX];
+		const char *mapped = map_path(options, s->path, path) ? path : NULL;
+		struct source_result *r = result_map__need(
+			&results,
+			&(struct source_result){s->path, mapped ? -1 : s->request.root_fd,
+						SOURCE_LOSS_LIMIT, s->job},
+			NULL);
 
-		if (number < 0)
-			err = -ENOMEM;
-		else if ((size_t)number == results.count)
-			err = vec_push(&results, SOURCE_LOSS_LIMIT);
-		if (!err && i < SOURCES_MAX && results.data[number] != IS_READ)
-			err = read_source(s, finder, options, &room, &results.data[number]);
+		err = r ? 0 : -ENOMEM;
+		if (!err && i < SOURCES_MAX && r->result != IS_READ)
+			err = read_source(s, finder, mapped, &room, &r->result);
 	}
-	for (size_t i = 0; i < results.count; i++)
-		if (results.data[i] != IS_READ)
-			left[results.data[i]]++;
-	vec_free(&results);
-	strtab__free(paths);
+	for (size_t i = 0; i < results.count && !err; i++) {
+		const struct source_result *r = &results.data[i];
+
+		if (r->result == IS_READ)
+			continue;
+		left[r->result]++;
+		err = r->job->source(
+			r->job->context,
+			&(struct symbolizer_source){.root_fd = r->root_fd, .path = r->path});
+	}
+	result_map__fini(&results);
 	return err;
 }

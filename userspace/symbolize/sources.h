@@ -36,9 +36,9 @@ int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
 			const struct debug_file_request *request,
 			const struct debug_writers *writers, const void *events, size_t size);
 /*
- * Opens them by the finder, the hottest first, and passes each path once to its job. Another module's
- * path is tried again if it could not be read. Adds to left[] of each reason. 0, -ENOMEM, or what a job
- * returned.
+ * Opens them by the finder, the hottest first, and passes each path of each root once to its job,
+ * those that could not be read last. Another module's path is tried again in that case. Adds to
+ * left[] of each reason. 0, -ENOMEM, or what a job returned. Equal roots have one descriptor.
  */
 int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 			 const struct symbolizer_options *options,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "window/hot_code.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/order.h"
 #include "stream/code_events.h"
 
@@ -11,6 +13,7 @@ void hot_code__fini(struct hot_code *h)
 	vec_free(&h->bytes);
 	vec_free(&h->functions);
 	vec_free(&h->sources);
+	vec_free(&h->roots);
 	vec_free(&h->texts);
 }
 
@@ -48,12 +51,116 @@ int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *sou
 	struct hot_source s = {.path = h->texts.count,
 			       .text = h->texts.count + path_size,
 			       .size = source->size,
-			       .state = source->state};
+			       .state = source->state,
+			       .root_fd = source->root_fd};
 
 	return vec_append(&h->texts, source->path, path_size)
-		       ?: vec_append(&h->texts, source->text, source->size)
+		       ?: vec_append(&h->texts, source->text ?: "", source->size)
 		       ?: vec_push(&h->sources, s);
 }
+
+/* ---- roots ----------------------------------------------------------------------------------- */
+
+/* What a path is in all roots with a number. */
+struct numbered_source {
+	const char *path;
+	uint8_t root;
+	const struct hot_source *source;
+};
+
+static uint64_t hash_numbered(const struct numbered_source *n)
+{
+	return hash_combine(hash_string(n->path), n->root);
+}
+
+static bool equal_numbered(const struct numbered_source *a, const struct numbered_source *b)
+{
+	return a->root == b->root && !strcmp(a->path, b->path);
+}
+
+DEFINE_MAP_OF(numbered_map, struct numbered_source, hash_numbered, equal_numbered);
+
+static struct numbered_source numbered(const struct hot_code *h, const struct hot_source *s,
+				       uint8_t root)
+{
+	return (struct numbered_source){h->texts.data + s->path, root, s};
+}
+
+static bool same_contents(const struct hot_code *h, const struct hot_source *a,
+			  const struct hot_source *b)
+{
+	return a->size == b->size && a->state == b->state &&
+	       !memcmp(h->texts.data + a->text, h->texts.data + b->text, a->size);
+}
+
+/* Would all paths of the root be one text each with this number? */
+static bool fits(const struct hot_code *h, const struct numbered_map *known, int root_fd,
+		 uint8_t number)
+{
+	for (size_t i = 0; i < h->sources.count; i++) {
+		const struct hot_source *s = &h->sources.data[i];
+		const struct numbered_source wanted = numbered(h, s, number);
+		const struct numbered_source *other;
+
+		if (s->root_fd != root_fd)
+			continue;
+		other = numbered_map__find(known, &wanted);
+		if (other && !same_contents(h, s, other->source))
+			return false;
+	}
+	return true;
+}
+
+/* Roots beyond the last number share it with others; then the first text of a path is there. */
+static int number_root(struct hot_code *h, struct numbered_map *known, int root_fd)
+{
+	uint8_t number = 0;
+	int err = 0;
+
+	while (number < SOURCE_ROOT_ALL - 1 && !fits(h, known, root_fd, number))
+		number++;
+	for (size_t i = 0; i < h->sources.count && !err; i++) {
+		struct hot_source *s = &h->sources.data[i];
+		const struct numbered_source entry = numbered(h, s, number);
+
+		s->root = s->root_fd == root_fd ? number : s->root;
+		if (s->root_fd == root_fd && !numbered_map__need(known, &entry, NULL))
+			err = -ENOMEM;
+	}
+	return err ?: vec_push(&h->roots, ((struct hot_root){root_fd, number}));
+}
+
+static bool has_number(const struct hot_code *h, int root_fd)
+{
+	return any_of(h->roots.data, h->roots.count, r, r->fd == root_fd);
+}
+
+int hot_code__number_roots(struct hot_code *h)
+{
+	struct numbered_map known = {};
+	int err = 0;
+
+	for (size_t i = 0; i < h->sources.count && !err; i++) {
+		struct hot_source *s = &h->sources.data[i];
+
+		if (s->root_fd < 0)
+			s->root = SOURCE_ROOT_ALL;
+		else if (!has_number(h, s->root_fd))
+			err = number_root(h, &known, s->root_fd);
+	}
+	numbered_map__fini(&known);
+	return err;
+}
+
+uint8_t hot_code__root(const struct hot_code *h, int root_fd)
+{
+	for (size_t i = 0; i < h->roots.count; i++)
+		if (h->roots.data[i].fd == root_fd)
+			return h->roots.data[i].number;
+	return 0;
+}
+
+/* ---- emitting -------------------------------------------------------------------------------- */
 
 DEFINE_ORDER(compare_functions, struct hot_function, DESCENDING(samples) ?: ASCENDING(number));
 
@@ -76,15 +183,26 @@ static int emit_function(const struct hot_code *h, const struct hot_function *f,
 static int emit_sources(const struct hot_code *h, uint64_t limit, uint64_t time, event_push_fn push,
 			void *context, struct hot_code_counts *counts)
 {
+	struct numbered_map emitted = {};
 	int err = 0;
 
 	for (size_t i = 0; i < h->sources.count && !err; i++) {
 		const struct hot_source *s = &h->sources.data[i];
+		const struct numbered_source entry = numbered(h, s, s->root);
+		bool is_new;
 		const struct source_text source = {.path = h->texts.data + s->path,
 						   .text = h->texts.data + s->text,
 						   .size = s->size,
-						   .state = s->state};
+						   .state = s->state,
+						   .root = s->root};
 
+		if (!s->size)
+			continue;
+		if (!numbered_map__need(&emitted, &entry, &is_new))
+			err = -ENOMEM;
+		if (err || !is_new)
+			continue;
+		counts->sources++;
 		if (s->size > limit - counts->bytes) {
 			counts->left_sources++;
 			counts->left_bytes += s->size;
@@ -93,6 +211,7 @@ static int emit_sources(const struct hot_code *h, uint64_t limit, uint64_t time,
 		counts->bytes += s->size;
 		err = source_text__emit(&source, time, push, context);
 	}
+	numbered_map__fini(&emitted);
 	return err;
 }
 

@@ -18,16 +18,24 @@ struct hot_function {
 	size_t first, size;
 };
 
-/* The place of its strings in `bytes`. */
+/* The place of its strings in `bytes`; size 0: it could not be read there. */
 struct hot_source {
 	size_t path, text, size;
 	enum source_state state;
+	int root_fd;  /* as in symbolizer_source */
+	uint8_t root; /* as in profile_source */
+};
+
+struct hot_root {
+	int fd;
+	uint8_t number;
 };
 
 struct hot_code {
 	VEC(char) bytes;
 	VEC(struct hot_function) functions;
 	VEC(struct hot_source) sources; /* the hottest first */
+	VEC(struct hot_root) roots;	/* of sources */
 	VEC(char) texts;
 };
 
@@ -37,8 +45,16 @@ int hot_code__add(struct hot_code *h, struct dso_id dso, const void *events, siz
 
 int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *source);
 
+/*
+ * Numbers the roots, before they are emitted: as few numbers as there may be, so that a path is one text in
+ * each. 0, -ENOMEM.
+ */
+int hot_code__number_roots(struct hot_code *h);
+/* 0: also of those without sources. */
+uint8_t hot_code__root(const struct hot_code *h, int root_fd);
+
 struct hot_code_counts {
-	size_t functions, left_functions, left_sources;
+	size_t functions, left_functions, sources, left_sources;
 	uint64_t bytes, left_bytes; /* of events, and of sources */
 };
 

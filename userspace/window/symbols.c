@@ -164,18 +164,41 @@ static int emit_losses(struct symbolizing *s)
 	return meta_event__emit(pass_event, s, s->window->last_time, META_LINES_MISSING, text);
 }
 
+/* Which sources are those of a dso; number 0 needs no event. */
+static int emit_roots(struct symbolizing *s)
+{
+	int err = hot_code__number_roots(&s->code);
+
+	for (size_t i = 0; i < s->job_count && !err; i++) {
+		const struct symbol_task *task = s->jobs[i].context;
+		struct source_root_event event = {
+			.header = {.size = sizeof(event),
+				   .type = EVENT_SOURCE_ROOT,
+				   .time = s->window->last_time},
+			.dso = task->dso.v,
+			.root = hot_code__root(&s->code, s->jobs[i].dso.root_fd),
+		};
+
+		if (event.root)
+			err = pass_event(s, &event.header);
+	}
+	return err;
+}
+
 /* Hot functions, and how many had no room. */
 static int emit_code(struct symbolizing *s, uint64_t limit)
 {
 	struct hot_code_counts counts = {};
 	char text[128];
-	int err = hot_code__emit(&s->code, limit, s->window->last_time, pass_event, s, &counts);
+	int err = emit_roots(s)
+			  ?: hot_code__emit(&s->code, limit, s->window->last_time, pass_event, s,
+					    &counts);
 
 	if (err || !(counts.left_functions + counts.left_sources))
 		return err;
 	snprintf(text, sizeof(text), "%zu of %zu functions, %zu of %zu sources (%.1f MB)",
 		 counts.left_functions, counts.left_functions + counts.functions,
-		 counts.left_sources, s->code.sources.count, counts.left_bytes / 1e6);
+		 counts.left_sources, counts.sources, counts.left_bytes / 1e6);
 	return meta_event__emit(pass_event, s, s->window->last_time, META_CODE_LEFT_OUT, text);
 }
 

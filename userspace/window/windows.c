@@ -202,7 +202,8 @@ static bool is_symbol(const struct event_header *event)
 {
 	return event->type == EVENT_SYMBOL || event->type == EVENT_SYMBOL_DSO ||
 	       event->type == EVENT_CODE_TEXT || event->type == EVENT_CODE_LINES ||
-	       event->type == EVENT_SOURCE || event->type == EVENT_SYMBOLS_END;
+	       event->type == EVENT_SOURCE || event->type == EVENT_SOURCE_ROOT ||
+	       event->type == EVENT_SYMBOLS_END;
 }
 
 static void note_jit_number(struct windows *w, const struct jit_file_event *e)

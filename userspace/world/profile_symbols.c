@@ -158,13 +158,21 @@ static int on_source(void *context, const struct source_event *e)
 
 	if (!e->offset) {
 		finish_source(s);
-		s->source =
-			(struct profile_source){.path = path, .state = e->state, .size = e->size};
+		s->source = (struct profile_source){
+			.path = path, .root = e->root, .state = e->state, .size = e->size};
 	}
 	if (e->offset != s->source_text.count || e->size != s->source.size ||
 	    path.v != s->source.path.v)
 		return 0;
 	return vec_append(&s->source_text, e->data + e->path_size, e->count);
+}
+
+static int on_source_root(void *context, const struct source_root_event *e)
+{
+	struct profile_symbols *s = context;
+
+	profile_builder__source_root(s->builder, (struct dso_id){e->dso}, (uint8_t)e->root);
+	return profile_builder__error(s->builder);
 }
 
 static int on_symbols_end(void *context, const struct event_header *header)
@@ -217,6 +225,7 @@ struct event_handler profile_symbols__handler(struct profile_symbols *s)
 		.code_text = on_code_text,
 		.code_lines = on_code_lines,
 		.source = on_source,
+		.source_root = on_source_root,
 		.symbols_end = on_symbols_end,
 		.meta = on_meta,
 		.outside = on_outside,

@@ -32,7 +32,7 @@ void profile_symbols__init(struct profile_symbols *s, struct profile_builder *bu
 void profile_symbols__fini(struct profile_symbols *s);
 
 /*
- * Takes EVENT_SYMBOL, _SYMBOL_DSO, _SYMBOLS_END, _CODE_TEXT, _CODE_LINES, _SOURCE, _META and _OUTSIDE.
+ * Takes EVENT_SYMBOL, _SYMBOL_DSO, _SYMBOLS_END, _CODE_TEXT, _CODE_LINES, _SOURCE, _SOURCE_ROOT, _META and _OUTSIDE.
  * Valid as long as `s`.
  */
 struct event_handler profile_symbols__handler(struct profile_symbols *s);

@@ -19,12 +19,12 @@
 
 static uint64_t hash_line(const struct annotation_line *l)
 {
-	return hash_u64((uint64_t)l->file.v << 32 | l->line);
+	return hash_combine(hash_u64((uint64_t)l->file.v << 32 | l->line), l->root);
 }
 
 static bool equal_lines(const struct annotation_line *a, const struct annotation_line *b)
 {
-	return a->file.v == b->file.v && a->line == b->line;
+	return a->file.v == b->file.v && a->root == b->root && a->line == b->line;
 }
 
 static uint64_t hash_copy(const struct annotation_copy *c)
@@ -222,12 +222,15 @@ static void add_self(struct annotation_counts *counts, const struct hit *hit)
 	counts->self_square += hit->square;
 }
 
-static struct annotation_line *line_of(struct annotation *a, const struct profile_line *line)
+static struct annotation_line *line_of(struct annotation *a, const struct profile_line *line,
+				       struct dso_id dso)
 {
-	struct annotation_line key = {.line = line->line};
+	struct annotation_line key = {.line = line->line, .dso = dso};
 
-	if (line->line)
+	if (line->line) {
 		key.file = line->file;
+		key.root = a->p->dsos[dso.v].source_root;
+	}
 	return annotation_lines__need(&a->lines, &key, NULL);
 }
 
@@ -262,7 +265,7 @@ static int count_place(struct annotation *a, struct location_id id, bool is_leaf
 
 		if (!a->wanted[line->function.v])
 			continue;
-		row = line_of(a, line);
+		row = line_of(a, line, l->dso);
 		copy = copy ?: copy_of(a, l);
 		if (!row || !copy)
 			return -ENOMEM;
@@ -320,12 +323,17 @@ static int add_quiet_lines(struct annotation *a)
 {
 	const struct profile *p = a->p;
 
-	for (size_t i = 0; i < p->code_row_count; i++) {
-		const struct profile_code_row *row = &p->code_rows[i];
-		const struct profile_line line = {.file = row->file, .line = row->line};
+	for (size_t i = 0; i < p->code_count; i++) {
+		const struct profile_code *code = &p->codes[i];
 
-		if (row->line && a->wanted[row->function.v] && !line_of(a, &line))
-			return -ENOMEM;
+		for (size_t k = code->first_row; k < code->first_row + code->row_count; k++) {
+			const struct profile_code_row *row = &p->code_rows[k];
+			const struct profile_line line = {.file = row->file, .line = row->line};
+
+			if (row->line && a->wanted[row->function.v] &&
+			    !line_of(a, &line, code->dso))
+				return -ENOMEM;
+		}
 	}
 	return 0;
 }
@@ -338,6 +346,7 @@ static int compare_lines(const void *x, const void *y, void *context)
 	return (a->file.v == b->file.v
 			? 0
 			: strcmp(profile__string(p, a->file), profile__string(p, b->file)))
+		       ?: order_of(a->root, b->root)
 		       ?: order_of(a->line, b->line);
 }
 
@@ -429,6 +438,19 @@ const char *annotation_no_code(const struct profile *p)
 {
 	return p->code_count ? "the recording has no machine code of it"
 			     : "the recording has no machine code";
+}
+
+const char *source_name(const struct profile *p, struct dso_id dso, struct string_id path,
+			char name[static SOURCE_NAME_SIZE])
+{
+	const struct profile_source *source = profile__source(p, dso, path);
+	uint8_t root = source ? source->root : p->dsos[dso.v].source_root;
+
+	if (!path.v || !root || root == SOURCE_ROOT_ALL)
+		return profile__string(p, path);
+	snprintf(name, SOURCE_NAME_SIZE, "%s (root directory %u)", profile__string(p, path),
+		 root + 1u);
+	return name;
 }
 
 int source_lines__init(struct source_lines *lines, const struct profile_source *source)

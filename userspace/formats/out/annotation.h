@@ -10,6 +10,7 @@
 #ifndef FORMATS_OUT_ANNOTATION_H
 #define FORMATS_OUT_ANNOTATION_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,8 @@ struct annotation_counts {
 /* A line of source; line 0: those whose line is unknown. */
 struct annotation_line {
 	struct string_id file;
+	uint8_t root;	   /* as in profile_source */
+	struct dso_id dso; /* one whose source it is */
 	uint32_t line;
 	uint32_t stamp; /* the last stack that counted it; used while counting */
 	struct annotation_counts counts;
@@ -83,6 +86,14 @@ const char *annotation_skid(const struct profile *p);
 
 /* What a missing text of the source or missing instructions are due to. */
 const char *annotation_no_code(const struct profile *p);
+
+/*
+ * A path, with the number of its root directory if the dso's source is not that of number 0. `name` has
+ * room for it if that is so; else the path is returned.
+ */
+#define SOURCE_NAME_SIZE (PATH_MAX + 32)
+const char *source_name(const struct profile *p, struct dso_id dso, struct string_id path,
+			char name[static SOURCE_NAME_SIZE]);
 
 /* Where the lines of a source begin. */
 struct source_lines {

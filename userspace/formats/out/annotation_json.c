@@ -33,7 +33,8 @@ static void write_place(struct json_writer *w, const struct profile *p, struct s
 static int write_line(struct json_writer *w, const struct profile *p,
 		      const struct annotation_line *row, struct source_lines *lines)
 {
-	const struct profile_source *source = row->file.v ? profile__source(p, row->file) : NULL;
+	const struct profile_source *source = row->file.v ? profile__source(p, row->dso, row->file)
+							  : NULL;
 	_cleanup_free_ char *text = NULL;
 	int err = 0;
 
@@ -47,6 +48,8 @@ static int write_line(struct json_writer *w, const struct profile *p,
 	json_begin_object(w);
 	write_counts(w, p, &row->counts);
 	write_place(w, p, row->file, row->line);
+	if (row->root)
+		json_key_uint(w, "source_root", row->root);
 	if (text)
 		json_key_string(w, "text", text);
 	if (source)

@@ -169,16 +169,18 @@ static void print_source_state(const struct writer *w, const struct annotation_l
 /* The rows of one file. */
 static int print_file(const struct writer *w, const struct annotation_line *rows, size_t count)
 {
-	const struct profile_source *source = rows->file.v ? profile__source(w->p, rows->file)
-							   : NULL;
+	const struct profile_source *source = rows->file.v
+						      ? profile__source(w->p, rows->dso, rows->file)
+						      : NULL;
 	_cleanup_(source_lines__fini) struct source_lines lines;
+	char name[SOURCE_NAME_SIZE];
 	uint32_t next = 1;
 
 	fputc('\n', w->out);
 	if (source_lines__init(&lines, source))
 		return -ENOMEM;
 	print_source_state(w, rows, source);
-	print_titles(w, "line", rows->file.v ? profile__string(w->p, rows->file) : "");
+	print_titles(w, "line", source_name(w->p, rows->dso, rows->file, name));
 	for (size_t i = 0; i < count; i++) {
 		print_between(w, &lines, next, rows[i].line);
 		print_line(w, &lines, rows[i].line, &rows[i]);
@@ -196,7 +198,8 @@ static int print_files(const struct writer *w)
 	int err = 0;
 
 	for (size_t i = 1; i <= count && !err; i++) {
-		if (i < count && rows[i].file.v == rows[from].file.v)
+		if (i < count && rows[i].file.v == rows[from].file.v &&
+		    rows[i].root == rows[from].root)
 			continue;
 		err = print_file(w, rows + from, i - from);
 		from = i;
@@ -206,10 +209,10 @@ static int print_files(const struct writer *w)
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-static int print_place(const struct writer *w, const struct profile_code_row *row,
-		       struct source_lines *source)
+static int print_place(const struct writer *w, struct dso_id dso,
+		       const struct profile_code_row *row, struct source_lines *source)
 {
-	const struct profile_source *wanted = profile__source(w->p, row->file);
+	const struct profile_source *wanted = profile__source(w->p, dso, row->file);
 	_cleanup_free_ char *text = NULL;
 	int err = 0;
 
@@ -272,7 +275,7 @@ static int print_code(const struct writer *w, const struct annotation_copy *copy
 		if (is_gap)
 			fprintf(w->out, "%*s\n", COLUMNS + 8, "...");
 		if (row && (is_gap || !same_place(row, last)))
-			err = print_place(w, row, &source);
+			err = print_place(w, copy->dso, row, &source);
 		is_gap = false;
 		last = row;
 		print_figures(w, &code.counts[i]);

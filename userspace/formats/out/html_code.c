@@ -43,6 +43,7 @@ struct source_span {
 struct ranked_source {
 	uint64_t events;
 	const struct profile_source *source;
+	struct dso_id dso;   /* one whose source it is */
 	VEC(uint32_t) lines; /* with code or samples */
 	VEC(struct source_span) spans;
 };
@@ -225,14 +226,17 @@ struct page_place page_code__place(const struct page_code *c,
 DEFINE_ORDER(compare_sources, struct ranked_source, DESCENDING(events) ?: ASCENDING(source));
 DEFINE_ORDER(compare_numbers, uint32_t, order_of(*x, *y));
 
-static int need_line(struct page_code *c, struct string_id file, uint32_t line, uint64_t events)
+static int need_line(struct page_code *c, struct dso_id dso, struct string_id file, uint32_t line,
+		     uint64_t events)
 {
-	const struct profile_source *source = file.v && line ? profile__source(c->p, file) : NULL;
+	const struct profile_source *source = file.v && line ? profile__source(c->p, dso, file)
+							     : NULL;
 	struct ranked_source *r = source ? &c->sources.data[source - c->p->sources] : NULL;
 
 	if (!r)
 		return 0;
 	r->events += events;
+	r->dso = dso;
 	return vec_push(&r->lines, line);
 }
 
@@ -241,20 +245,25 @@ static int need_lines(struct page_code *c, const uint64_t *hits)
 	const struct profile *p = c->p;
 	int err = 0;
 
-	for (size_t i = 0; i < p->line_count && !err; i++)
-		err = need_line(c, p->lines[i].file, p->lines[i].line, 0);
+	for (size_t i = 1; i < p->location_count && !err; i++) {
+		const struct profile_location *l = &p->locations[i];
+
+		for (size_t k = l->first_line; k < l->first_line + l->line_count && !err; k++)
+			err = need_line(c, l->dso, p->lines[k].file, p->lines[k].line, 0);
+	}
 	for (size_t i = 0; i < c->codes.count && !err; i++) {
 		const struct profile_code *code = c->codes.data[i].code;
 
 		for (size_t k = code->first_row; k < code->first_row + code->row_count && !err; k++)
-			err = need_line(c, p->code_rows[k].file, p->code_rows[k].line, 0);
+			err = need_line(c, code->dso, p->code_rows[k].file, p->code_rows[k].line,
+					0);
 	}
 	for (size_t i = 1; i < p->stack_count && !err; i++) {
 		const struct profile_location *l = &p->locations[p->stacks[i].location.v];
 		const struct profile_line *line = &p->lines[l->first_line];
 
 		if (hits[i])
-			err = need_line(c, line->file, line->line, hits[i]);
+			err = need_line(c, l->dso, line->file, line->line, hits[i]);
 	}
 	return err;
 }
@@ -412,6 +421,7 @@ static void put_string(struct columns *columns, const char *text)
 static void write_rows(struct columns *columns, const struct ranked_code *r)
 {
 	const struct profile *p = columns->c->p;
+	char name[SOURCE_NAME_SIZE];
 	uint32_t last_line = 0;
 	size_t before = 0;
 
@@ -422,7 +432,7 @@ static void write_rows(struct columns *columns, const struct ranked_code *r)
 		put_uint(columns->out, at - before);
 		put_uint(columns->out, row->depth);
 		put_string(columns, profile__string(p, p->functions[row->function.v].name));
-		put_string(columns, row->line ? profile__string(p, row->file) : "");
+		put_string(columns, row->line ? source_name(p, r->code->dso, row->file, name) : "");
 		put_int(columns->out, (int64_t)row->line - last_line);
 		before = at;
 		last_line = row->line;
@@ -449,7 +459,9 @@ static void write_code(struct columns *columns, const struct ranked_code *r)
 
 static void write_source(struct columns *columns, const struct ranked_source *r)
 {
-	put_string(columns, profile__string(columns->c->p, r->source->path));
+	char name[SOURCE_NAME_SIZE];
+
+	put_string(columns, source_name(columns->c->p, r->dso, r->source->path, name));
 	put_string(columns, source_state_text(r->source->state));
 	put_uint(columns->out, r->source->state == SOURCE_CHANGED);
 	put_uint(columns->out, r->spans.count);

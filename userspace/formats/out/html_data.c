@@ -19,6 +19,7 @@
 #include "base/json_writer.h"
 #include "base/map.h"
 #include "base/strtab.h"
+#include "formats/out/annotation.h"
 #include "formats/out/call_tree.h"
 #include "formats/out/describe.h"
 #include "formats/out/html_code.h"
@@ -167,6 +168,17 @@ static int path_of(struct page *page, struct dso_id id, uint32_t *path)
 	return err;
 }
 
+/* The file of a line as the sources of the page have it. */
+static int intern_file(struct page *page, struct dso_id dso, struct string_id file,
+		       uint32_t *number)
+{
+	char name[SOURCE_NAME_SIZE];
+
+	if (!page->p->dsos[dso.v].source_root)
+		return intern_id(page, file, number);
+	return strtab__number(page->strings, source_name(page->p, dso, file, name), number);
+}
+
 static int frame_key(void *context, const struct profile_location *location, uint32_t line,
 		     uint32_t *key)
 {
@@ -179,8 +191,9 @@ static int frame_key(void *context, const struct profile_location *location, uin
 		.owner = location->unnamed ? location->process.v : 0,
 	};
 	int err = function_of(page, function, location->dso, &wanted.function)
-			  ?: intern_id(page, at->file.v ? at->file : function->definition_file,
-				       &wanted.file)
+			  ?: intern_file(page, location->dso,
+					 at->file.v ? at->file : function->definition_file,
+					 &wanted.file)
 			  ?: path_of(page, location->dso, &wanted.path);
 
 	if (page->code && line == location->first_line)
