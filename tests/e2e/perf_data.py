@@ -370,6 +370,13 @@ def test_a_directory_of_perf_is_refused_with_its_reason():
     assert f"perf's records are in {path}/data" in sysprof("report", path, check=1).err
 
 
+@natively
+def test_what_perf_stat_counted_is_refused():
+    path = scratch("counted.data")
+    perf("stat", "record", "-o", path, "-e", "task-clock", "--", "true")
+    assert "perf stat report -i FILE" in sysprof("report", path, check=1).err
+
+
 @quick
 def test_a_packed_file_is_refused_with_the_command_that_unpacks_it():
     path = recorded("packed.data")

@@ -201,6 +201,16 @@ def test_unequal_clock():
             assert (summary["event"], summary["event_unit"]) == ("cpu", "nanoseconds"), (path, summary)
 
 
+def test_lines_without_a_task_or_event():
+    """Without call chains such lines are refused with a command that prints what is read."""
+    data = recording("flat", "-e", "task-clock", "-c", "1000000")
+    for fields in ("comm,ip,sym", "ip,sym", "ip,sym,dso", "comm,tid,ip,sym", "time,ip,sym", "comm,event,ip,sym", "comm,period,ip,sym"):
+        said = sysprof("report", text_of(data, "-F", fields), check=1)
+        command = re.search(r"`perf script (-F [^`]*)`", said.err)
+        assert command, (fields, said)
+    assert report(text_of(data, *command[1].split()))["summary"]["samples"] == len(samples_of(data))
+
+
 def test_written_and_read_again():
     """Samples, CPU time and counts are the same behind each format; in a trace a sample lasts until the next one."""
     for data, options in (("clock", ("-e", "cpu-clock", "-F", "999", "-g")), ("faults", ("-e", "page-faults", "-c", "3", "-g"))):

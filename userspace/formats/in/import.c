@@ -383,12 +383,57 @@ static bool is_perf_stat(const uint8_t *bytes, size_t size)
 	return begin_has(bytes, size, "\n Performance counter stats for ");
 }
 
+/* Stacks, each with a line "    -                NAME (PID)" below it, or one without a PID. */
+static bool is_bcc(const uint8_t *bytes, size_t size)
+{
+	static const char task[] = "\n    -                ";
+
+	return memmem(bytes, min_u64(size, 65536), task, strlen(task));
+}
+
+/* Where the column of addresses ends, 16 wide behind two blanks, or behind one at the begin; NULL: nowhere. */
+static const char *address_end(struct span line)
+{
+	for (const char *at = line.at + 1, *hex; at + 17 < line.end; at++) {
+		for (hex = at; hex < at + 12 && *hex == ' ';)
+			hex++;
+		if (at[-1] != ' ' || (at > line.at + 1 && at[-2] != ' ') || at[16] != ' ')
+			continue;
+		while (hex < at + 16 && hex_digit(*hex) >= 0)
+			hex++;
+		if (hex == at + 16)
+			return hex;
+	}
+	return NULL;
+}
+
+/* perf script -F comm,ip,sym of a recording without call chains: a line a sample, of which an address is sure. */
+static bool is_flat_perf_script(const uint8_t *bytes, size_t size)
+{
+	const char *at = (const char *)bytes, *end = at + min_u64(size, 4096), *column;
+	bool all_begin = true, has_letter = false;
+
+	for (const char *newline; at < end && (newline = memchr(at, '\n', (size_t)(end - at)));
+	     at = newline + 1) {
+		column = address_end((struct span){at, newline});
+		if (!column)
+			return false;
+		all_begin &= column == at + 17;
+		for (const char *digit = column; digit[-1] != ' '; digit--)
+			has_letter |= !is_digit(digit[-1]);
+	}
+	return has_letter && (all_begin || !perf_script_importer.recognizes(bytes, size));
+}
+
 #define UNPACK(command) "`" command " FILE | sysprof report -` reads it"
 #define OTLP		"a message of OTLP, which is not read; give the profile it was made of"
 #define GO_TEXT(what)                                                                              \
 	"a list of " what                                                                          \
 	", as Go's /debug/pprof has it as text; its /debug/pprof/profile is a pprof file with "    \
 	"CPU time"
+#define HPROF                                                                                      \
+	"the text of Java's hprof; `stackcollapse-hprof` of hprof2flamegraph folds its CPU samples"
+#define BCC    "stacks of a tool of bcc; its option -f folds them"
 #define AUSTIN "a file of Austin; `austin2speedscope` makes one that is read"
 #define INSTRUMENTS_TABLE                                                                          \
 	"a table copied from Instruments; `stackcollapse-instruments.pl` folds a call tree's"
@@ -479,6 +524,8 @@ static const struct {
 	{NULL, 0, is_austin_text, AUSTIN},
 	{"heap_v2/", 8, NULL, "a heap profile of jemalloc, which has no CPU time"},
 	{"memray", 7, NULL, "a file of memray, which has memory and no CPU time"},
+	{"JAVA PROFILE 1.0.1, created", 27, NULL, HPROF},
+	{"CPU SAMPLES BEGIN (", 19, NULL, HPROF},
 	{"JAVA PROFILE ", 13, NULL, "a heap dump of Java, which has no CPU time"},
 	{"gmon\1", 5, NULL, "a profile of gprof, which has no stacks; open it with `gprof`"},
 	{"v8-version,", 11, NULL, "a log of `node --prof`; `node --cpu-prof` writes what is read"},
@@ -503,6 +550,13 @@ static const struct {
 	{NULL, 0, is_dhat, "a heap profile of DHAT, which has no CPU time"},
 	{"QPERFSTREAM", 11, NULL,
 	 "a file of Hotspot's perfparser; give the perf.data that it was made from"},
+	{"Sampling at ", 12, NULL, BCC},
+	{"Tracing off-CPU time (us) of ", 29, NULL, BCC},
+	{"Tracing blocked time (us) by ", 29, NULL, BCC},
+	{NULL, 0, is_bcc, BCC},
+	{NULL, 0, is_flat_perf_script,
+	 "the text of `perf script` without call chains, and without task or event; `perf script -F "
+	 "comm,pid,tid,time,period,event,ip,sym,dso` prints what is read"},
 	{NULL, 0, is_bpftrace, "stacks of bpftrace; `stackcollapse-bpftrace.pl` folds them"},
 	{"SIMPLEPERF", 10, NULL,
 	 "a trace of simpleperf; give its perf.data, or the text of its `report-sample`"},

@@ -34,6 +34,43 @@ static bool is_sampling_term(struct span term)
 	return is_any((struct span){term.at, equals ? equals : term.end}, terms);
 }
 
+#define CONFIG	      "config="
+#define CONFIG_DIGITS 4
+
+/* What the kernel counts as the software event of a number, "config=0x1"; NULL: nothing. */
+static const char *software_event(struct span term)
+{
+	static const char *const events[] = {
+		"cpu-clock",	    "task-clock",   "page-faults",  "context-switches",
+		"cpu-migrations",   "minor-faults", "major-faults", "alignment-faults",
+		"emulation-faults", "dummy",	    "bpf-output",   "cgroup-switches"};
+	struct span number = {term.at + strlen(CONFIG), term.end};
+	bool is_hex = span_begins(number, "0x");
+	uint64_t value = 0;
+
+	number.at += is_hex ? 2 : 0;
+	if (number.at == number.end || span_size(number) > CONFIG_DIGITS)
+		return NULL;
+	for (; number.at < number.end; number.at++) {
+		if (is_hex ? hex_digit(*number.at) < 0 : !is_digit(*number.at))
+			return NULL;
+		value = value * (is_hex ? 16 : 10) + (uint64_t)hex_digit(*number.at);
+	}
+	return value < sizeof(events) / sizeof(*events) ? events[value] : NULL;
+}
+
+/* "software/config=1/", "cpu-clock/config=1/": of the PMU of software events the number is the event. */
+static bool take_config(struct span before, struct span term, struct span *name)
+{
+	static const char *const software[] = {"software",    "cpu-clock",	  "task-clock",
+					       "page-faults", "context-switches", NULL};
+	const char *event = is_any(before, software) ? software_event(term) : NULL;
+
+	if (event)
+		*name = (struct span){event, event + strlen(event)};
+	return event;
+}
+
 /* The one term that is not about sampling; empty: there is none. false: there are several, or it has a value. */
 static bool find_event_term(struct span terms, struct span *found)
 {
@@ -45,7 +82,8 @@ static bool find_event_term(struct span terms, struct span *found)
 		terms.at = comma ? comma + 1 : terms.end;
 		if (is_sampling_term(term))
 			continue;
-		if (found->at < found->end || memchr(term.at, '=', span_size(term)))
+		if (found->at < found->end ||
+		    (memchr(term.at, '=', span_size(term)) && !span_begins(term, CONFIG)))
 			return false;
 		*found = term;
 	}
@@ -64,10 +102,12 @@ static bool split_terms(struct span *name, struct span *modifiers)
 	if (!end || !find_event_term((struct span){slash + 1, end}, &term))
 		return false;
 	before = (struct span){name->at, slash};
+	*modifiers = (struct span){end + 1, name->end};
+	if (span_begins(term, CONFIG))
+		return take_config(before, term, name);
 	is_pmu = is_any(before, pmus);
 	if (is_pmu != (term.at < term.end) || before.at == before.end)
 		return false;
-	*modifiers = (struct span){end + 1, name->end};
 	*name = is_pmu ? term : before;
 	return true;
 }
@@ -77,8 +117,10 @@ static void split_modifiers(struct span *name, struct span *modifiers)
 {
 	const char *colon = memrchr(name->at, ':', span_size(*name));
 
+	if (split_terms(name, modifiers))
+		return;
 	*modifiers = (struct span){name->end, name->end};
-	if (split_terms(name, modifiers) || !colon || span_begins(*name, "probe"))
+	if (!colon || span_begins(*name, "probe"))
 		return;
 	if (are_modifiers((struct span){colon + 1, name->end})) {
 		*modifiers = (struct span){colon + 1, name->end};

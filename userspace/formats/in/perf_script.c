@@ -24,7 +24,9 @@
 
 #define RECOGNIZED_LINES 64
 #define RECOGNIZED_BYTES 65536
+#define ADDRESS_WIDTH	 16
 #define CONTROLS_OF	 32 /* of as many bytes of a text at most one is a character of control */
+#define REGISTERS	 " ABI:" /* what they begin with */
 #define RULE		 "# ========"
 #define HEADER_BEGINS	 "# captured on" /* below a rule */
 
@@ -81,12 +83,20 @@ static struct string_id intern(struct script *s, struct span text)
 	return profile_builder__string(s->b, frames__text(&s->frames, text.at, span_size(text)));
 }
 
+/* Of a sample without a call chain registers (-F +iregs) are behind the frame. */
+static struct span without_registers(struct span body)
+{
+	const char *at = memmem(body.at, span_size(body), REGISTERS, strlen(REGISTERS));
+
+	return (struct span){body.at, at ?: body.end};
+}
+
 static int add_block(struct script *s, const struct perf_fields *f, struct span body)
 {
 	struct perf_row row = {
 		.time = f->time,
 		.period = f->period,
-		.body = body,
+		.body = without_registers(body),
 		.comm = intern(s, f->comm),
 		.pid = f->pid,
 		.tid = f->tid,
@@ -147,13 +157,15 @@ static int take_frame(struct script *s, struct span line)
 	return 0;
 }
 
-/* A source line, or what belongs to a record. */
+/* A source line, what belongs to a record, or fields behind a stack: " ABI:2    AX:0x1". */
 static void take_indented(struct script *s, struct span line)
 {
 	struct perf_row *block = s->is_open ? &s->rows.samples.data[s->rows.samples.count - 1]
 					    : NULL;
 
-	if (block && !block->in_line)
+	if (block && !block->in_line && span_begins(line, REGISTERS))
+		end_block(s);
+	else if (block && !block->in_line)
 		block->body.end = line.end;
 	s->frames.left_out[LEFT_OUT_NO_FIELDS] += !s->is_open && !s->skips;
 }
@@ -547,6 +559,16 @@ static bool is_surely_sample(const struct perf_fields *f)
 	       (f->has_time || (perf_line__frame(f->rest, &frame) && frame.dso.at < frame.dso.end));
 }
 
+/* Other lists have a number and a name, too. An address is in a wide column behind a tab. */
+static bool is_surely_frame(struct span line)
+{
+	struct perf_frame frame;
+
+	return perf_line__frame(line, &frame) &&
+	       (*line.at == '\t' || frame.inlined || frame.dso.at < frame.dso.end ||
+		frame.symbol.at - line.at > ADDRESS_WIDTH);
+}
+
 /* A name of a task may have a character of control; of fields of messages every few bytes are one. */
 static bool is_binary(const uint8_t *bytes, size_t size)
 {
@@ -577,7 +599,8 @@ static bool recognizes_perf_script(const uint8_t *bytes, size_t size)
 
 		at = line.end < end ? line.end + 1 : end;
 		kind = perf_line__read(line, (struct span){at, end}, &f);
-		if (kind == PERF_LINE_RECORD || (kind == PERF_LINE_FRAME && after_sample) ||
+		if (kind == PERF_LINE_RECORD ||
+		    (kind == PERF_LINE_FRAME && after_sample && is_surely_frame(line)) ||
 		    (kind == PERF_LINE_SAMPLE && is_surely_sample(&f)))
 			return true;
 		after_sample = kind == PERF_LINE_SAMPLE || kind == PERF_LINE_EMPTY;

@@ -30,8 +30,9 @@ struct perf_reader {
 	event_sink_fn sink;
 	void *context;
 	struct perf_data_summary *summary;
-	uint64_t last;	/* time of the last event passed on */
-	bool has_begun; /* the time of the start was passed on */
+	uint64_t last;	 /* time of the last event passed on */
+	bool has_begun;	 /* the time of the start was passed on */
+	bool has_counts; /* of perf stat record */
 };
 
 bool perf_data_probe(int fd)
@@ -49,6 +50,7 @@ static int survey_record(void *reader, const struct perf_event_header *record, s
 	struct perf_kind *kind;
 	int err = perf_order__note(order, record, perf_order__time(order, &r->file, record, body));
 
+	r->has_counts |= record->type == PERF_STAT;
 	if (record->type == PERF_RECORD_LOST_SAMPLES)
 		perf_records__note_losses(&r->records, record, body);
 	if (err || record->type != PERF_RECORD_SAMPLE)
@@ -244,13 +246,16 @@ static void drop_precision(char *name)
 static const char *name_of(const struct perf_reader *r, const struct perf_kind *kind,
 			   char name[PERF_NAME_SIZE])
 {
-	const char *usual = usual_name(&kind->attr);
+	const char *usual = usual_name(&kind->attr), *terms_end = strrchr(kind->name, '/');
 	bool is_shared = false;
 
 	for (size_t i = 0; i < r->file.kinds.count; i++)
 		is_shared |= r->file.kinds.data[i].samples &&
 			     perf_kind__is_same(kind, &r->file.kinds.data[i]);
-	if (*kind->name && !(is_shared && usual))
+	if (usual && kind->attr.type == PERF_TYPE_SOFTWARE && terms_end) /* "cpu-clock/freq=99/u" */
+		snprintf(name, PERF_NAME_SIZE, "%s%s%s", usual, terms_end[1] ? ":" : "",
+			 terms_end + 1);
+	else if (*kind->name && !(is_shared && usual))
 		snprintf(name, PERF_NAME_SIZE, "%s", kind->name);
 	else if (usual)
 		snprintf(name, PERF_NAME_SIZE, "%s", usual);
@@ -508,6 +513,11 @@ static int read_all(struct perf_reader *r, int fd, struct failure *failure)
 		return fail(failure, err, "%s", strerror(-err));
 	if (!r->file.kinds.count)
 		return fail(failure, -ENODATA, "it has no events");
+	if (!r->records.kind && r->has_counts)
+		return fail(
+			failure, -ENODATA,
+			"it is of `perf stat record`, which counts and takes no samples; `perf stat report "
+			"-i FILE` shows it, and `perf record` takes them");
 	r->records.is_x86_64 = !strcmp(r->file.facts.architecture, "x86_64");
 	return read_records(r);
 }
