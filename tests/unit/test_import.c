@@ -144,7 +144,7 @@ static void import_input(FILE *out, char *input)
 /* A file that a tracer that was killed left. */
 static void import_input_without_its_end(FILE *out, char *input)
 {
-	static const char *const ends[] = {"]", " ] \n", "", ",\n"};
+	static const char *const ends[] = {"]", " ] \n", "", ",\n", ",\n]\n"};
 	char *whole = NULL, *part = NULL;
 	size_t size, text_length;
 	_cleanup_free_ char *text = expanded(input, &text_length);

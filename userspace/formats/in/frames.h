@@ -45,6 +45,7 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(MISSING_CALLERS, "functions whose callers the file does not have")                       \
 	X(DAMAGED_NODES, "functions without a name and place")                                     \
 	X(CUT, "bytes behind the last whole event")                                                \
+	X(NO_BRACKET, "ends without the last bracket, before which events may be missing")         \
 	X(REST, "ends of gzip data, which are cut off")                                            \
 	X(BAD_EVENTS, "events without a process, thread, time or name")                            \
 	X(LINES, "lines without a stack and a count")                                              \

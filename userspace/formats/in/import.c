@@ -69,12 +69,13 @@ static bool is_gecko(const struct json_text *text)
 enum import_json import_json_kind(const uint8_t *bytes, size_t size)
 {
 	/* "head": nodes as Chrome wrote them before 57 */
-	static const char *const keys[] = {"meta",	  "nodes",   "head",	 "timeDeltas",
-					   "traceEvents", "$schema", "profiles", NULL};
+	static const char *const keys[] = {"meta",	 "nodes",	"head",
+					   "timeDeltas", "traceEvents", "$schema",
+					   "profiles",	 "ph",		NULL};
 	static const enum import_json kinds[] = {
 		IMPORT_JSON_FIREFOX,	IMPORT_JSON_CPUPROFILE, IMPORT_JSON_CPUPROFILE,
 		IMPORT_JSON_CPUPROFILE, IMPORT_JSON_TRACE,	IMPORT_JSON_SPEEDSCOPE,
-		IMPORT_JSON_SPEEDSCOPE,
+		IMPORT_JSON_SPEEDSCOPE, IMPORT_JSON_TRACE, /* an event, with others behind it */
 	};
 	struct import_failure ignored;
 	const struct json_text text = {(const char *)bytes, (const char *)bytes + size, &ignored};

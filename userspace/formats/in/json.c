@@ -245,6 +245,11 @@ static int walk_to_value(struct json_walk *walk)
 		walk->at = json_skip_spaces(text, walk->at + 1);
 		if (++walk->index == JSON_ELEMENTS_MAX)
 			return fail_long(text, walk->at);
+		/* programs that append one element at a time end arrays like that */
+		if (!walk->is_object && walk->at < text->end && *walk->at == ']') {
+			walk->at++;
+			return 0;
+		}
 	}
 	walk->first = false;
 	err = walk->is_object ? walk_key(walk) : 0;

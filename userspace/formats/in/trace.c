@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The CPU profiles in Chrome traces, in chunks for each thread: ours and the Performance panel's. A
- * trace is an object or a bare array. Either may be cut off (tracers are killed).
+ * trace is an object, a bare array, or events one behind the other, as with one in each line. All may
+ * be cut off (tracers are killed).
  *
  * Two passes, because events come in any order: first names of processes and threads and the places
  * of chunks, then one profile after the other. A chunk belongs to the profile with its pid and id.
@@ -310,11 +311,17 @@ static int read_event(struct trace *t, struct json_value value)
 	return is_span(&e) ? take_event(t, &e, add_span) : 0;
 }
 
-/* Whatever follows the last whole event but a comma was part of another one. */
-static void note_cut(struct trace *t, const char *at)
+static const char *skip_commas(const struct trace *t, const char *at)
 {
 	while (at < t->text.end && strchr(" \t\r\n,", *at) && *at)
 		at++;
+	return at;
+}
+
+/* Whatever follows the last whole event but a comma was part of another one. */
+static void note_cut(struct trace *t, const char *at)
+{
+	at = skip_commas(t, at);
 	t->frames.left_out[LEFT_OUT_CUT] += (uint64_t)(t->text.end - at);
 }
 
@@ -335,6 +342,37 @@ static int read_events(struct trace *t, const char *at, bool open)
 		return !more && open ? json_expect_end(&t->text, walk.at) : more;
 	note_cut(t, behind);
 	return 0;
+}
+
+/* An event of those that are not in an array; `at` gets behind it, or what is damaged. */
+static int read_single(struct trace *t, const char **at)
+{
+	struct json_value event = {.at = *at};
+	struct json_walk walk;
+	int more = json_walk__init(&walk, &t->text, *at, JSON_OBJECT);
+	const char *newline;
+
+	while (!more && (more = json_walk__next(&walk)) > 0)
+		more = 0;
+	*at = event.end = walk.at;
+	if (!more)
+		return read_event(t, event);
+	newline = memchr(event.at, '\n', (size_t)(t->text.end - event.at));
+	*at = newline ? newline : t->text.end;
+	if (newline)
+		t->frames.left_out[LEFT_OUT_BAD_EVENTS]++;
+	else
+		note_cut(t, event.at);
+	return more == -EBADMSG ? 0 : more;
+}
+
+static int read_singles(struct trace *t, const char *at)
+{
+	int err = 0;
+
+	for (at = skip_commas(t, at); at < t->text.end && !err; at = skip_commas(t, at))
+		err = read_single(t, &at);
+	return err;
 }
 
 static int read_metadata(struct trace *t, struct json_value metadata)
@@ -371,6 +409,7 @@ static int read_metadata(struct trace *t, struct json_value metadata)
 static int read_cut(struct trace *t, const struct json_walk *walk, struct json_value events,
 		    int error)
 {
+	t->frames.left_out[LEFT_OUT_NO_BRACKET]++;
 	if (events.at) {
 		note_cut(t, events.end);
 		return read_events(t, events.at, false);
@@ -389,6 +428,9 @@ static int read_text(struct trace *t)
 
 	if (at < t->text.end && *at == '[')
 		return read_events(t, at, true);
+	if (json_first_key((const uint8_t *)at, (size_t)(t->text.end - at),
+			   (const char *const[]){"traceEvents", "ph", NULL}) == 1)
+		return read_singles(t, at);
 	more = json_walk__init(&walk, &t->text, at, JSON_OBJECT);
 	while (!more && (more = json_walk__next(&walk)) > 0) {
 		more = json_walk__key_is(&walk, "metadata") ? read_metadata(t, walk.value) : 0;
