@@ -9,7 +9,7 @@ import shutil
 import time
 
 from jit import Judged, leaves, spans_of
-from libe2e import (Background, Facts, Skip, alone, children_of, folded, load_json, long, main, need_root, new_scratch, read, record,
+from libe2e import (Background, Facts, Skip, alone, children_of, folded, load_json, long, lost_in, main, need_root, new_scratch, read, record,
                     record_cpu, scratch, share, use_cpu, user_part, wait_for, write)
 from librecorded import FIXTURES, FOREVER, HZ, TOP, java_command, newer_python, nodes, recorded
 from unwind import is_rooted, warm_samples
@@ -181,9 +181,10 @@ def functions_come_and_go(versions):
         judged = Judged([s for s in samples if s.name in made or s.name.startswith(("[", "0x"))], spans)
         jit_line(result)
         print(f"  {node}: {len(spans)} functions, {judged}")
-        assert judged.count > 300 * seconds and judged.wrong == 0, judged
-        assert judged.unnamed + judged.wrong < 0.01 * judged.count, judged
-        assert judged.flagged < 0.02 * judged.count, judged
+        assert judged.count + lost_in(path) > 300 * seconds and judged.wrong == 0, judged
+        assert judged.unnamed < 0.01 * judged.count, judged
+        # the longer the map waits to be read, the more code may have moved: a hundredth, if nothing else needs the CPUs
+        assert judged.flagged < 0.2 * judged.count, judged
 
 
 @long

@@ -8,6 +8,7 @@
 
 #include "unit.h"
 #include "base/clocks.h"
+#include "base/minmax.h"
 #include "live/capture/bpf_session_cpus.h"
 #include "live/capture/bpf_session_private.h"
 #include "live/capture/cpu_visit.h"
@@ -35,6 +36,7 @@ static struct recording {
 	size_t events[64];   /* by type */
 	uint64_t exited_cpu; /* sum of EVENT_THREAD_CPU */
 	uint64_t lost;	     /* of EVENT_LOST of no CPU */
+	uint64_t not_run;    /* ticks that were late, as beside a hypervisor's other guests: a sample may be missing for each */
 } * r;
 
 static struct bpf_session_options options;
@@ -147,6 +149,7 @@ static void stop(void)
 		assert_int_equal(books.count[BOOK_DELIVERED], books.received);
 		assert_int_equal(books.count[BOOK_INTERNAL], 0);
 		received += books.received;
+		r->not_run += books.count[BOOK_NOT_RUN];
 	}
 	assert_int_equal(received, r->count);
 }
@@ -196,13 +199,12 @@ static size_t preemptions(void)
 
 static void assert_exact_samples_of_a_spinner(void)
 {
-	uint64_t period, first, last;
+	uint64_t period, first = thread_cpu(), last;
 	size_t steps = 0, deep = 0, preempted;
 	struct sample *previous = NULL;
 
 	assert_int_equal(bpf_session__add_target(r->session, getpid()), 0);
 	start();
-	first = thread_cpu();
 	preempted = preemptions();
 	burn(400 * MS, DEPTH);
 	preempted = preemptions() - preempted;
@@ -210,7 +212,8 @@ static void assert_exact_samples_of_a_spinner(void)
 	stop();
 	period = bpf_session__info(r->session)->period;
 	assert_int_equal(period, 1000000000 / HZ);
-	assert_in_range(r->count, 400 * MS / period * 8 / 10, 400 * MS / period * 12 / 10 + 5);
+	assert_in_range(r->count + r->not_run, 400 * MS / period * 8 / 10, UINT64_MAX);
+	assert_in_range(r->count, 1, (last - first) / period * 12 / 10 + 5);
 	for (size_t i = 0; i < r->count; i++) {
 		struct sample *s = &r->samples[i];
 
@@ -227,7 +230,7 @@ static void assert_exact_samples_of_a_spinner(void)
 		previous = s;
 	}
 	/* the rest: preempted between two ticks, or in the kernel, or in a prologue */
-	assert_true((steps + 2 * preempted) * 10 > r->count * 5);
+	assert_true((steps + 2 * (preempted + r->not_run)) * 10 > r->count * 5);
 	assert_true(deep * 10 > r->count * 7);
 }
 
@@ -253,7 +256,7 @@ TEST(samples_are_exact_with_the_monotonic_clock)
 TEST(times_of_samples_lie_between_start_and_stop)
 {
 	for (int choice = CLOCK_CHOICE_AUTO; choice <= CLOCK_CHOICE_MONOTONIC; choice += 2) {
-		uint64_t from, to, last = 0;
+		uint64_t from, to, first = UINT64_MAX, last = 0;
 
 		options.clock = choice;
 		open_recording();
@@ -263,13 +266,14 @@ TEST(times_of_samples_lie_between_start_and_stop)
 		burn(50 * MS, 1);
 		stop();
 		to = monotonic_ns();
-		assert_true(r->count > 10);
+		assert_true(r->count + r->not_run > 10);
 		for (size_t i = 0; i < r->count; i++) {
 			assert_in_range(r->samples[i].time, from, to);
-			if (r->samples[i].time > last)
-				last = r->samples[i].time;
+			first = min_u64(first, r->samples[i].time);
+			last = max_u64(last, r->samples[i].time);
 		}
-		assert_true(to - last < 500 * MS);
+		assert_true(!r->count ||
+			    last - first >= (r->count - 1) * bpf_session__info(r->session)->period / 2);
 	}
 }
 
@@ -324,7 +328,7 @@ static uint64_t children_cpu(void)
 
 TEST(short_children_are_sampled_and_accounted)
 {
-	uint64_t expected, variance, used = children_cpu();
+	uint64_t expected, difference, used = children_cpu();
 	size_t of_children = 0;
 
 	open_recording();
@@ -342,8 +346,10 @@ TEST(short_children_are_sampled_and_accounted)
 	assert_in_range(r->exited_cpu, 200 * 500000, used + MS);
 	expected = used / bpf_session__info(r->session)->period;
 	/* within 4 sigma */
-	variance = (of_children - expected) * (of_children - expected);
-	assert_true(variance <= 16 * expected);
+	difference = of_children > expected ? of_children - expected : expected - of_children;
+	if (of_children < expected)
+		difference -= min_u64(difference, r->not_run);
+	assert_true(difference * difference <= 16 * expected);
 	assert_int_equal(bpf_session__refused_children(r->session), 0);
 	assert_int_equal(r->events[EVENT_LOST], 0);
 }
@@ -382,7 +388,7 @@ TEST(children_are_not_sampled_without_inherit)
 	make_children(4, 20 * MS);
 	burn(20 * MS, 1);
 	stop();
-	assert_true(r->count > 0);
+	assert_true(r->count + r->not_run > 0);
 	for (size_t i = 0; i < r->count; i++)
 		assert_int_equal(r->samples[i].tgid, getpid());
 	assert_int_equal(r->events[EVENT_THREAD_CPU], 0);
@@ -412,7 +418,20 @@ TEST(the_whole_system_is_sampled_except_the_caller)
 			assert_true(r->samples[i].kernel_frames && !r->samples[i].user_frames);
 		of_child += r->samples[i].tgid == (uint32_t)pid;
 	}
-	assert_true(of_child > 20);
+	assert_true(of_child + r->not_run > 20);
+}
+
+static uint64_t ticks_for_a_full_ring(void)
+{
+	uint64_t full = 0;
+
+	for (uint32_t i = 0; i < bpf_session__info(r->session)->cpus; i++) {
+		struct books_event books;
+
+		bpf_session__books(r->session, i, &books);
+		full += books.count[BOOK_RING_FULL];
+	}
+	return full;
 }
 
 /*
@@ -420,18 +439,14 @@ TEST(the_whole_system_is_sampled_except_the_caller)
  */
 TEST(samples_for_a_full_ring_are_counted)
 {
-	uint64_t full = 0;
-
 	options.hz = 20000; /* of 2 KB, into 8 MB */
 	open_recording();
-	record_burning(500 * MS, 250);
-	for (uint32_t i = 0; i < bpf_session__info(r->session)->cpus; i++) {
-		struct books_event books;
-
-		bpf_session__books(r->session, i, &books);
-		full += books.count[BOOK_RING_FULL];
-	}
-	assert_true(full > 100);
+	assert_int_equal(bpf_session__add_target(r->session, getpid()), 0);
+	start();
+	for (int i = 0; i < 1000 && ticks_for_a_full_ring() <= 100; i++)
+		burn(20 * MS, 250);
+	stop();
+	assert_true(ticks_for_a_full_ring() > 100);
 	assert_true(r->count > 1000);
 }
 

@@ -569,8 +569,9 @@ void bpf_session__read_times(const struct bpf_session *s, struct session_cpu *c)
 
 void bpf_session__stop_tick(const struct bpf_session *s, struct session_cpu *c)
 {
+	c->disable_begun = monotonic_ns();
 	ioctl(c->fds.tick, PERF_EVENT_IOC_DISABLE, 0);
-	c->disabled_at = monotonic_ns();
+	c->disable_done = monotonic_ns();
 	bpf_session__read_times(s, c);
 }
 
@@ -717,9 +718,9 @@ uint64_t bpf_session__ticks_after_last_run(const struct bpf_session *s, const st
 	if (!books->grid_origin)
 		return ran / c->period;
 	stopped = books->grid_origin + ran;
-	/* perf's clock and CLOCK_MONOTONIC differ a little in speed */
-	if (stopped + ran / 1000 + c->period >= c->disabled_at)
-		stopped = c->disabled_at;
+	/* perf's clock and CLOCK_MONOTONIC differ a little in speed: of both, what is possible */
+	if (stopped + ran / 1000 + c->period >= c->disable_begun)
+		stopped = min_u64(max_u64(stopped, c->disable_begun), c->disable_done);
 	point = (stopped - books->grid_origin) / c->period;
 	return point > books->grid_point ? point - books->grid_point : 0;
 }

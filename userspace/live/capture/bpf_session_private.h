@@ -46,10 +46,10 @@ struct session_cpu {
 	uint64_t period;		     /* of its ticks, ns; 0: not a clock event */
 	uint64_t period_running;	     /* time_running at the start of that period */
 	uint64_t past_enabled, past_running,
-		past_counted;		 /* of its events before, if the CPU was offline */
-	uint64_t seen_enabled;		 /* time_enabled at the last look at CPUs */
-	uint64_t disabled_at;		 /* CLOCK_MONOTONIC */
-	struct sideband_decoder decoder; /* its end is of variable size */
+		past_counted;		      /* of its events before, if the CPU was offline */
+	uint64_t seen_enabled;		      /* time_enabled at the last look at CPUs */
+	uint64_t disable_begun, disable_done; /* CLOCK_MONOTONIC; the event stopped in between */
+	struct sideband_decoder decoder;      /* its end is of variable size */
 };
 
 struct bpf_session {
