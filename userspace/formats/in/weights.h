@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whether the numbers of a file without a unit are counts of samples. Its format does not say so,
- * so all of them decide. Counts have many small numbers, because most stacks are rare. Weights are a
+ * so all of them decide. Counts have many small numbers, because most stacks are rare, and are not all
+ * multiples of one number. Weights are a
  * known number of samples if one period divides all of them, else how many samples there were is
  * unknown (profile.uncounted). Numbers that a file calls samples are believed up to a million.
  */
