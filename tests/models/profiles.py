@@ -845,6 +845,8 @@ class PerfData:
         self.counters = collections.defaultdict(lambda: [0, 0])  # now, and at the last sample that is whole
         self.counts = self.ids and random.random() < 0.2  # with a sample comes what its counter has counted
         self.format, self.inherits = random.choice([4, 7, 12, 15]), random.choice([0, 2])  # with its id, times, of a group
+        # of a group that another event leads: its samples carry the counter of the profile's
+        self.leader = 1 if self.counts and self.format & 12 == 12 and len(self.events) > 1 and random.random() < 0.5 else 0
         if self.counts:
             self.types = [kind | READ for kind in self.types]
         self.timed = self.common & TIME
@@ -944,15 +946,19 @@ class PerfData:
         counter = self.counters[event, tid if self.inherits else 0]
         counter[0] += count
         times, own = b"t" * 8 * bin(self.format & 3).count("1"), struct.pack("<Q", counter[0])
+        if self.format & 8 and self.leader and not event:
+            return struct.pack("<Q", 2) + times + struct.pack("<QQ", 5, self.id(self.leader)) + own + struct.pack("<Q", self.id(event))
         if self.format & 8:
             return struct.pack("<Q", 2) + times + own + struct.pack("<QQQ", self.id(event), 5, self.id(9))
         return own + times + struct.pack("<Q", self.id(event))
 
     def sample(self, life, event=0, is_idle=False):
-        kind, period, time = self.types[event], self.random.choice(self.periods), self.time()
+        of = event or self.leader
+        kind, period, time = self.types[of], self.random.choice(self.periods), self.time()
         tid = self.random.choice(list(life.names))
         chain, shown, misc = self.stack(life, kind & CALLCHAIN)
-        body = struct.pack("<Q", self.id(event)) if self.ids else b""
+        body = struct.pack("<Q", self.id(of)) if self.ids else b""
+        self.expected.left_out |= of > 0
         body += struct.pack("<QII", chain[1] & 2**64 - 1, *((0, 0) if is_idle else (life.pid, tid))) + (struct.pack("<Q", time) if self.timed else b"")
         body += (struct.pack("<II", 1, 0) if kind & CPU else b"") + (struct.pack("<Q", period) if kind & PERIOD else b"")
         if self.counts:

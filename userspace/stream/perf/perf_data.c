@@ -59,10 +59,8 @@ static int survey_record(void *reader, const struct perf_event_header *record, s
 	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
 		r->kernel.is_sampled = true;
 	kind = perf_sample__kind(&r->file, body);
-	if (!kind)
-		return 0;
-	kind->samples++;
-	perf_records__note_period(&r->records, kind, body);
+	if (kind)
+		perf_records__note_sample(&r->records, kind, body);
 	return 0;
 }
 
@@ -125,7 +123,11 @@ static void choose_kind(struct perf_reader *r)
 	if (best)
 		add_pmus(f, best);
 	for (size_t i = 0; i < f->kinds.count; i++)
-		r->records.lost += f->kinds.data[i].is_profiled ? f->kinds.data[i].lost : 0;
+		if (f->kinds.data[i].is_profiled && f->kinds.data[i].leader)
+			f->kinds.data[f->kinds.data[i].leader - 1].carries = true;
+	for (size_t i = 0; i < f->kinds.count; i++)
+		r->records.lost += perf_kind__is_read(&f->kinds.data[i]) ? f->kinds.data[i].lost
+									 : 0;
 }
 
 static int survey(struct perf_reader *r)
@@ -466,7 +468,7 @@ static int emit_lost(struct perf_reader *r)
 
 		if (is_dummy(kind))
 			sideband += kind->lost;
-		else if (!kind->is_profiled)
+		else if (!perf_kind__is_read(kind))
 			r->records.left_out[PERF_LEFT_OUT_LOST_OTHERS] += kind->lost;
 	}
 	return emit_lost_count(r, LOST_SAMPLES, r->records.lost)

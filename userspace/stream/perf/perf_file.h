@@ -54,7 +54,15 @@ struct perf_kind {
 	uint64_t period;	   /* of a clock: that of its first sample; 0: none yet … */
 	bool periods_differ;	   /* … and whether all others have it */
 	bool is_profiled;	   /* they make the profile */
+	bool carries;		   /* … by the counters that come with samples of this event */
+	uint32_t leader;	   /* + 1, of the event that has its counter; 0: none */
 };
+
+/* Do its samples make the profile, or the counters that come with them? */
+static inline bool perf_kind__is_read(const struct perf_kind *kind)
+{
+	return kind->is_profiled || kind->carries;
+}
 
 struct perf_id {
 	uint64_t id;

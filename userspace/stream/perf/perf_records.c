@@ -339,17 +339,66 @@ static uint64_t period_of(struct perf_records *r, const struct perf_kind *kind,
 	return sample->counted - min_u64(before, sample->counted);
 }
 
-void perf_records__note_period(struct perf_records *r, struct perf_kind *kind, struct cursor body)
+static void note_period(struct perf_kind *kind, uint64_t period)
 {
-	struct perf_sample sample;
-	uint64_t period;
-
-	if (!perf_kind__is_clock(kind) || kind->periods_differ ||
-	    !perf_sample__parse(kind, body, &sample) || is_idle(&sample))
-		return;
-	period = period_of(r, kind, &sample);
-	kind->periods_differ = period && kind->period && period != kind->period;
+	kind->periods_differ |= period && kind->period && period != kind->period;
 	kind->period = kind->period ?: period;
+}
+
+/* Each counter of a group that has counted anything stands for a sample of its event. */
+static void note_group(struct perf_records *r, const struct perf_kind *kind,
+		       struct perf_sample *sample)
+{
+	struct perf_count count;
+
+	for (struct cursor c = sample->counts; perf_sample__next_count(kind, &c, &count);) {
+		struct perf_kind *member = perf_file__kind(r->file, count.id);
+		bool is_left_out;
+		uint64_t period;
+
+		if (!member || member == kind)
+			continue;
+		member->leader = (uint32_t)(kind - r->file->kinds.data) + 1;
+		sample->id = count.id;
+		sample->counted = count.value;
+		is_left_out = perf_kind__is_clock(member) && is_idle(sample);
+		period = is_left_out ? 0 : period_of(r, kind, sample);
+		member->samples += period || is_left_out;
+		note_period(member, period);
+	}
+}
+
+void perf_records__note_sample(struct perf_records *r, struct perf_kind *kind, struct cursor body)
+{
+	bool is_clock = perf_kind__is_clock(kind) && !kind->periods_differ;
+	struct perf_sample sample;
+
+	kind->samples++;
+	if ((!is_clock && !(kind->attr.read_format & PERF_FORMAT_GROUP)) ||
+	    !perf_sample__parse(kind, body, &sample))
+		return;
+	if (is_clock && !is_idle(&sample))
+		note_period(kind, period_of(r, kind, &sample));
+	note_group(r, kind, &sample);
+}
+
+/* Of a sample that comes with the counter of the profile's event: that one's. False: it has none. */
+static bool take_member(const struct perf_records *r, const struct perf_kind *kind,
+			struct perf_sample *sample)
+{
+	struct cursor c = sample->counts;
+	struct perf_count count;
+
+	while (perf_sample__next_count(kind, &c, &count)) {
+		const struct perf_kind *member = perf_file__kind(r->file, count.id);
+
+		if (!member || !member->is_profiled)
+			continue;
+		sample->id = count.id;
+		sample->counted = count.value;
+		return true;
+	}
+	return false;
 }
 
 void perf_records__forget_counters(struct perf_records *r)
@@ -375,12 +424,14 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 		r->left_out[PERF_LEFT_OUT_UNKNOWN]++;
 		return 0;
 	}
-	if (!kind->is_profiled)
+	if (!perf_kind__is_read(kind))
 		return 0;
 	if (!perf_sample__parse(kind, body, &sample)) {
 		r->left_out[PERF_LEFT_OUT_DAMAGED]++;
 		return 0;
 	}
+	if (kind->carries && !take_member(r, kind, &sample))
+		return 0;
 	if (r->is_clock && is_idle(&sample)) {
 		r->left_out[is_of_user(record, sample.chain) ? PERF_LEFT_OUT_HIDDEN_TASKS
 							     : PERF_LEFT_OUT_IDLE]++;
@@ -621,7 +672,7 @@ static int take_lost_samples(struct perf_records *r, const struct perf_event_hea
 
 	if (!count || is_counter)
 		return 0;
-	if (!kind || kind->is_profiled)
+	if (!kind || perf_kind__is_read(kind))
 		return push_lost(r, count, time);
 	r->left_out[PERF_LEFT_OUT_LOST_OTHERS] += count;
 	return 0;

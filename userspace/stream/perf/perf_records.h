@@ -85,8 +85,8 @@ uint32_t perf_kind__pmu(const struct perf_kind *kind);
 
 void perf_records__fini(struct perf_records *r);
 
-/* First reading: does a clock have samples of several periods? */
-void perf_records__note_period(struct perf_records *r, struct perf_kind *kind, struct cursor body);
+/* First reading: counts a sample, also for the group of its event. Does a clock have several periods? */
+void perf_records__note_sample(struct perf_records *r, struct perf_kind *kind, struct cursor body);
 /* Before the second reading. */
 void perf_records__forget_counters(struct perf_records *r);
 

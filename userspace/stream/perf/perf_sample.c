@@ -49,16 +49,24 @@ static uint64_t times_in(uint64_t format)
 	       !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
 }
 
-static void take_count(struct cursor *c, uint64_t format, bool is_first, struct perf_sample *s)
+static struct perf_count take_count(struct cursor *c, uint64_t format)
 {
-	uint64_t value = cursor__u64(c), id;
+	struct perf_count count = {.value = cursor__u64(c)};
 
 	if (!(format & PERF_FORMAT_GROUP))
 		cursor__skip(c, 8 * times_in(format));
-	id = format & PERF_FORMAT_ID ? cursor__u64(c) : 0;
+	count.id = format & PERF_FORMAT_ID ? cursor__u64(c) : 0;
 	cursor__skip(c, format & READ_LOST ? 8 : 0);
-	if (is_first || id == s->id)
-		s->counted = value;
+	return count;
+}
+
+bool perf_sample__next_count(const struct perf_kind *kind, struct cursor *counts,
+			     struct perf_count *count)
+{
+	if (counts->at == counts->end || !(kind->attr.read_format & PERF_FORMAT_ID))
+		return false;
+	*count = take_count(counts, kind->attr.read_format);
+	return !counts->bad;
 }
 
 /* The counters that come with a sample: of a group, its own first, or that alone. */
@@ -69,9 +77,15 @@ static void take_counts(struct cursor *c, uint64_t format, struct perf_sample *s
 	if (format & PERF_FORMAT_GROUP)
 		cursor__skip(c, 8 * times_in(format));
 	c->bad |= count > UINT16_MAX;
-	for (uint64_t i = 0; i < count && !c->bad; i++)
-		take_count(c, format, !i, s);
+	s->counts.at = c->at;
+	for (uint64_t i = 0; i < count && !c->bad; i++) {
+		struct perf_count read = take_count(c, format);
+
+		if (!i || read.id == s->id)
+			s->counted = read.value;
+	}
 	s->has_counted = count && !c->bad;
+	s->counts.end = s->has_counted ? c->at : s->counts.at;
 }
 
 static struct cursor take_words(struct cursor *c, uint64_t count)

@@ -10,9 +10,10 @@ struct perf_sample {
 	uint32_t pid, tid;
 	uint64_t time; /* of the clock of perf, ns; 0: none */
 	uint64_t id, ip, period;
-	uint64_t counted;    /* by the event's counter until then, if it has_counted */
-	uint32_t cpu;	     /* UINT32_MAX: unknown */
-	struct cursor chain; /* eight bytes each: addresses, and PERF_CONTEXT_… before them */
+	uint64_t counted;     /* by the event's counter until then, if it has_counted */
+	uint32_t cpu;	      /* UINT32_MAX: unknown */
+	struct cursor counts; /* of a group, for perf_sample__next_count() */
+	struct cursor chain;  /* eight bytes each: addresses, and PERF_CONTEXT_… before them */
 	bool has_chain, has_branches, has_counted;
 	/* the user registers: addresses by their numbers in the mask of the event; abi 0: none */
 	uint64_t abi;
@@ -26,6 +27,15 @@ struct perf_kind *perf_sample__kind(const struct perf_file *file, struct cursor 
 /* The body of a PERF_RECORD_SAMPLE of that kind. False: damaged. */
 bool perf_sample__parse(const struct perf_kind *kind, struct cursor body,
 			struct perf_sample *sample);
+
+/* What a counter has counted until a sample. */
+struct perf_count {
+	uint64_t id, value;
+};
+
+/* The next of the counters that come with a sample, the event's own first. False: it has no more, or no ids. */
+bool perf_sample__next_count(const struct perf_kind *kind, struct cursor *counts,
+			     struct perf_count *count);
 
 /* The time alone; 0: none. */
 uint64_t perf_sample__time(const struct perf_kind *kind, struct cursor body);
