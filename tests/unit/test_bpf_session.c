@@ -36,7 +36,8 @@ static struct recording {
 	size_t events[64];   /* by type */
 	uint64_t exited_cpu; /* sum of EVENT_THREAD_CPU */
 	uint64_t lost;	     /* of EVENT_LOST of no CPU */
-	uint64_t not_run;    /* ticks that were late, as beside a hypervisor's other guests: a sample may be missing for each */
+	uint64_t
+		not_run; /* ticks that were late, as beside a hypervisor's other guests: a sample may be missing for each */
 } * r;
 
 static struct bpf_session_options options;
@@ -273,7 +274,8 @@ TEST(times_of_samples_lie_between_start_and_stop)
 			last = max_u64(last, r->samples[i].time);
 		}
 		assert_true(!r->count ||
-			    last - first >= (r->count - 1) * bpf_session__info(r->session)->period / 2);
+			    last - first >=
+				    (r->count - 1) * bpf_session__info(r->session)->period / 2);
 	}
 }
 

@@ -39,6 +39,7 @@
 #define PERIOD_MAX	 (1ULL << 53)
 #define LINE_MAX_DIGITS	 9
 #define RECOGNIZED_LINES 3
+#define SKIPPED_LINES	 2 /* before the first stack, besides comments */
 #define PYTHON_THREAD	 "thread ("
 #define PYTHON_PROCESS	 "process "
 #define FRACTION_DIGITS	 9 /* of a number; the others are cut */
@@ -180,6 +181,11 @@ static struct span next_field(struct span *rest)
 	return field;
 }
 
+static bool has_callers(const struct folded_line *line)
+{
+	return memchr(line->stack.at, ';', span_size(line->stack));
+}
+
 /* Of our own files, which may have nothing else. */
 static bool is_own_comment(struct span line)
 {
@@ -187,10 +193,11 @@ static bool is_own_comment(struct span line)
 	       span_begins(line, FOLDED_FILTER);
 }
 
+/* Any text may have a line that ends in a number, so behind lines that are none there have to be several stacks. */
 static bool recognizes_folded(const uint8_t *bytes, size_t size)
 {
 	const char *at = (const char *)bytes, *end = at + size;
-	unsigned int lines = 0;
+	unsigned int lines = 0, skipped = 0;
 	bool is_own = false;
 
 	if (memchr(bytes, 0, size < 4096 ? size : 4096))
@@ -201,12 +208,15 @@ static bool recognizes_folded(const uint8_t *bytes, size_t size)
 
 		newline = line_end(at, end);
 		err = split_line((struct span){at, newline}, &line);
-		if (err == -EBADMSG)
-			return lines > 0; /* what follows may be damaged */
+		if (err == -EBADMSG && lines)
+			return !skipped; /* what follows may be damaged */
+		skipped += err == -EBADMSG;
+		if (skipped > SKIPPED_LINES || (skipped && !err && !has_callers(&line)))
+			return false;
 		lines += !err;
 		is_own |= is_own_comment((struct span){at, newline});
 	}
-	return lines > 0 || is_own;
+	return lines >= (skipped ? RECOGNIZED_LINES : 1) || is_own;
 }
 
 /* ---- the first field ------------------------------------------------------------------------- */
@@ -455,8 +465,7 @@ static int refuse_comparison(const struct folded *f)
 		struct folded_line line;
 
 		newline = line_end(at, f->end);
-		if (split_line((struct span){at, newline}, &line) ||
-		    !memchr(line.stack.at, ';', span_size(line.stack)))
+		if (split_line((struct span){at, newline}, &line) || !has_callers(&line))
 			continue;
 		stacks++;
 		compared += ends_in_count(line.stack);

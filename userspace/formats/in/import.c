@@ -353,6 +353,14 @@ static bool is_ghc(const uint8_t *bytes, size_t size)
 	       begin_has(bytes, size, " Time and Allocation Profiling Report ");
 }
 
+/* `+RTS -pj` */
+static bool is_ghc_json(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(
+		       bytes, size,
+		       (const char *const[]){"rts_arguments", "traceEvents", "nodes", NULL}) == 0;
+}
+
 static bool is_vtune(const uint8_t *bytes, size_t size)
 {
 	return begin_has(bytes, size, "Function Stack,CPU Time:Self");
@@ -547,6 +555,7 @@ static const struct {
 	 "a table of Visual Studio; `stackcollapse-vsprof.pl` folds it"},
 	{NULL, 0, is_ghc,
 	 "a report of GHC's profiler; `inferno-collapse-ghcprof` folds that of `+RTS -P`"},
+	{NULL, 0, is_ghc_json, "a report of GHC's profiler as JSON; speedscope opens it"},
 	{NULL, 0, is_flamebearer, "a flame graph of Pyroscope; export the profile as pprof"},
 	{NULL, 0, is_dhat, "a heap profile of DHAT, which has no CPU time"},
 	{"QPERFSTREAM", 11, NULL,

@@ -103,6 +103,7 @@ struct trace {
 	bool has_cpu;			   /* ours, of a profile with CPU time */
 	bool ahead;			   /* … which is that until the next sample */
 	bool is_own;			   /* which may have no profile */
+	bool has_frames;		   /* of samples that are no events, which are not read */
 };
 
 static bool recognizes_trace(const uint8_t *bytes, size_t size)
@@ -433,6 +434,7 @@ static int read_text(struct trace *t)
 		return read_singles(t, at);
 	more = json_walk__init(&walk, &t->text, at, JSON_OBJECT);
 	while (!more && (more = json_walk__next(&walk)) > 0) {
+		t->has_frames |= json_walk__key_is(&walk, "stackFrames");
 		more = json_walk__key_is(&walk, "metadata") ? read_metadata(t, walk.value) : 0;
 		if (more || !json_walk__key_is(&walk, "traceEvents"))
 			continue;
@@ -628,6 +630,9 @@ static const char *describe_foreign(const struct trace *t)
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
 		if (memmem(t->text.start, size, programs[i].category, strlen(programs[i].category)))
 			return programs[i].what;
+	if (t->has_frames)
+		return "a trace with samples of Hermes' kind (stackFrames), which are not read; "
+		       "speedscope opens it";
 	return is_empty_array(&t->text)
 		       ? "an empty JSON array, which has neither events nor profiles"
 		       : "a Chrome trace without CPU profiles (ProfileChunk events)";
