@@ -99,14 +99,25 @@ static bool is_core(const uint8_t *bytes, size_t size)
 	       (bytes[16] == 4 || bytes[17] == 4);
 }
 
-/* Words of 64 or 32 bits: 0, 3 (numbers of the header that follow), 0, the period in µs, 0. */
+/* A word of 32 or 64 bits, in either byte order. */
+static uint64_t word_at(const uint8_t *bytes, size_t size, size_t number, bool big)
+{
+	uint64_t word = 0;
+
+	for (size_t i = 0; i < size; i++)
+		word = word << 8 | bytes[number * size + (big ? i : size - 1 - i)];
+	return word;
+}
+
+/* 0, 3 (numbers of the header that follow), 0 or, of Java, 1, the period in µs, 0. */
 static bool is_gperftools(const uint8_t *bytes, size_t size)
 {
-	static const uint64_t header[] = {0, 3, 0};
-	static const uint32_t short_header[] = {0, 3, 0};
-
-	return (size >= 40 && !memcmp(bytes, header, sizeof(header))) ||
-	       (size >= 20 && !memcmp(bytes, short_header, sizeof(short_header)));
+	for (size_t word = 4; word <= 8; word += 4)
+		for (int big = 0; big < 2; big++)
+			if (size >= 5 * word && !word_at(bytes, word, 0, big) &&
+			    word_at(bytes, word, 1, big) == 3 && word_at(bytes, word, 2, big) < 2)
+				return true;
+	return false;
 }
 
 /*
