@@ -455,6 +455,7 @@ static bool is_flat_perf_script(const uint8_t *bytes, size_t size)
 	"the text of Java's hprof; `stackcollapse-hprof` of hprof2flamegraph folds its CPU samples"
 #define BCC    "stacks of a tool of bcc; its option -f folds them"
 #define AUSTIN "a file of Austin; `austin2speedscope` makes one that is read"
+#define ART    "a trace of methods of Android's ART; the Firefox Profiler opens it"
 #define INSTRUMENTS_TABLE                                                                          \
 	"a table copied from Instruments; `stackcollapse-instruments.pl` folds a call tree's"
 
@@ -547,6 +548,11 @@ static const struct {
 	{"JAVA PROFILE 1.0.1, created", 27, NULL, HPROF},
 	{"CPU SAMPLES BEGIN (", 19, NULL, HPROF},
 	{"JAVA PROFILE ", 13, NULL, "a heap dump of Java, which has no CPU time"},
+	{"*version\n", 9, NULL, ART},
+	{"SLOW\2\0", 6, NULL, ART},
+	{"SLOW\3\0", 6, NULL, ART},
+	{"SLOW\xf2\0", 6, NULL, ART},
+	{"SLOW\xf3\0", 6, NULL, ART},
 	{"gmon\1", 5, NULL, "a profile of gprof, which has no stacks; open it with `gprof`"},
 	{"v8-version,", 11, NULL, "a log of `node --prof`; `node --cpu-prof` writes what is read"},
 	{"# To display the perf.data header", 33, NULL,
