@@ -56,7 +56,7 @@ enter() { # suite, command…
 		pivot_root . mnt
 		umount -l /mnt
 		cd /root
-		exec env -i CI="${CI:-}" TEST_JOBS="${TEST_JOBS:-}" HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+		exec env -i CI="${CI:-}" UNSTEADY_PASSES="${UNSTEADY_PASSES:-}" TEST_JOBS="${TEST_JOBS:-}" HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
 			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 	' enter "$root" "$@"
 }

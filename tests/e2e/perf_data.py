@@ -238,7 +238,9 @@ def test_copied_stacks_of_a_function_without_a_frame():
         stacks = [[name for _, name in ours] for _, ours in compare_copied(path)]
         within = [names for names in stacks if names[:1] == [function]]
         assert len(within) >= len(stacks) * 0.9, stacks
-        assert all(names[1] == "caller" and names[-1] == root for names in within), within
+        # a tick may find it before it has restored the frame pointer
+        assert all(names[1] == "caller" and names[-1] in (root, "_start") for names in within), within
+        assert sum(names[-1] == root for names in within) >= 0.99 * len(within), within
 
 
 @natively
