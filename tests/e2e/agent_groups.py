@@ -208,7 +208,7 @@ def test_groups_that_are_gone_at_once():
             group = f"{top}/job{len(groups_of)}.service"
             os.mkdir(group)
             pid = spin_in(group, 30_000_000)
-            assert e.wait_for(lambda: remove(group), 20, f"the end of {group}")
+            assert e.wait_for(lambda: remove(group), what=f"the end of {group}")
             groups_of[pid] = os.path.basename(group)
 
         with start("/usr/bin/python3", "-c", BURN):
@@ -291,7 +291,7 @@ def test_programs_without_a_file():
         os.mkdir(f"{top}/{name}")
         running[name] = start("/usr/bin/python3", "-c", FAR_AWAY, f"{top}/{name}", *more)
     try:
-        e.wait_for(lambda: os.readlink(f"/proc/{running['upgraded'].pid}/exe").endswith("upgraded"), 20, "its execve")
+        e.wait_for(lambda: os.readlink(f"/proc/{running['upgraded'].pid}/exe").endswith("upgraded"), what="its execve")
         os.unlink(f"{top}/upgraded")
         windows, _ = run_tool(until=lambda w: len(w.windows) > 3 and all(
             w.is_read(p.pid) and w.count(p.pid) > 1 for p in running.values()))

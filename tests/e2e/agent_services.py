@@ -140,7 +140,7 @@ def test_memory_that_is_not_answered():
     server = [e.fixture("silentfs"), "-w", "read", e.fuse_device(), place, "/usr/bin/python3", "-c", HOLD_UP]
     try:
         with e.Background(*e.as_user(ATTACKER), *server, env={"PATH": os.environ["PATH"], "DD_SERVICE": "attacker"}) as attacker:
-            e.wait_for(lambda: e.comm_of(attacker.pid) == "mapped", 20, "the mapping")
+            e.wait_for(lambda: e.comm_of(attacker.pid) == "mapped", what="the mapping")
             with start("python3", "-c", SPIN, DD_SERVICE="first"):
                 time.sleep(0.2)
                 with e.Background("/bin/sh", "-c", 'sleep 4; exec "$@"', "sh", "python3", "-c", SPIN,

@@ -53,6 +53,10 @@ def check_states(out, truths):
         assert abs(found[state] - truth) <= 0.2 * truth + 1.5, (state, truth, found)
 
 
+def in_all_stores(windows, stores):
+    return windows if all(len(s.store.log) == len(windows) for s in stores.values()) else None
+
+
 def check_stores(facts, stores):
     """Each backend has the time of the files, CPU time as well, and by service."""
     for window in facts:
@@ -91,8 +95,8 @@ def test_waits_of_a_service():
         agent.wait_until_it_answers()
         program = subprocess.run([e.fixture("waits"), "24"], env=SERVICE, check=True, capture_output=True, text=True)
         agent.wait_for_windows(len(agent.windows()) + 1)
-        facts = agent.windows()  # the next one ends in ten seconds
-        e.wait_for(lambda: all(len(s.store.log) >= len(facts) for s in stores.values()), timeout=9, what="all requests")
+        # the next window ends ten seconds after one that all stores have
+        facts = e.wait_for(lambda: in_all_stores(agent.windows(), stores), what="all requests")
         check_stores(facts, stores)
         check_metrics(agent)
         assert agent.end() == 0, agent.said()

@@ -104,7 +104,7 @@ def test_killed_again_and_again():
         wait_for(lambda: all(file in read(f"/proc/{mapper.pid}/maps") for file in files), 30, "the mappings")
         with Background(SYSPROF, "record", "-p", f"{mapper.pid},{victim.pid}", "-F", "499", "--no-symbol-cache",
                         "-o", path) as recorder:
-            killer = Killer(wait_for(lambda: keeper_of(recorder), 20, "the keeper"))
+            killer = Killer(wait_for(lambda: keeper_of(recorder), what="the keeper"))
             killer.run(3, 60)
             started_sampling(recorder, path)
             with open(path, "rb") as f:

@@ -75,7 +75,7 @@ def test_node_with_a_map():
     with Background(nodes()[0], "--perf-basic-prof", "-e", "setInterval(() => {}, 50)") as program:
         path = f"/tmp/perf-{program.pid}.map"
         try:
-            wait_for(lambda: os.path.exists(path), 20, "a map")
+            wait_for(lambda: os.path.exists(path), what="a map")
             reported, _ = check(program.pid)
             assert [(row["kind"], row["path"], row["followed"]) for row in reported["maps"]] == [("perf map", path, True)], reported
             assert "perf map" in runtime(reported, "Node.js")["detail"]
@@ -150,7 +150,7 @@ def test_what_cannot_be_recorded():
     reported, text = check(gone.pid, status=1)
     assert not reported["can_record"] and "no such process" in text, reported
     with Fixture("zombie", 30) as parent:
-        zombies = wait_for(lambda: [pid for pid in children(parent.pid) if state_of(pid) == "Z"], 10, "a zombie")
+        zombies = wait_for(lambda: [pid for pid in children(parent.pid) if state_of(pid) == "Z"], what="a zombie")
         reported, _ = check(zombies[0], status=1)
         assert "zombie" in reported["detail"], reported
     assert sysprof("check", "-p", "x").status == 2 and sysprof("check", "-p", "0").status == 2
@@ -170,7 +170,7 @@ def test_stopped():
     with Fixture("chain", 60) as program:
         os.kill(program.pid, signal.SIGSTOP)
         try:
-            wait_for(lambda: state_of(program.pid) == "T", 10, "a stopped process")
+            wait_for(lambda: state_of(program.pid) == "T", what="a stopped process")
             reported, _ = check(program.pid)
         finally:
             os.kill(program.pid, signal.SIGCONT)
@@ -186,7 +186,7 @@ def test_stripped_and_without_unwind_information():
     run("cc", "-O1", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-nostdlib", "-static", "-s", "-o", program,
         program + ".c", check=0)
     with Background(program) as process:
-        wait_for(lambda: os.readlink(f"/proc/{process.pid}/exe") == program, 10, "the program")
+        wait_for(lambda: os.readlink(f"/proc/{process.pid}/exe") == program, what="the program")
         reported, _ = check(process.pid)
     assert [(row["path"], row["symbols"]) for row in reported["files"]] == [(program, "no symbols")], reported["files"]
     assert reported["files"][0]["unwind"].startswith("no unwind information") and not reported["runtimes"], reported
@@ -203,7 +203,7 @@ def test_debug_information_that_is_compressed():
             f.seek(section_offset(program, ".debug_info"))
             f.write(method.to_bytes(4, "little"))
         with Background(program, "60") as process:
-            wait_for(lambda: os.readlink(f"/proc/{process.pid}/exe") == program, 10, "the program")
+            wait_for(lambda: os.readlink(f"/proc/{process.pid}/exe") == program, what="the program")
             reported, text = check(process.pid)
         row = next(row for row in reported["files"] if row["path"] == program)
         assert (row["debug"] == said or row["debug"].startswith(said + " (")) and row["debug"] in text, row
@@ -219,7 +219,7 @@ def test_another_mount_and_pid_namespace():
     need_root()
     script = f"mount -t tmpfs none /mnt && cp '{fixture('chain')}' /mnt/inside && exec /mnt/inside 60"
     with Background("unshare", "-p", "-f", "-m", "--kill-child", "--mount-proc", "sh", "-c", script) as outer:
-        inner = wait_for(lambda: [pid for pid in children(outer.pid) if comm_of(pid) == "inside"], 20, "the program")[0]
+        inner = wait_for(lambda: [pid for pid in children(outer.pid) if comm_of(pid) == "inside"], what="the program")[0]
         reported, _ = check(inner)
     rows = [row for row in reported["files"] if row["path"] == "/mnt/inside"]
     assert rows and not rows[0]["error"] and rows[0]["symbols"] == "symbols", reported
@@ -243,7 +243,7 @@ def check_beside_silence(*options):
     place = place_of(ATTACKER)
     try:
         with Background(*as_user(ATTACKER), fixture("silentfs"), *options, "-w", "read", fuse_device(), place, "/usr/bin/python3", "-c", MAPPER) as attacker:
-            wait_for(lambda: comm_of(attacker.pid) == "mapped", 20, "the mappings")
+            wait_for(lambda: comm_of(attacker.pid) == "mapped", what="the mappings")
             begin = time.monotonic()
             reported, text = check(attacker.pid)
             took = time.monotonic() - begin

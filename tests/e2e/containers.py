@@ -64,7 +64,7 @@ def in_pivoted(root):
 
 
 def only_child(pid):
-    (child,) = wait_for(lambda: children_of(pid), 5, f"a child of {pid}")
+    (child,) = wait_for(lambda: children_of(pid), what=f"a child of {pid}")
     return child
 
 

@@ -18,7 +18,7 @@ def recorded(program, *arguments):
     need_root()
     path = new_scratch("fibers.folded")
     with Background(program, "60", *arguments) as running:
-        wait_for(lambda: schedstat(running.pid)[0] > 1e6 or len(os.listdir(f"/proc/{running.pid}/task")) > 1, 20, "its thread")
+        wait_for(lambda: schedstat(running.pid)[0] > 1e6 or len(os.listdir(f"/proc/{running.pid}/task")) > 1, what="its thread")
         result = record_cpu(running.pid, 1, "-p", running.pid, "-o", path)
     complete = float(re.search(r"complete stacks: ([\d.]+)", result.err)[1])
     return [row for row in folded(path) if "leaf" in row[0]], complete
@@ -123,7 +123,7 @@ def test_greenlets():
     need_root()
     path = new_scratch("greenlets.folded")
     with Background("/usr/bin/python3", "-c", GREENLETS, "60") as running:
-        wait_for(lambda: schedstat(running.pid)[0] > 1e8, 20, "its greenlets")
+        wait_for(lambda: schedstat(running.pid)[0] > 1e8, what="its greenlets")
         result = record_cpu(running.pid, 1.5, "-p", running.pid, "-o", path)
     rows = [row for row in folded(path) if "leaf" in row[0]]
     right = share(rows, lambda frames: has_chain(frames, "second", "leaf") and not {"_start", "first", "deep", "go_on"} & set(frames))
@@ -149,8 +149,8 @@ def test_no_start():
     need_root()
     for how, sure in ("bare", True), ("thread", False), ("forked", False):
         with Background(fixture("fibers"), "60", how) as running:
-            wait_for(lambda: schedstat(running.pid)[0] > 1e6 or len(os.listdir(f"/proc/{running.pid}/task")) > 1, 20, "its thread")
-            spins = running.pid if how != "forked" else wait_for(lambda: forked_by(running.pid), 20, "its child")
+            wait_for(lambda: schedstat(running.pid)[0] > 1e6 or len(os.listdir(f"/proc/{running.pid}/task")) > 1, what="its thread")
+            spins = running.pid if how != "forked" else wait_for(lambda: forked_by(running.pid), what="its child")
             result = record_cpu(spins, 0.7, "-p", running.pid, "-o", new_scratch("start.folded"))
         rows = [row for row in folded(scratch("start.folded")) if "leaf" in row[0]]
         assert total(rows) >= 20 and share(rows, lambda frames: has_chain(frames, "first", "second", "leaf")) >= 0.98, rows

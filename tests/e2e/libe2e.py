@@ -355,7 +355,8 @@ class Listening(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
-def wait_for(condition, timeout=10, what="a condition"):
+def wait_for(condition, timeout=60, what="a condition"):
+    """`timeout`, s: for what never comes. On a busy host all that comes may take long."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         value = condition()
@@ -365,8 +366,8 @@ def wait_for(condition, timeout=10, what="a condition"):
     raise AssertionError(f"waited {timeout} s for {what}")
 
 
-def started_sampling(recorder, path):
-    """A running `record -o PATH.sysprof` samples by now: it has written so. Much may come before, so each byte is read once."""
+def wait_for_sampling(path, has_ended=lambda: False):
+    """`record -o PATH.sysprof` samples by now: it has written so. Much may come before, so each byte is read once."""
     word, read = b"\0sampling_start\0", 0
 
     def reported():
@@ -379,7 +380,12 @@ def started_sampling(recorder, path):
             read = f.tell()
         return word in data
 
-    wait_for(lambda: reported() or recorder.p.poll() is not None, 60, path)
+    wait_for(lambda: reported() or has_ended(), what=path)
+
+
+def started_sampling(recorder, path):
+    """As above; the recorder is still there."""
+    wait_for_sampling(path, lambda: recorder.p.poll() is not None)
     assert recorder.p.poll() is None, recorder.finish()
 
 

@@ -97,7 +97,7 @@ class Groups:
         for program in self.running:
             program.__exit__()
         for path in reversed(self.made):
-            e.wait_for(lambda: remove(path), 20, f"the end of {path}")
+            e.wait_for(lambda: remove(path), what=f"the end of {path}")
 
 
 def remove(path):

@@ -331,7 +331,7 @@ def test_browser_and_user():
                "BROWSER": f"/nowhere/browser:{browser_script(directory)} --new %s"}
     started = os.path.join(directory, "started")
     with Server(changes=changes) as server:
-        wait_for(lambda: os.path.exists(started), 20, "the browser")
+        wait_for(lambda: os.path.exists(started), what="the browser")
         uid, *_, option, url = read(started).split()
         assert int(uid) == NOBODY and option == "--new"
         assert server.token not in url and url.startswith(f"http://127.0.0.1:{server.port}/")

@@ -434,7 +434,7 @@ def test_program_and_reader_end_together():
     for number in signal.SIGINT, signal.SIGKILL:
         result, reader = signalled(path, number, False)
         assert not result.out, result
-        wait_for(lambda reader=reader: not os.path.exists(f"/proc/{reader}"), 10, "the end of the reader")
+        wait_for(lambda reader=reader: not os.path.exists(f"/proc/{reader}"), what="the end of the reader")
 
 
 if __name__ == "__main__":

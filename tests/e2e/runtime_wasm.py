@@ -154,7 +154,7 @@ def test_text_without_a_file():
     need_root()
     spins = "let n = 0; for (;;) n += zlib.deflateSync(Buffer.alloc(200000, 'ab')).length"
     with Background("node", "--use-largepages=on", "-e", spins) as program:
-        wait_for(lambda: has_moved_text(program.pid), 20, "text without a file")
+        wait_for(lambda: has_moved_text(program.pid), what="text without a file")
         record("--no-wall", "-p", program.pid, "-F", 1999, "-d", 1, "-o", scratch("huge.folded"))
     stacks = folded(scratch("huge.folded"))
     taken = sum(n for stack, n in stacks if any("WebAssembly" in name for name in stack))

@@ -20,7 +20,7 @@ from libconsumers import structure
 from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, load_json, long, main, natively, need_root, run,
                     scratch, sysprof, wait_for)
 
-LIMIT = 60 if SANITIZED else 20
+LIMIT = 120
 F_SETPIPE_SZ = 1031
 count = 0
 
@@ -75,9 +75,9 @@ def outputs(path, names=("x.json.gz", "x.folded", "x.sysprof")):
 
 
 def sampling(path, name="x.sysprof"):
-    """Waits until the first samples are on disk."""
-    wait_for(lambda: os.path.exists(os.path.join(path, name)), LIMIT, f"{name} in {path}")
-    time.sleep(0.5)
+    """Waits until there are samples."""
+    e.wait_for_sampling(os.path.join(path, name))
+    time.sleep(1)
 
 
 # ---- signals to sysprof alone -------------------------------------------------------------------
@@ -308,7 +308,7 @@ def test_second_signal_while_writing():
                 wait_blocked(recorder.pid, end_of_recording(path))
                 assert recorder.p.poll() is None, recorder.finish()
                 recorder.signal(second)
-                result = recorder.finish(timeout=5)
+                result = recorder.finish(timeout=60)
             if reader:
                 os.close(fd)
             assert result.status == 1, result
@@ -338,7 +338,7 @@ def test_second_signal_while_recording_into_a_pipe():
             time.sleep(0.3)
             assert recorder.p.poll() is None, recorder.finish()
             recorder.signal(signal.SIGINT)
-            result = recorder.finish(timeout=5)
+            result = recorder.finish(timeout=60)
         if reader:
             os.close(fd)
         assert result.status == 1 and "aborted" in result.err, result

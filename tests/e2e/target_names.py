@@ -240,7 +240,7 @@ def test_services_that_run_already():
             Fixture(program("early-comm"), 60) as comm, Background(sys.executable, "-c", published("early-shop")) as published_one:
         for each in env, none, comm:
             each.wait_facts("start")
-        wait_for(lambda: comm_of(published_one.pid) == "published", 20, "its context")
+        wait_for(lambda: comm_of(published_one.pid) == "published", what="its context")
         path = scratch("early-services.folded")
         result = record("--service", "^early-shop", "--comm", "early-comm", "--wait=no", "-d", 1.5, "-o", path)
         assert set(comms(folded(path))) == {"early-env", "early-comm", "published"}, result
@@ -257,7 +257,7 @@ def test_what_is_excluded():
         excludes = ["--exclude-exe", "*/out-exe", "--exclude-comm", "out-comm", "--exclude-user", "45680",
                     "--exclude-unit", behind_owners(groups, "out-unit")]
         with Recorder("-a", *excludes) as recorder:
-            wait_for(lambda: kept.p.poll() is None and os.path.getsize(recorder.recording) > 20000, 20, "some samples")
+            wait_for(lambda: kept.p.poll() is None and os.path.getsize(recorder.recording) > 20000, what="some samples")
             run(program("out-comm"), 0.3, check=0)
             recorder.finish()
         assert "in-all" in recorder.processes() and not [n for n in recorder.processes() if n.startswith("out-")], recorder.processes()
@@ -403,7 +403,7 @@ def test_services_beside_memory_that_does_not_answer():
     server = [fixture("silentfs"), "-w", "read", fuse_device(), place, "/usr/bin/python3", "-c", HOLD_UP]
     try:
         with Background(*as_user(45682), *server) as silent:
-            wait_for(lambda: comm_of(silent.pid) == "mapped", 20, "the mapping")
+            wait_for(lambda: comm_of(silent.pid) == "mapped", what="the mapping")
             recorder = assert_late(["--service", "^late-shop$"], "late-service", as_service("late-shop"))
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -496,7 +496,7 @@ def test_a_process_whose_main_thread_has_ended():
     leaderless = scratch("leaderless")
     shutil.copy(fixture("exits_leader"), leaderless)
     with Background(leaderless, 30) as target:
-        wait_for(lambda: read(f"/proc/{target.pid}/stat").rsplit(")", 1)[1].split()[0] == "Z", 10, "the end of the main thread")
+        wait_for(lambda: read(f"/proc/{target.pid}/stat").rsplit(")", 1)[1].split()[0] == "Z", what="the end of the main thread")
         for option in ["--exe", leaderless], ["--comm", "leaderless"], ["--service", "^leaderless$"]:
             path = new_scratch("leaderless.folded")
             result = record_cpu(target.pid, 0.3, *option, "--wait=no", "-o", path)
@@ -509,7 +509,7 @@ def test_waits_of_a_process_whose_main_thread_has_ended():
     program, recording = scratch("only-waits"), new_scratch("only-waits.sysprof")
     shutil.copy(fixture("exits_leader"), program)
     with Background(program, "-w", 30) as target:
-        wait_for(lambda: read(f"/proc/{target.pid}/stat").rsplit(")", 1)[1].split()[0] == "Z", 10, "the end of the main thread")
+        wait_for(lambda: read(f"/proc/{target.pid}/stat").rsplit(")", 1)[1].split()[0] == "Z", what="the end of the main thread")
         record("--exe", program, "--wall-cpu", "20%", "-d", 1.5, "-o", recording)
     rows = json.loads(sysprof("report", recording, "--wall", "--parked", "--by", "thread", "--json", check=0).out)["rows"]
     assert [row["thread"] for row in rows] == ["only-waits"] * 2 and all(row["states"].get("sleep") for row in rows), rows

@@ -142,7 +142,7 @@ def victim_is_named(path, pid):
 def record_tenants(recording, live):
     with Place(GREEDY) as large, Place(SILENT) as dumb, Place(VICTIM) as whole, greedy(large) as one, silent(dumb) as two:
         for process in one, two:
-            wait_for(lambda p=process: comm_of(p.pid) == "mapped", 20, "the mappings")
+            wait_for(lambda p=process: comm_of(p.pid) == "mapped", what="the mappings")
         with Background(*as_user(VICTIM), whole.program("victim"), "60") as victim:
             targets = ",".join(str(process.pid) for process in (one, two, victim))
             result = run(SYSPROF, "record", "-p", targets, "-d", "5", "-F", "499", "-o", recording, "-o", live)

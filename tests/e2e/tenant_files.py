@@ -121,7 +121,7 @@ def test_endless_notes():
     file = endless_notes(f"{directory}/notes")
     with Background(*AS_TENANT, fixture("touchmap"), file, "30") as tenant:
         maps = f"/proc/{tenant.pid}/comm"
-        wait_for(lambda: read(maps) == "touchmap\n", 10, "the tenant")
+        wait_for(lambda: read(maps) == "touchmap\n", what="the tenant")
         seconds, cpu, _, bytes_read, said = record("-p", tenant.pid, "-d", "2", "-o",
                                                    scratch("x.folded"))
     # it was looked at some hundred times; each time used to take 32 MB

@@ -48,7 +48,7 @@ def program_below(server):
         script = f"cd {top} && {server} && touch upper/ready && exec mnt/chain 60"
         with Background(*AS_TENANT, *(("unshare", "-Urm") if "overlay" in server else ()), "sh", "-c", script) as shell:
             try:
-                wait_for(lambda: os.path.exists(ready) and os.readlink(f"/proc/{shell.pid}/exe").endswith("/chain"), 20, "the program")
+                wait_for(lambda: os.path.exists(ready) and os.readlink(f"/proc/{shell.pid}/exe").endswith("/chain"), what="the program")
                 yield shell.pid, top
             finally:
                 shell.p.kill()

@@ -404,7 +404,7 @@ def test_silent_files():
             assert any(f"left out: user {f.uid}: " in line and "perf maps" in line and "no answer" in line
                        for line in result.err.splitlines()), (f.uid, result)
         assert_victim(rows)
-    wait_for(lambda: not processes_of_ours("sysprof-jit"), 10, "the end of the watchers that were left")
+    wait_for(lambda: not processes_of_ours("sysprof-jit"), what="the end of the watchers that were left")
 
 
 def test_silence_at_the_end():
@@ -460,7 +460,7 @@ def test_signals_end_it():
             f.wait_facts("silent")
             time.sleep(0.5)
             recorder.signal(signal.SIGINT)
-            result = recorder.finish(timeout=25, check=0)
+            result = recorder.finish(timeout=60, check=0)
         assert "did not answer" in result.err and os.path.exists(path), result
 
 

@@ -61,7 +61,7 @@ def silent_file(operation):
     server = [fixture("silentfs"), "-w", operation, fuse_device(), place, "/usr/bin/python3", "-c", MAPPER, 20]
     try:
         with Background(*as_user(ATTACKER), *server) as attacker:
-            wait_for(lambda: comm_of(attacker.pid) == "mapped", 20, "the mappings")
+            wait_for(lambda: comm_of(attacker.pid) == "mapped", what="the mappings")
             result = record_beside(4, path)
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -157,7 +157,7 @@ def test_a_dead_program_and_its_twin():
         twin = [*as_user(ATTACKER), "unshare", "-Urm", "/usr/bin/python3", "-c", TWIN, place, other, os.stat(program).st_ino]
         recording = scratch("dead.sysprof")
         with Background(*twin) as attacker:
-            wait_for(lambda: comm_of(attacker.pid) == "program", 20, "the twin")
+            wait_for(lambda: comm_of(attacker.pid) == "program", what="the twin")
             with Background(SYSPROF, "record", "-a", "-d", 3, "-F", 999, "-o", path, "-o", recording) as recorder:
                 started_sampling(recorder, recording)
                 recorder.signal(signal.SIGSTOP)

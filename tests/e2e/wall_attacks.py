@@ -104,7 +104,7 @@ def quota_group(microseconds, period=100000):
             yield path
             return
         finally:
-            e.wait_for(lambda path=path: removed(path), 20, "the end of " + path)
+            e.wait_for(lambda path=path: removed(path), what="the end of " + path)
     raise e.Skip("no control group with a CPU quota can be made here")
 
 
@@ -155,7 +155,7 @@ def test_throttled_for_seconds():
         with e.Background("/bin/sh", "-c", f'exec {e.fixture("chain")} 60') as target:
             e.wait_for(lambda: e.comm_of(target.pid) == "chain", what="the target")
             e.write(os.path.join(group, "cgroup.procs"), str(target.pid))
-            e.wait_for(lambda: stat_of(group) > 0, 20, "the first throttled time")
+            e.wait_for(lambda: stat_of(group) > 0, what="the first throttled time")
             path, result = recorded("--wall-cpu", "10%", "-d", 4, "-p", target.pid)
             target.p.kill()
             e.write(os.path.join(os.path.dirname(group), "cgroup.procs"), str(target.pid))  # else it ends when it may run again
@@ -200,7 +200,7 @@ def test_a_control_group():
                 program.p.wait()
     finally:
         for path in below, group, other:
-            e.wait_for(lambda path=path: removed(path), 20, "the end of " + path)
+            e.wait_for(lambda path=path: removed(path), what="the end of " + path)
     _, rows = check_books(file)
     idle = {row["pid"]: row for row in rows if row["thread"] == "idles"}
     assert set(idle) == {inside.pid, joins.pid, leaves.pid}, idle
@@ -296,13 +296,13 @@ def frozen_group(*pids):
             write(os.path.join(group, "cgroup.procs"), pid)
         write(os.path.join(group, "cgroup.freeze"), 1)
         with open(os.path.join(group, "cgroup.events"), encoding="utf-8") as events:
-            e.wait_for(lambda: events.seek(0) == 0 and "frozen 1" in events.read(), 20, "a frozen group")
+            e.wait_for(lambda: events.seek(0) == 0 and "frozen 1" in events.read(), what="a frozen group")
         yield
     finally:
         write(os.path.join(group, "cgroup.freeze"), 0)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        e.wait_for(lambda: removed(group), 20, "the end of " + group)
+        e.wait_for(lambda: removed(group), what="the end of " + group)
 
 
 def test_a_frozen_group():
