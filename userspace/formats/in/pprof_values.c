@@ -542,11 +542,12 @@ int pprof_values__choose(struct pprof *p)
 	return choose_values(p) ?: read_comments(p) ?: measure(p) ?: set_event(p);
 }
 
-/* A row that none of the types that are read has. */
+/* A row that none of the types that are read has. Waits, which have time alone beside CPU time, are no events. */
 static bool has_other_value(const struct pprof *p)
 {
-	for (size_t i = 0; i < p->values.count; i++)
-		if (p->values.data[i])
+	for (size_t i = 0; i < p->values.count && i < p->types.count; i++)
+		if (p->values.data[i] &&
+		    (p->cpu_index == NONE || !is_wall_time(p, &p->types.data[i])))
 			return true;
 	return false;
 }
