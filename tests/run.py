@@ -22,7 +22,7 @@ A test is a program. It runs at the top of the tree, those of e2e in SCRATCH, be
 files where they are. It passes by exit 0. Exit 77 skips it, with the reason as its last line; a reason that says "needs
 root" or "needs CAP_…" fails the run where CI=true, because there the root-only tests are the point. Its source has these
 settings, each in a line of its own:
-  time-limit: SECONDS   otherwise 120, and 300 for e2e
+  time-limit: SECONDS   otherwise 300, and 600 for e2e
   runs: WORD…           beside     it measures neither shares of the CPUs nor time: it may run in parallel with others, but
                                    for its cases marked @alone (libe2e.py), which run alone
                         alone      nothing else may run at the same time
@@ -112,7 +112,7 @@ class Test:
         self.log = f"{build}/tests/log/{suite}-{os.path.basename(name)}.log"
         self.first_log = self.log.removesuffix(".log") + ".first.log"
         limit = re.search(r"time-limit: *(\d+)", read(source))
-        self.limit = int(limit[1]) if limit else 300 if suite in (*END_TO_END, "distros") else 120
+        self.limit = int(limit[1]) if limit else 600 if suite in (*END_TO_END, "distros") else 300
         self.as_root, self.refusal = root() if suite in ("unit", "distros", *END_TO_END) else ([], None)
         if suite == "unit":
             self.refusal = None  # its cases that need root say so

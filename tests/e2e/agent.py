@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """The agent as its user runs it: windows into a directory, signals, metrics, a profile on request, its configuration.
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: beside
-# time-limit: 200
 """The requests to backends, byte for byte: stand-ins for them store it and answer with the totals of `report`.
 
 And Go's pprof reads the profiles inside. The stand-ins (backends/) refuse and lose what the real ones do.

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside long
 """In which control group a process was sampled, by what the kernel says (agent_services.c prints it, window by window):
 of processes that are moved and end, of groups that are gone at once; and groups that are not sampled at all.

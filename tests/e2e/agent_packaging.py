@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 420
 # runs: beside long
 """The agent under its systemd unit: what packaging/sysprof-agent.service says is read from the file and applied by hand.
 

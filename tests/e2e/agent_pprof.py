@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: beside long
-# time-limit: 300
 """/debug/pprof/profile as others ask for it: `go tool pprof`, and a server that scrapes like Parca's."""
 import base64
 import gzip

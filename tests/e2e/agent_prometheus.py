@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: beside long
-# time-limit: 200
 """Prometheus scrapes a running agent: its books by Prometheus's own answers, the alerts, and the dashboards' queries.
 
 One agent and one Prometheus are there for all of it; programs of ever new services begin and end meanwhile.

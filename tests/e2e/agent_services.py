@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside long
 """Which services running processes are given (agent_services.c prints them, window by window).
 

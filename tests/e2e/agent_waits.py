@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """The agent's series of waits (--wall), beside a program with known waits; what each backend stores of them; very many threads."""
 import collections

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 400
 # runs: beside long
 """The books: every tick that was due is in the profile, or there is a reason why not.
 

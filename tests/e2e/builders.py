@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside
 """Somebody who kills the processes that build unwind tables again and again holds up the tables while he does, and nothing else.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside
 """`sysprof check -p PID`: what of a process can be unwound and named, and what helps, without recording it."""
 import json

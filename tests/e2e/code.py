@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside
 """Machine code of hot functions in a recording, with lines and sources: whose they are, and within limits."""
 import json

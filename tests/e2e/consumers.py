@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long soak
 """Viewers of other projects load the files of real recordings, and show their contents."""
 import concurrent.futures

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long sanitized
 """Targets in namespaces and roots of their own, and sysprof in a pid namespace."""
 import os

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 400
 # runs: soak long
 """CPU time beside each sample, against what threads of known duty measured of themselves.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside
 """--debuginfod: a stripped program gets its lines from a debuginfod that runs here, on loopback; not
 without the option; and a server that is not there costs the lines, and no more.

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside
 """
 A comparison as a profile of both sides: the page in a browser (its figures are those of diff --json, colours are of what

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside
 """
 Two parts of a recording's time, compared in its page (Ctrl and drag): the tests are those of `sysprof diff FILE@a-b FILE@c-d`,

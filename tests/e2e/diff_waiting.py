@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside
 """
 sysprof diff of recordings with waits: states and functions that wait compare as functions that run, in the page too.

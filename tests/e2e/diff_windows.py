@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """sysprof diff --service: spans of time out of the files of an agent; real ones, made-up ones, and hostile ones."""
 import glob

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside long
 """Definition sites against the source text: file, line and, from gcc, column of every function.
 

@@ -5,7 +5,6 @@
 
 A row says the exit status, a part of the message, and a time limit. All of them leave nothing
 behind: no file that was not there before, temporary ones included, and no process.
-time-limit: 600
 """
 import ctypes
 import difflib

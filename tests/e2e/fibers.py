@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 240
 # runs: beside
 """Stacks that are not the thread's: those that begin with a starter are complete, and those that CFI leads to are followed."""
 import os

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside
 """
 The commands of README's "Which service, and only this part", its pipe, and those of docs/FILTERS.md, each as it is written

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside
 """Counters and markers of real recordings are what the programs did, and the first view is a good one.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 400
 # runs: beside long
 """Names, lines and inlined calls of Go programs in every form they come in: whole, without DWARF,
 stripped, position-independent, without section headers, with C, as a library of a C program."""

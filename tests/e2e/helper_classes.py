@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside whole
 """What each child process of sysprof may do, as /proc shows it, in recordings of every kind, compared with the table of
 classes in helper_classes.json.

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long sanitized
 """Names, files and numbers that a profiled program chose to hurt us with.
 

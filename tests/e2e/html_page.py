@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside
 """The page, in a browser: its figures are the report's, its folded stacks those of .folded, no name is ever
 more than text, there is no request to any network, and a link restores the view.

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside sanitized
 """The input of convert, report, open and diff: several files as one profile, standard input, a service out of an agent's windows."""
 import collections

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 400
 # runs: beside long sanitized
 """Code that is made as it runs has the name that it had when the sample was taken.
 

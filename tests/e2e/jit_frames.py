@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Engines that keep no frame pointers, or report their code only on request: whole stacks, and what the summary advises."""
 import os

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 500
 # runs: beside long
 """Real runtimes: their functions have names, definitions and tiers, and stacks go through them to the root."""
 import os

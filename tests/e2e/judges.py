@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 400
 # runs: beside long
 """
 Other importers read what sysprof reads of files that other tools made: `go tool pprof`, speedscope and the Firefox

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 240
 # runs: beside
 """Names of kernel code that came after the recording had begun: BPF programs, one where another one had been."""
 import re

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside
 """Lines and inlined functions in every output: of a program that is known line by line, and of a
 stripped library whose debug file is found by link, by build-id, in a container's root, or not at all."""

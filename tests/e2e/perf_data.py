@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: beside
-# time-limit: 300
 """
 Files of perf record through report, convert and diff. The judge is perf itself: each sample of `perf script`, with its
 name, numbers, time, period and stack, is one of the profile, and the other way round.

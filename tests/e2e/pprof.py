@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: beside long
-# time-limit: 400
 """pprof files as Go's pprof and npm's pprof-format read them: names, values, labels, mappings; and Go's compiler."""
 import glob
 import json

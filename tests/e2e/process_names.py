@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """What recordings call processes: as the agent does (agent_services.c prints that), at the same time, on the same host.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long sanitized
 """Processes as they were at the time: mappings, names, lives and files that come and go."""
 import os

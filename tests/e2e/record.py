@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long sanitized
 """Options of `sysprof record` and their results: targets, known call chains, rates, clocks,
 CPUs, depths, durations and files."""

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside sanitized
 """The recording file: killed, damaged, cut, converted elsewhere, replaced, given away."""
 import glob

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Functions that are made and dropped all the time, and whose memory is used again, in runtimes without a flag.
 

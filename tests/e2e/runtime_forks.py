@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside long
 """Children of fork live for some milliseconds: they have the names of their parents' functions from their first sample on."""
 import sys

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 400
 # runs: beside long soak
 """Stacks of CPython in recordings, frame for frame, against two oracles that sysprof cannot see.
 

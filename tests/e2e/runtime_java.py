@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long
 """Stacks of JVMs that were started without a flag: walked whole to where each thread began, with the words of their functions."""
 import collections

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Java that was started without any flag: its methods have names, files and lines, compiled, inlined and interpreted, in the
 live profile and in a replay, and the same names as by the JVM's perf map."""

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long soak
 """Stacks of Java in recordings, frame for frame, against the program's own log, which sysprof cannot see.
 

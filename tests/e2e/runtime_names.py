@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside long
 """Runtimes that were started without any flag: their functions have names, files and lines, in the live profile and in a replay."""
 import json

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Runtimes in programs of any name, in subinterpreters, and what their threads have to do with the GIL."""
 import gzip

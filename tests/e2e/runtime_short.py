@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Programs that have ended after a tenth of a second have names as others do, at 99 Hz as well."""
 import os

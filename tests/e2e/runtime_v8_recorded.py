@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long
 """Recordings of Node.js whose functions sysprof has from memory, against the perf map of the same process, which it is not shown.
 

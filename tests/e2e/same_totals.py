@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside long
 """All files of one run agree: by thread as many samples, and the same CPU time."""
 import gzip

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside sanitized
 """The sealed processes that read symbols: accidents in some of them, each in another module of one
 profile. What they may do: tests/unit/test_sealed*.c."""

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside sanitized
 """What of a host is in files that people send: never the arguments of programs."""
 import base64

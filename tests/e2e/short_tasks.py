@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside long
 """Tasks that live for less than a period: sampled in proportion to their CPU time, under their own names.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long sanitized
 """Every way of ending a recording from outside, and what is on the terminal meanwhile.
 

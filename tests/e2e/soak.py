@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 400
 # runs: beside long
 """What an agent is made of, beside everything that comes and goes: nothing of it grows.
 

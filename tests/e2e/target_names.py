@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Targets by name: those that run, and what starts while it is recorded, from their first tick on; and no others."""
 import json

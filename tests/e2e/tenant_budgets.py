@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 """The books of the outside: who goes over a budget is named, with what was left of his and why.
 
 Three unprivileged users at one time: one whose files are too large, one whose files do not answer, and one beside them

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside
 """CPUs that come and go while we record, and what the rings of many take. Here the list of CPUs is a file of ours that
 lies over the kernel's; in vmtest/ they really go."""

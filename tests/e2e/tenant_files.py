@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 240
 # runs: beside
 """Files that a tenant forges to cost us CPU time and memory: each is mapped by an unprivileged user.
 

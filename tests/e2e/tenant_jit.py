@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long
 """Perf maps and jitdumps of users who mean harm: what they have us read, how much of it, and for how long.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside
 """Root writes profiles where another user has prepared the names: nothing of root's is overwritten, and nobody
 can keep a profile from being written."""

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long
 """Users whose processes have tens of thousands of executable mappings: others' stacks are whole all the same, no ticks
 are lost, and the recording ends when it should.

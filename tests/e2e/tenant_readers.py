@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside
 """Files of users who mean harm: those that nobody serves, and those that say that they are others.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside
 """Recordings that somebody made to hurt whoever reads them: what report and convert may cost, and write.
 

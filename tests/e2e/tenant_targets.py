@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside
 """A thread that was asked for and calls execve: it gets its process's number, and the recording goes on."""
 import os

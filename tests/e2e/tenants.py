@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: alone long
 """All that tenants do to us, at the same time, and others beside them: their stacks are whole, their names are their own,
 no ticks are lost, and the recording ends when it should.

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 120
 # runs: beside
 """
 How many functions and helpers a tick calls for a frame more, and a filtered one at all: where returns are slow that is most of

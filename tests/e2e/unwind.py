@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Stacks without frame pointers, walked in the kernel by unwind tables: they reach the root, and against a program
 that keeps a stack of its own they are right, frame by frame.

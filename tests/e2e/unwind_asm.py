@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Code that no FDE covers: callers are inferred from its instructions, and none of them is wrong.
 

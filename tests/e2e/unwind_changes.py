@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Unwinding while mappings and tables change all the time: unknown frames are cut, and counted;
 a frame that was not there is never shown."""

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long
 """Stacks of Go programs: whole, through the runtime's other stacks and through C, and right. Oracles: a program
 that keeps a stack of its own, and runtime/pprof of the same process at the same time."""

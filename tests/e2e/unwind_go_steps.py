@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long
 """Rules for Go's code, at each instruction of a program that is single-stepped: each leads to the newest call and to
 the frame pointer that it was made with. The oracle is what the calls and returns before have left."""

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 480
 # runs: beside long soak
 """Stacks of one known chain of calls without frame pointers, in files as different linkers lay them out and mapped in
 different ways: all are whole, and have exactly the functions that were called.

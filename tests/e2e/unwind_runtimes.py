@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 200
 # runs: beside long
 """Runtimes and C libraries whose code describes no frames: frames that can be found are followed, the rest has its reason."""
 import os

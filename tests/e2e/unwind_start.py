@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """The first milliseconds: of a recording that begins in the middle of a program's run, of programs that live for some
 milliseconds, and of COMMAND; and that others' execs do no harm to a process's stacks.

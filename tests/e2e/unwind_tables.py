@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 600
 # runs: beside long
 """The unwind table of every ELF file under /usr/bin and /usr/lib against libdw, at random addresses: CFA, frame
 pointer and return address (cfi_oracle.c evaluates both with random registers and memory)."""

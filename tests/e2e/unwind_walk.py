@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside long
 """Our walk of user stacks against libdwfl's, frame by frame, at random ptrace stops of programs without frame
 pointers: interpreters, a compiler, signals, exceptions, assembly.

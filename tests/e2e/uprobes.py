@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 240
 # runs: beside
 """Programs with uprobes, as tracing agents put them on a whole host: a uretprobe replaces return addresses on the stack.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside
 """Viewers that live in a browser open our files: speedscope, and DevTools' own Performance panel."""
 import os

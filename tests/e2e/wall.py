@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 240
 # runs: beside
 """record --wall: what threads wait for, against what they measured themselves; books, and files without it."""
 import concurrent.futures

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
 # runs: beside
 """record --wall and programs that make it hard: very many threads, brief ones, stopped ones, memory that does not come."""
 import contextlib

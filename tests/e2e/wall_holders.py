@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 240
 # runs: beside
 """The holder of a lock: of programs that write down themselves which thread had it when, the one that had it, and never another."""
 import concurrent.futures

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 240
 # runs: beside long
 """Parked threads (docs/WALL.md) of real servers: idle they are all parked; what holds a client up is not."""
 import glob

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* time-limit: 300 */
 /*
  * Comparisons of profiles with a known truth: what differs is found, what does not raises no alarm, and code that has
  * moved is not called slower. Seeds are fixed, so a run is as the one before.

@@ -3,8 +3,6 @@
  * Names, lines and inlined calls of Go code, in a program that the machine's own Go made. Three judges:
  * what the program's runtime says of its own instructions, the inline chains of its DWARF, and the
  * same program stripped, which must give the same.
- *
- * time-limit: 300, as Go may have its whole library to compile first
  */
 #include "unit.h"
 #include "base/cleanup.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Rows of a Go program, made by the machine's own Go, against its function table; and of damaged ones.
- *
- * time-limit: 300, as Go may have its whole library to compile first
  */
 #include "unit.h"
 #include "base/cleanup.h"

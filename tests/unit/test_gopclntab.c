@@ -2,8 +2,6 @@
 /*
  * The function table of programs that the machine's own Go made, in all the forms that it has on
  * disk, against the program's symbol table.
- *
- * time-limit: 300, as Go may have its whole library to compile first
  */
 #include <elf.h>
 
