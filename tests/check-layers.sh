@@ -29,7 +29,7 @@ jit            | read   : base jit | profile.h | formats of perf maps and jitdum
 jit/names      | read   : base tenants stream jit runtimes world jit/names | event.h meta_keys.h profile.h profile_builder.h profile_code.h | what a recording has of the JIT code of a process, and its names
 world          | read   : base tenants stream jit jit/names runtimes runtimes/place world | event.h event_handler.h mapping.h profile.h profile_builder.h profile_code.h | processes, threads, mappings and images at time t; the recorder
 symbolize      | read   : base tenants elf stream symbolize | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
-window         | read   : base elf files jit/names services stream stream/perf world window | profile.h profile_builder.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
+window         | read   : base elf files jit/names services stream stream/perf world window | profile.h profile_builder.h profile_code.h symbolizer.h | closed windows of the stream and their profiles; the replay of a recording
 formats/out    | read   : base tenants elf profile formats/out | exporter.h profile.h | one file per format, and the report
 formats/in     | read   : base formats/in | importer.h profile.h profile_builder.h | one reader per format of profiles
 services       | read   : base formats/in services | profile.h profile_builder.h | what a process belongs to: service, container, pod, unit; by control groups, files of container runtimes and facts; texts fit to be labels

@@ -595,7 +595,8 @@ enum source_state {
 		SOURCE_STATE_COUNT
 };
 
-#define SOURCE_ROOT_ALL 255
+#define SOURCE_ROOT_ALL	 255
+#define SOURCE_ROOT_NONE 254 /* of roots beyond the last number: they have no sources */
 
 /* The text of a source file. */
 struct profile_source {
@@ -822,6 +823,12 @@ const struct profile_code *profile__code(const struct profile *p,
 /* The row that is valid at an offset of a code; NULL: none is. */
 const struct profile_code_row *profile__code_row(const struct profile *p,
 						 const struct profile_code *code, uint64_t offset);
+/*
+ * Where a line of a location is in its source: lines[line], or of code that a runtime has made the
+ * beginning of the function, if that is all that is known.
+ */
+struct profile_line profile__source_line(const struct profile *p, const struct profile_location *l,
+					 uint32_t line);
 /* The text of a source file of that code; NULL: the profile has none. */
 const struct profile_source *profile__source(const struct profile *p, struct dso_id dso,
 					     struct string_id path);

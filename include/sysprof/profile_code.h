@@ -23,4 +23,9 @@ void profile_builder__add_source(struct profile_builder *b, const struct profile
 /* The dso's sources are those of this root. */
 void profile_builder__source_root(struct profile_builder *b, struct dso_id id, uint8_t root);
 
+size_t profile_builder__process_count(const struct profile_builder *b); /* ids are 1 .. count - 1 */
+/* Line `i` of a location, with the definition's file and line in place of unknown ones of made code. */
+struct profile_line profile_builder__source_line(const struct profile_builder *b,
+						 const struct profile_location *l, uint32_t i);
+
 #endif

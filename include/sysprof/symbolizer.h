@@ -81,6 +81,16 @@ struct symbolizer_source {
 	enum source_state state;
 };
 
+/* A source file that a runtime names. */
+struct symbolizer_script {
+	const char *path; /* absolute, or a file URL; as lines have it */
+	int root_fd;	  /* of the process; -1: unknown */
+	uint32_t user;	  /* whose word the name is: tenant_user() of the process */
+	uint64_t started; /* when the process did, ns since the epoch; 0: unknown */
+	uint64_t
+		samples; /* of the hottest place in it, in the upper half those as the innermost one */
+};
+
 /* Why the text of a source file is not there. X(ENUM, what follows a number of them) */
 #define SOURCE_LOSSES(X)                                                                           \
 	X(ABSENT, "not there")                                                                     \
@@ -90,6 +100,7 @@ struct symbolizer_source {
 	X(LARGE, "larger than 2 MiB")                                                              \
 	X(BINARY, "with NUL bytes")                                                                \
 	X(GONE, "of processes that were gone")                                                     \
+	X(SEVERAL, "of several root directories, with other texts")                                \
 	X(LIMIT, "not searched: a file system did not answer, or a limit was reached")             \
 	X(OTHER, "that could not be read")
 
@@ -162,6 +173,10 @@ struct symbolizer_options {
 	/* Sources of this code, 16 MB at most, those of the hottest functions first. */
 	bool sources;
 	struct source_map source_maps[SOURCE_MAPS_MAX]; /* up to the first without `from` */
+	const struct symbolizer_script *scripts;	/* with `sources` */
+	size_t script_count;
+	int (*script_source)(void *context, const struct symbolizer_source *source);
+	void *script_context;
 	/* Number of children that read large files; they wait for others and builders. Or NULL */
 	_Atomic int64_t *large_children;
 	/* Called now and then. Nonzero cancels: the rest becomes CANCELLED. May be NULL */

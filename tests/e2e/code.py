@@ -393,6 +393,96 @@ def test_a_root_without_the_source():
     assert len(re.findall("the recording does not have it", shown)) == 1 and len(re.findall("older than the program", shown)) == 1, shown
 
 
+# ---- scripts ------------------------------------------------------------------------------------
+
+PYTHON = "/usr/bin/python3"
+SCRIPT = """import time
+def hot(n):
+    total = 0
+    for i in range(n):
+        total += i * i % 7
+    return total
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    hot(20000)
+"""
+
+
+def script(name, text=SCRIPT, owner=0, mode=0o644):
+    """A file below a directory of its own; both of the owner's."""
+    place = scratch(name)
+    os.makedirs(place)
+    os.chmod(place, 0o755)
+    path = os.path.join(place, "app.js" if "function" in text else "app.py")
+    write(path, text)
+    os.utime(path, (1e9, 1e9))
+    os.chmod(path, mode)
+    for file in place, path:
+        os.chown(file, owner, owner)
+    return path
+
+
+def scripts_of(path, *command):
+    recording = path + ".sysprof"
+    record("-o", recording, "--", *command)
+    return bundled_sources(recording)
+
+
+def check_script(path, interpreter, line):
+    assert scripts_of(path, interpreter, path).get(path) == (PLAUSIBLE, read(path, "rb"))
+    text = sysprof("report", path + ".sysprof", "--annotate", "hot", check=0).out
+    assert "older than the program" in text and re.search(rf"^ *\d+\.\d+%.* {line}$", text, re.M), text
+    os.utime(path, (4e9, 4e9))
+    assert scripts_of(path, interpreter, path)[path][0] == CHANGED
+    assert "changed since" in sysprof("report", path + ".sysprof", "--annotate", "hot", check=0).out
+
+
+def test_a_script_of_python():
+    check_script(script("python"), PYTHON, re.escape("total += i * i % 7"))
+
+
+def test_a_script_of_node():
+    """Lines within a compiled function are unknown: its samples are at its first one."""
+    if not shutil.which("node"):
+        raise Skip("there is no node")
+    text = "let sum = 0;\nfunction hot(n) {\n  for (let i = 0; i < n; i++) sum = (sum * 31 + i) % 1000003;\n}\n" \
+        "const end = Date.now() + 1500;\nwhile (Date.now() < end) hot(20000);\n"
+    check_script(script("node", text), "node", re.escape("function hot(n) {"))
+
+
+def test_whose_scripts_are_carried():
+    """As with programs: what all may read, and the private files of the user whose process names them."""
+    place = script("word", SCRIPT)
+    for number, (owner, mode, user, carried) in enumerate(((0, 0o644, TENANT, True), (0, 0o600, TENANT, False), (0, 0o600, 0, False),
+                                                           (TENANT, 0o600, TENANT, True), (TENANT + 1, 0o600, TENANT, False))):
+        named = script(f"word-{number}", "# secret of root\n" * 9, owner, mode)
+        run = [PYTHON, "-c", f"exec(compile(open({place!r}).read(), {named!r}, 'exec'))"]
+        found = scripts_of(named, *as_user(TENANT) * bool(user), *run)
+        assert (named in found) == carried, (number, found.keys())
+        assert carried or not any(b"secret of root" in text for _, text in found.values()), number
+
+
+def test_a_script_of_two_roots():
+    """One name for the functions of both: equal texts are shown, others are counted."""
+    at = scratch("mounted")
+    os.makedirs(at)
+    endless = SCRIPT.replace("() + 1", "() + 100")
+    paths = [script(f"root-{number}", endless + "# other\n" * (number == 2)) for number in range(3)]
+    recording = scratch("two-roots.sysprof")
+    for other, carried in (1, True), (2, False):
+        one, two = (("unshare", "-m", "sh", "-c", f"mount --bind {os.path.dirname(paths[i])} {at} && exec {PYTHON} {at}/app.py")
+                    for i in (0, other))
+        with Background(*one) as first, Background(*two) as second:
+            pids = first.p.pid, second.p.pid
+            wait_for(lambda: all(read(f"/proc/{pid}/cmdline", "rb").startswith(PYTHON.encode()) for pid in pids))
+            said = record("-o", recording, "-p", ",".join(map(str, pids)), "-d", "2").err
+            for running in first, second:
+                running.p.kill()
+        text = sysprof("report", recording, "--annotate", "hot", check=0).out
+        assert ("total += i * i % 7" in text) == carried, text
+        assert ("1 of several root directories, with other texts" in said) == (not carried), said
+
+
 def test_a_file_system_that_does_not_answer():
     """A tenant's source is in a file system that hangs: the others' sources are there, and it is counted."""
     place = place_of(TENANT)  # the tenant has a /tmp of its own

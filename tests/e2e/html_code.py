@@ -281,6 +281,42 @@ def test_sources_are_text():
     close(page)
 
 
+HOSTILE = "<img src=x onerror='globalThis.hacked = 3'></script><script>globalThis.hacked = 4</script>"
+SCRIPT = f"""# {ATTACKS.decode("latin1").strip()}
+import time
+def hot(n):
+    total = 0
+    for i in range(n):
+        total += i * i % 7  # <b onclick=1>&amp;
+    return total
+hot.__code__ = hot.__code__.replace(co_name={HOSTILE!r}, co_qualname={HOSTILE!r})
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    hot(20000)
+"""
+
+
+def test_a_hostile_script():
+    """Markup in the name of a function, of its file and in its text: all of it is text, wherever the page shows it."""
+    need_root()
+    text, path = scratch("<img src=x onerror=hacked=5>.py"), scratch("hostile.sysprof")
+    write(text, SCRIPT)
+    os.chmod(text, 0o644)
+    record("-o", path, "--", "/usr/bin/python3", text)
+    sysprof("convert", path, "-o", scratch("hostile.html"), check=0)
+    page = open_page("hostile")
+    got = open_code(page, HOSTILE, copy="")
+    lines = {row["line"]: row["text"] for row in got["source"] if row["kind"] == "line"}
+    assert lines[6].endswith("total += i * i % 7  # <b onclick=1>&amp;") and "</script><script>" in lines[1], lines
+    assert [line["line"] for line in got["lines"] if line["self"]] and got["self"] == sum(line["self"] for line in got["lines"]), got
+    assert page.evaluate("document.querySelector('.code-name').textContent") == HOSTILE
+    for view in "code", "table", "flame", "tree":
+        page.evaluate(f"page.change({{view: {json.dumps(view)}, query: 'img'}})")
+        assert page.evaluate("typeof globalThis.hacked") == "undefined", view
+        assert page.evaluate("document.querySelectorAll('img, b[onclick], body script + script[src]').length") == 0, view
+    close(page)
+
+
 def test_a_large_function_is_not_in_the_document():
     """Of 10,000 instructions only those that can be seen are elements."""
     make("large", LARGE, "-O0")

@@ -433,6 +433,28 @@ TEST(each_version_has_the_machine_code_that_was_loaded)
 	byte_at(0x4008, 350, JIT_TEXT_NONE);
 }
 
+/* docs/CODE.md: 64 MiB of a jitdump. What is left out may be followed by less that has room. */
+TEST(bytes_are_bounded)
+{
+	const uint64_t size = 8000, kept = (UINT64_C(64) << 20) / size;
+
+	begin_dump(0);
+	jit_code__keep_text(c);
+	for (uint64_t i = 0; i < kept + 2; i++) {
+		put_load_of(&d, 100, (i + 1) << 16, size, size, 1 + (unsigned char)(i % 200), "f");
+		assert_int_equal(feed_records(0, 0, false), 0);
+	}
+	put_load_of(&d, 100, 0x1000, 32, 32, 0x11, "small");
+	assert_int_equal(feed_records(0, 0, false), 0);
+	settle();
+	for (uint64_t i = 0; i < kept; i += 100)
+		assert_int_equal(byte_at((i + 1) << 16, 200, JIT_TEXT_KEPT), 1 + i % 200);
+	assert_int_equal(byte_at(kept << 16, 200, JIT_TEXT_KEPT), 1 + (kept - 1) % 200);
+	byte_at((kept + 1) << 16, 200, JIT_TEXT_LEFT);
+	byte_at((kept + 2) << 16, 200, JIT_TEXT_LEFT);
+	assert_int_equal(byte_at(0x1008, 200, JIT_TEXT_KEPT), 0x11);
+}
+
 TEST(forgetting_code_keeps_the_bytes_of_the_rest)
 {
 	uint64_t shed;

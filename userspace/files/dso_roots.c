@@ -188,16 +188,46 @@ static bool holds(const struct dso_roots *r, const struct recent_root *recent,
 	return recent->root.v ? has_root(r, recent->root) : event->tid == event->pid;
 }
 
+/* Reading the user takes long, so it is read again only for another pid or owner. */
+static void note_user(struct recent_root *recent, uint32_t pid)
+{
+	struct statx stx;
+	uint32_t owner = statx(AT_FDCWD, proc_path((pid_t)pid, "").text, AT_STATX_DONT_SYNC,
+			       STATX_UID, &stx)
+				 ? TENANT_UNKNOWN
+				 : stx.stx_uid;
+
+	if (recent->pid != pid || recent->owner != owner)
+		recent->user = tenant_user((pid_t)pid);
+	recent->owner = owner;
+}
+
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event)
 {
 	struct recent_root *recent = &r->recent[event->pid % RECENT_ROOTS];
 
 	if (!holds(r, recent, event)) {
+		note_user(recent, event->pid);
 		recent->pid = event->pid;
 		recent->read = monotonic_ns();
 		recent->root = root_of_mapping(r, event);
 	}
 	return recent->root;
+}
+
+struct root_id dso_roots__of_process(struct dso_roots *r, pid_t pid, uint64_t since, bool runs,
+				     uint32_t *user)
+{
+	const struct recent_root *recent = &r->recent[(uint32_t)pid % RECENT_ROOTS];
+	struct root_id root = runs ? dso_roots__of(r, pid) : (struct root_id){};
+
+	if (root.v) {
+		*user = tenant_user(pid);
+		return root;
+	}
+	*user = recent->user;
+	return recent->pid == (uint32_t)pid && recent->read >= since ? recent->root
+								     : (struct root_id){};
 }
 
 /* ---- one root -------------------------------------------------------------------------------- */

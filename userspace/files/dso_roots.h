@@ -35,12 +35,14 @@ struct dso_root {
 	uint32_t files; /* that refer to it */
 };
 
-#define RECENT_ROOTS 64u
+#define RECENT_ROOTS 1024u
 
 /* A process's root, by /proc. A root that is closed meanwhile is read again. */
 struct recent_root {
-	uint32_t pid;  /* 0: none */
-	uint64_t read; /* CLOCK_MONOTONIC ns */
+	uint32_t pid;	/* 0: none */
+	uint32_t owner; /* /proc/PID's, by which `user` is read again */
+	uint32_t user;	/* tenant_user() */
+	uint64_t read;	/* CLOCK_MONOTONIC ns */
 	struct root_id root;
 };
 
@@ -67,6 +69,13 @@ void dso_roots__fini(struct dso_roots *r);
 struct root_id dso_roots__of(struct dso_roots *r, pid_t pid);
 /* The root of the process with the mapping, read again if the mapping is newer than the reading. */
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event);
+
+/*
+ * The root of a process that began at `since`, and its user: as it is, or if it has ended as it was at one
+ * of its last mappings. None: it is unknown.
+ */
+struct root_id dso_roots__of_process(struct dso_roots *r, pid_t pid, uint64_t since, bool runs,
+				     uint32_t *user);
 
 /* Its descriptor, or -1. */
 int dso_roots__fd(const struct dso_roots *r, struct root_id id);

@@ -119,6 +119,22 @@ const struct profile_code_row *profile__code_row(const struct profile *p,
 	return end && offset < code->size ? &rows[end - 1] : NULL;
 }
 
+struct profile_line source_line(const struct profile_line *line, enum dso_kind kind,
+				const struct profile_function *function)
+{
+	if (line->line || !dso_kind_is_made(kind) || !function->definition_line)
+		return *line;
+	return (struct profile_line){line->function, function->definition_file,
+				     function->definition_line, 0};
+}
+
+struct profile_line profile__source_line(const struct profile *p, const struct profile_location *l,
+					 uint32_t line)
+{
+	return source_line(&p->lines[line], p->dsos[l->dso.v].kind,
+			   &p->functions[p->lines[line].function.v]);
+}
+
 const struct profile_source *profile__source(const struct profile *p, struct dso_id dso,
 					     struct string_id path)
 {

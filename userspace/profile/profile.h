@@ -5,6 +5,10 @@
 
 #include <sysprof/profile.h>
 
+/* profile__source_line() of a line in a dso of this kind. */
+struct profile_line source_line(const struct profile_line *line, enum dso_kind kind,
+				const struct profile_function *function);
+
 /* Times and sums stay below this, so that differences fit into signed 64 bits. */
 #define PROFILE_TIME_MAX (UINT64_MAX >> 2)
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "profile/profile.h"
 #include "profile/profile_builder_private.h"
 
 static uint64_t hash_source(const struct profile_source *s)
@@ -113,6 +114,19 @@ void profile_builder__source_root(struct profile_builder *b, struct dso_id id, u
 {
 	if (!b->error && id.v && id.v < b->dsos.count)
 		b->dsos.data[id.v].source_root = root;
+}
+
+struct profile_line profile_builder__source_line(const struct profile_builder *b,
+						 const struct profile_location *l, uint32_t i)
+{
+	const struct profile_line *line = &b->lines.data[l->first_line + i];
+
+	return source_line(line, b->dsos.data[l->dso.v].kind, &b->functions.data[line->function.v]);
+}
+
+size_t profile_builder__process_count(const struct profile_builder *b)
+{
+	return b->processes.count;
 }
 
 /* Of equal keys the one that was added first comes first, as its rows do. */

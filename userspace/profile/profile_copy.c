@@ -85,12 +85,12 @@ struct string_id profile_copy__string(struct profile_copy *c, struct string_id i
 	return (struct string_id){*number};
 }
 
-/* Sources of several profiles with number 0 are of the same root. The last number stands for all others. */
+/* Sources of several profiles with number 0 are of the same root. Beyond the last number there are none. */
 static uint8_t copy_root(const struct profile_copy *c, uint8_t root)
 {
-	return !root || root == SOURCE_ROOT_ALL
+	return !root || root >= SOURCE_ROOT_NONE
 		       ? root
-		       : (uint8_t)min_u64(c->roots_before + root, SOURCE_ROOT_ALL - 1);
+		       : (uint8_t)min_u64(c->roots_before + root, SOURCE_ROOT_NONE);
 }
 
 static struct dso_id copy_dso(struct profile_copy *c, struct dso_id id)

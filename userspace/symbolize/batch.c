@@ -81,6 +81,7 @@ struct batch {
 	size_t count;
 	size_t finished; /* all answers of the parts before this one were passed on */
 	struct wanted_sources sources;
+	struct symbolizer_job script_job;
 	struct sealed_job *sealed;
 	size_t sealed_count;
 	size_t done_before, total; /* addresses: those without a child, and all */
@@ -872,6 +873,18 @@ static void count_up(const struct batch *b)
 	counts->debug_files_refused = b->files.crc_refused;
 }
 
+static int want_scripts(struct batch *b)
+{
+	const struct symbolizer_options *o = b->options;
+	int err = 0;
+
+	b->script_job = (struct symbolizer_job){
+		.dso.fd = -1, .source = o->script_source, .context = o->script_context};
+	for (size_t i = 0; i < o->script_count && o->sources && !err; i++)
+		err = wanted_sources__add_script(&b->sources, &b->script_job, &o->scripts[i]);
+	return err;
+}
+
 int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, size_t count,
 			    const struct symbolizer_options *options,
 			    struct symbolizer_counts *counts)
@@ -886,6 +899,8 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 						       .cpu = &s->cpu});
 	if (!err)
 		err = finish_until(&b, b.parts + count);
+	if (!err)
+		err = want_scripts(&b);
 	if (!err && b.sources.list.count && !counts->cancelled && need_finder(&b))
 		err = wanted_sources__read(&b.sources, b.finder, options, counts->sources_left);
 	count_up(&b);

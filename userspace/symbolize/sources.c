@@ -14,14 +14,17 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/order.h"
+#include "tenants/tenant_user.h"
 
 #define SOURCE_SIZE_MAX (2u << 20)
 #define SOURCES_MAX	1024u	    /* that are tried */
 #define SOURCES_SIZE	(16u << 20) /* of all that are passed on */
+#define FILE_URL	"file://"
 
 void wanted_sources__fini(struct wanted_sources *w)
 {
@@ -53,6 +56,22 @@ int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
 	return err;
 }
 
+int wanted_sources__add_script(struct wanted_sources *w, struct symbolizer_job *job,
+			       const struct symbolizer_script *script)
+{
+	const struct wanted_source source = {
+		.job = job,
+		.samples = script->samples,
+		.number = w->list.count,
+		.request = {.elf_fd = -1, .root_fd = script->root_fd, .user = script->user},
+		.reader = script->user == TENANT_UNKNOWN ? 0 : script->user,
+		.path = script->path,
+		.started = script->started,
+	};
+
+	return vec_push(&w->list, source);
+}
+
 DEFINE_ORDER(compare_sources, struct wanted_source, DESCENDING(samples) ?: ASCENDING(number));
 
 /* Is it below a directory of our root that the user has named? */
@@ -80,7 +99,12 @@ static enum source_state judge(const struct wanted_source *s, int fd, const char
 		md5(text, size, digest);
 		return memcmp(digest, s->md5, MD5_SIZE) ? SOURCE_CHANGED : SOURCE_UNCHANGED;
 	}
-	if (s->job->dso.copied_for || fstat(fd, &source) || fstat(s->job->dso.fd, &program))
+	if (fstat(fd, &source))
+		return SOURCE_CHANGED;
+	if (s->started)
+		program.st_mtim = (struct timespec){(time_t)(s->started / UINT64_C(1000000000)),
+						    (long)(s->started % UINT64_C(1000000000))};
+	else if (s->job->dso.copied_for || fstat(s->job->dso.fd, &program))
 		return SOURCE_CHANGED;
 	return source.st_mtim.tv_sec > program.st_mtim.tv_sec ||
 			       (source.st_mtim.tv_sec == program.st_mtim.tv_sec &&
@@ -118,7 +142,10 @@ static int open_source(const struct wanted_source *s, struct file_finder *finder
 	struct debug_file_request request = s->request;
 	int fd;
 
-	request.path = mapped ?: s->path;
+	request.path = mapped
+			       ?: strncmp(s->path, FILE_URL, strlen(FILE_URL))
+				  ? s->path
+				  : s->path + strlen(FILE_URL);
 	if (mapped)
 		request.root_fd = -1;
 	else if (request.root_fd < 0)

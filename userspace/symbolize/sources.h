@@ -21,6 +21,7 @@ struct wanted_source {
 	const char *path;		   /* in the caller's events */
 	uint8_t md5[MD5_SIZE];
 	bool has_md5;
+	uint64_t started; /* as in symbolizer_script; 0: the module's file has a time */
 };
 
 struct wanted_sources {
@@ -35,6 +36,9 @@ void wanted_sources__fini(struct wanted_sources *w);
 int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
 			const struct debug_file_request *request,
 			const struct debug_writers *writers, const void *events, size_t size);
+/* What runtimes name. `job` gets its source, and lives as long. 0, -ENOMEM. */
+int wanted_sources__add_script(struct wanted_sources *w, struct symbolizer_job *job,
+			       const struct symbolizer_script *script);
 /*
  * Opens them by the finder, the hottest first, and passes each path of each root once to its job,
  * those that could not be read last. Another module's path is tried again in that case. Adds to

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/minmax.h"
 #include "base/order.h"
 #include "stream/code_events.h"
+
+#define SOURCES_PART 4
 
 void hot_code__fini(struct hot_code *h)
 {
@@ -45,14 +48,15 @@ int hot_code__add(struct hot_code *h, struct dso_id dso, const void *events, siz
 	return err;
 }
 
-int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *source)
+int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *source, bool is_script)
 {
 	size_t path_size = strlen(source->path) + 1;
 	struct hot_source s = {.path = h->texts.count,
 			       .text = h->texts.count + path_size,
 			       .size = source->size,
 			       .state = source->state,
-			       .root_fd = source->root_fd};
+			       .root_fd = source->root_fd,
+			       .is_script = is_script};
 
 	return vec_append(&h->texts, source->path, path_size)
 		       ?: vec_append(&h->texts, source->text ?: "", source->size)
@@ -102,7 +106,7 @@ static bool fits(const struct hot_code *h, const struct numbered_map *known, int
 		const struct numbered_source wanted = numbered(h, s, number);
 		const struct numbered_source *other;
 
-		if (s->root_fd != root_fd)
+		if (s->root_fd != root_fd || s->is_script)
 			continue;
 		other = numbered_map__find(known, &wanted);
 		if (other && !same_contents(h, s, other->source))
@@ -111,20 +115,22 @@ static bool fits(const struct hot_code *h, const struct numbered_map *known, int
 	return true;
 }
 
-/* Roots beyond the last number share it with others; then the first text of a path is there. */
+/* Roots beyond the last number have no texts. */
 static int number_root(struct hot_code *h, struct numbered_map *known, int root_fd)
 {
 	uint8_t number = 0;
 	int err = 0;
 
-	while (number < SOURCE_ROOT_ALL - 1 && !fits(h, known, root_fd, number))
+	while (number < SOURCE_ROOT_NONE && !fits(h, known, root_fd, number))
 		number++;
 	for (size_t i = 0; i < h->sources.count && !err; i++) {
 		struct hot_source *s = &h->sources.data[i];
 		const struct numbered_source entry = numbered(h, s, number);
 
-		s->root = s->root_fd == root_fd ? number : s->root;
-		if (s->root_fd == root_fd && !numbered_map__need(known, &entry, NULL))
+		if (s->root_fd != root_fd || s->is_script)
+			continue;
+		s->root = number;
+		if (!numbered_map__need(known, &entry, NULL))
 			err = -ENOMEM;
 	}
 	return err ?: vec_push(&h->roots, ((struct hot_root){root_fd, number}));
@@ -135,14 +141,47 @@ static bool has_number(const struct hot_code *h, int root_fd)
 	return any_of(h->roots.data, h->roots.count, r, r->fd == root_fd);
 }
 
-int hot_code__number_roots(struct hot_code *h)
+/* They are of all dsos. */
+static int settle_scripts(struct hot_code *h, size_t *several)
 {
 	struct numbered_map known = {};
 	int err = 0;
 
 	for (size_t i = 0; i < h->sources.count && !err; i++) {
 		struct hot_source *s = &h->sources.data[i];
+		struct numbered_source entry = numbered(h, s, SOURCE_ROOT_ALL), *other;
 
+		if (!s->is_script)
+			continue;
+		s->root = SOURCE_ROOT_ALL;
+		other = numbered_map__need(&known, &entry, NULL);
+		err = other ? 0 : -ENOMEM;
+		if (err || !other->source || same_contents(h, s, other->source))
+			continue;
+		(*several)++;
+		other->source = NULL;
+	}
+	for (size_t i = 0; i < h->sources.count && !err; i++) {
+		struct hot_source *s = &h->sources.data[i];
+		const struct numbered_source entry = numbered(h, s, SOURCE_ROOT_ALL);
+
+		if (s->is_script && !numbered_map__find(&known, &entry)->source)
+			s->size = 0;
+	}
+	numbered_map__fini(&known);
+	return err;
+}
+
+int hot_code__number_roots(struct hot_code *h, size_t *several)
+{
+	struct numbered_map known = {};
+	int err = settle_scripts(h, several);
+
+	for (size_t i = 0; i < h->sources.count && !err; i++) {
+		struct hot_source *s = &h->sources.data[i];
+
+		if (s->is_script)
+			continue;
 		if (s->root_fd < 0)
 			s->root = SOURCE_ROOT_ALL;
 		else if (!has_number(h, s->root_fd))
@@ -196,7 +235,7 @@ static int emit_sources(const struct hot_code *h, uint64_t limit, uint64_t time,
 						   .state = s->state,
 						   .root = s->root};
 
-		if (!s->size)
+		if (!s->size || s->root == SOURCE_ROOT_NONE)
 			continue;
 		if (!numbered_map__need(&emitted, &entry, &is_new))
 			err = -ENOMEM;
@@ -215,16 +254,27 @@ static int emit_sources(const struct hot_code *h, uint64_t limit, uint64_t time,
 	return err;
 }
 
+/* A part of the room is the sources', as far as they need it: code is often larger. */
+static uint64_t room_of_code(const struct hot_code *h, uint64_t limit)
+{
+	uint64_t sources = 0;
+
+	for (size_t i = 0; i < h->sources.count; i++)
+		sources += h->sources.data[i].size;
+	return limit - min_u64(sources, limit / SOURCES_PART);
+}
+
 int hot_code__emit(struct hot_code *h, uint64_t limit, uint64_t time, event_push_fn push,
 		   void *context, struct hot_code_counts *counts)
 {
+	const uint64_t room = room_of_code(h, limit);
 	int err = 0;
 
 	vec_sort(&h->functions, compare_functions);
 	for (size_t i = 0; i < h->functions.count && !err; i++) {
 		const struct hot_function *f = &h->functions.data[i];
 
-		if (f->size > limit - counts->bytes) {
+		if (f->size > room - counts->bytes) {
 			counts->left_functions++;
 			counts->left_bytes += f->size;
 			continue;

@@ -24,6 +24,7 @@ struct hot_source {
 	enum source_state state;
 	int root_fd;  /* as in symbolizer_source */
 	uint8_t root; /* as in profile_source */
+	bool is_script;
 };
 
 struct hot_root {
@@ -43,13 +44,16 @@ void hot_code__fini(struct hot_code *h);
 /* What symbolizer_job.code gets, of this dso. 0, -ENOMEM. */
 int hot_code__add(struct hot_code *h, struct dso_id dso, const void *events, size_t size);
 
-int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *source);
+/* `is_script`: a runtime names it. */
+int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *source,
+			 bool is_script);
 
 /*
  * Numbers the roots, before they are emitted: as few numbers as there may be, so that a path is one text in
- * each. 0, -ENOMEM.
+ * each. Scripts have none, because functions of several roots are one: of those that differ the text is left
+ * out, and *several is the number of these paths. 0, -ENOMEM.
  */
-int hot_code__number_roots(struct hot_code *h);
+int hot_code__number_roots(struct hot_code *h, size_t *several);
 /* 0: also of those without sources. */
 uint8_t hot_code__root(const struct hot_code *h, int root_fd);
 

@@ -18,6 +18,7 @@
 #include "stream/meta.h"
 #include "stream/symbol_blob.h"
 #include "window/hot_code.h"
+#include "window/scripts.h"
 #include "window/window.h"
 #include "world/profile_symbols.h"
 
@@ -53,6 +54,7 @@ struct symbolizing {
 	char losses[LOSSES_SIZE]; /* files with missing lines, and the reasons */
 	size_t losses_used, losses_left_out;
 	struct hot_code code;
+	struct scripts scripts;
 	union {
 		struct symbol_event event;
 		char space[EVENT_SIZE_MAX];
@@ -137,7 +139,7 @@ static int keep_source(void *context, const struct symbolizer_source *source)
 {
 	struct symbol_task *task = context;
 
-	return hot_code__add_source(&task->all->code, source);
+	return hot_code__add_source(&task->all->code, source, false);
 }
 
 static int finish_dso(void *context, const struct symbolizer_job *job)
@@ -165,9 +167,9 @@ static int emit_losses(struct symbolizing *s)
 }
 
 /* Which sources are those of a dso; number 0 needs no event. */
-static int emit_roots(struct symbolizing *s)
+static int emit_roots(struct symbolizing *s, struct symbolizer_counts *counts)
 {
-	int err = hot_code__number_roots(&s->code);
+	int err = hot_code__number_roots(&s->code, &counts->sources_left[SOURCE_LOSS_SEVERAL]);
 
 	for (size_t i = 0; i < s->job_count && !err; i++) {
 		const struct symbol_task *task = s->jobs[i].context;
@@ -186,11 +188,11 @@ static int emit_roots(struct symbolizing *s)
 }
 
 /* Hot functions, and how many had no room. */
-static int emit_code(struct symbolizing *s, uint64_t limit)
+static int emit_code(struct symbolizing *s, uint64_t limit, struct symbolizer_counts *found)
 {
 	struct hot_code_counts counts = {};
 	char text[128];
-	int err = emit_roots(s)
+	int err = emit_roots(s, found)
 			  ?: hot_code__emit(&s->code, limit, s->window->last_time, pass_event, s,
 					    &counts);
 
@@ -224,11 +226,6 @@ static bool can_be_symbolized(enum dso_kind kind)
 {
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
-
-/* The samples of a location; a frame that is twice in a stack counts twice. */
-struct location_samples {
-	uint32_t all, self;
-};
 
 /* 0 or -ENOMEM. */
 static int count_samples(struct profile_builder *builder, struct location_samples *by_location,
@@ -401,6 +398,27 @@ static int add_job(struct symbolizing *s, struct dso_id id)
 	return err;
 }
 
+/* A symbolizer_options.script_source. */
+static int keep_script(void *context, const struct symbolizer_source *source)
+{
+	struct symbolizing *s = context;
+
+	return hot_code__add_source(&s->code, source, true);
+}
+
+static int find_scripts(struct symbolizing *s, const struct location_samples *samples,
+			struct symbolizer_options *options)
+{
+	const double least = options->code_share * (double)options->samples;
+	int err = scripts__find(&s->scripts, s->window, samples, least > 1 ? (uint64_t)least : 1);
+
+	options->scripts = s->scripts.wanted.data;
+	options->script_count = s->scripts.wanted.count;
+	options->script_source = keep_script;
+	options->script_context = s;
+	return err;
+}
+
 static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 		       const struct symbolizer_options *options, struct symbolizer_counts *counts)
 {
@@ -422,13 +440,15 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 	for (uint32_t i = 1; i < dsos && !err; i++)
 		if (s->tasks[i].sampled.count)
 			err = add_job(s, (struct dso_id){i});
+	if (!err && own.code_share > 0 && own.sources)
+		err = find_scripts(s, samples, &own);
 	if (!err)
 		err = symbolizer__resolve_all(symbolizer, s->jobs, s->job_count, &own, counts)
 			      ?: outside_books__report(books, pass_event, s, s->window->last_time);
 	outside_books__free(books);
 	if (!err)
 		err = emit_losses(s)
-			      ?: emit_code(s, own.code_size)
+			      ?: emit_code(s, own.code_size, counts)
 			      ?: emit_missing_sources(s, counts);
 	return err ? err : pass_event(s, &end);
 }
@@ -505,6 +525,7 @@ int symbolize_window(struct window *w, struct symbolizer *symbolizer,
 		vec_free(&tasks[i].self);
 	}
 	hot_code__fini(&s->code);
+	scripts__fini(&s->scripts);
 	profile_symbols__fini(&s->symbols);
 	return err;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sysprof/profile_code.h>
+
 #include "base/cleanup.h"
 #include "world/image_table.h"
 
@@ -128,6 +130,32 @@ static int request_files(struct window *w, const struct recorder *recorder,
 	return err;
 }
 
+static bool has_scripts(const struct profile_builder *builder)
+{
+	for (uint32_t i = 1; i < profile_builder__dso_count(builder); i++)
+		if (dso_kind_is_made(profile_builder__get_dso(builder, (struct dso_id){i})->kind))
+			return true;
+	return false;
+}
+
+int window__find_process_roots(struct window *w, struct dso_opener *opener)
+{
+	size_t count = has_scripts(w->builder) ? profile_builder__process_count(w->builder) : 0;
+
+	for (uint32_t i = 1; i < count; i++) {
+		struct process_root root = {.process = {i}};
+		const struct profile_process *process = profile_builder__get_process(w->builder,
+										     root.process);
+
+		root.fd = keep_root(w,
+				    dso_opener__root_of(opener, (pid_t)process->pid, process->start,
+							!process->end, &root.user));
+		if (root.fd >= 0 && vec_push(&w->process_roots, root))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* Of the same dsos, if their code has no names. Without a build-id any file could be meant. */
 static int request_unnamed(struct window *w, struct dso_opener *opener)
 {
@@ -223,6 +251,7 @@ void window__free(struct window *w)
 		close(w->roots.data[i].fd);
 	vec_free(&w->files);
 	vec_free(&w->roots);
+	vec_free(&w->process_roots);
 	vec_free(&w->jit_processes);
 	vec_free(&w->jit_files);
 	vec_free(&w->kernel_changes);

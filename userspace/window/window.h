@@ -28,6 +28,13 @@ struct window_root {
 	struct statx identity;
 };
 
+/* Where the scripts of a process are. */
+struct process_root {
+	struct process_id process;
+	int fd;	       /* of window.roots */
+	uint32_t user; /* tenant_user() */
+};
+
 struct window {
 	uint64_t number; /* from 1 on */
 	struct profile_builder *builder;
@@ -37,6 +44,7 @@ struct window {
 	/* by dso; its own descriptors, roots those of `roots`; may be shorter than the dsos */
 	VEC(struct file_answer) files;
 	VEC(struct window_root) roots;
+	VEC(struct process_root) process_roots; /* if code was made from scripts */
 	size_t unanswered; /* requested files: do not pass on the window before 0 */
 	bool is_freed;	   /* but for the structure itself, which the last answer frees */
 	struct kernel_identity kernel;
@@ -64,6 +72,8 @@ struct window *window__new(struct profile_builder *builder, const struct recorde
  */
 struct window *window__of_import(struct profile_builder *builder, struct dso_opener *opener);
 void window__free(struct window *w);
+/* For the sources of scripts, of a live session: while its processes run, if they still do. 0, -ENOMEM. */
+int window__find_process_roots(struct window *w, struct dso_opener *opener);
 
 /*
  * Requests the file of an image. Without one on this machine there is no answer. 0, -ENOMEM, or the

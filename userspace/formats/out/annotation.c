@@ -260,16 +260,17 @@ static int count_place(struct annotation *a, struct location_id id, bool is_leaf
 	struct annotation_copy *copy = NULL;
 
 	for (uint32_t i = 0; i < l->line_count; i++) {
-		const struct profile_line *line = &a->p->lines[l->first_line + i];
+		const struct profile_line line = profile__source_line(a->p, l, l->first_line + i);
 		struct annotation_line *row;
 
-		if (!a->wanted[line->function.v])
+		if (!a->wanted[line.function.v])
 			continue;
-		row = line_of(a, line, l->dso);
+		row = line_of(a, &line, l->dso);
 		copy = copy ?: copy_of(a, l);
 		if (!row || !copy)
 			return -ENOMEM;
 		*found = true;
+		row->is_beginning |= line.line != a->p->lines[l->first_line + i].line;
 		add_total(&row->counts, &row->stamp, hit);
 		add_total(&copy->counts, &copy->stamp, hit);
 		if (!is_at_leaf(a->p, l, hit))

@@ -31,7 +31,8 @@ struct annotation_line {
 	uint8_t root;	   /* as in profile_source */
 	struct dso_id dso; /* one whose source it is */
 	uint32_t line;
-	uint32_t stamp; /* the last stack that counted it; used while counting */
+	bool is_beginning; /* of a function, whose lines are unknown */
+	uint32_t stamp;	   /* the last stack that counted it; used while counting */
 	struct annotation_counts counts;
 };
 MAP_TYPE(annotation_lines, struct annotation_line);

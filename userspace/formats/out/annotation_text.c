@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "formats/out/annotation.h"
 #include "formats/out/annotation_code.h"
 #include "formats/out/describe.h"
@@ -180,6 +181,9 @@ static int print_file(const struct writer *w, const struct annotation_line *rows
 	if (source_lines__init(&lines, source))
 		return -ENOMEM;
 	print_source_state(w, rows, source);
+	if (any_of(rows, count, row, row->is_beginning))
+		fputs("# lines      inside functions are unknown: samples are at their beginnings\n",
+		      w->out);
 	print_titles(w, "line", source_name(w->p, rows->dso, rows->file, name));
 	for (size_t i = 0; i < count; i++) {
 		print_between(w, &lines, next, rows[i].line);

@@ -240,6 +240,14 @@ static int need_line(struct page_code *c, struct dso_id dso, struct string_id fi
 	return vec_push(&r->lines, line);
 }
 
+static int need_line_of(struct page_code *c, const struct profile_location *l, uint32_t number,
+			uint64_t events)
+{
+	const struct profile_line line = profile__source_line(c->p, l, number);
+
+	return need_line(c, l->dso, line.file, line.line, events);
+}
+
 static int need_lines(struct page_code *c, const uint64_t *hits)
 {
 	const struct profile *p = c->p;
@@ -249,7 +257,7 @@ static int need_lines(struct page_code *c, const uint64_t *hits)
 		const struct profile_location *l = &p->locations[i];
 
 		for (size_t k = l->first_line; k < l->first_line + l->line_count && !err; k++)
-			err = need_line(c, l->dso, p->lines[k].file, p->lines[k].line, 0);
+			err = need_line_of(c, l, (uint32_t)k, 0);
 	}
 	for (size_t i = 0; i < c->codes.count && !err; i++) {
 		const struct profile_code *code = c->codes.data[i].code;
@@ -260,10 +268,9 @@ static int need_lines(struct page_code *c, const uint64_t *hits)
 	}
 	for (size_t i = 1; i < p->stack_count && !err; i++) {
 		const struct profile_location *l = &p->locations[p->stacks[i].location.v];
-		const struct profile_line *line = &p->lines[l->first_line];
 
 		if (hits[i])
-			err = need_line(c, l->dso, line->file, line->line, hits[i]);
+			err = need_line_of(c, l, l->first_line, hits[i]);
 	}
 	return err;
 }

@@ -183,16 +183,16 @@ static int frame_key(void *context, const struct profile_location *location, uin
 		     uint32_t *key)
 {
 	struct page *page = context;
-	const struct profile_line *at = &page->p->lines[line];
-	const struct profile_function *function = &page->p->functions[at->function.v];
+	const struct profile_line at = profile__source_line(page->p, location, line);
+	const struct profile_function *function = &page->p->functions[at.function.v];
 	struct page_frame wanted = {
 		.flags = flags_of(location, line),
-		.line = at->line,
+		.line = at.line,
 		.owner = location->unnamed ? location->process.v : 0,
 	};
 	int err = function_of(page, function, location->dso, &wanted.function)
 			  ?: intern_file(page, location->dso,
-					 at->file.v ? at->file : function->definition_file,
+					 at.file.v ? at.file : function->definition_file,
 					 &wanted.file)
 			  ?: path_of(page, location->dso, &wanted.path);
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "window/scripts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sysprof/profile_code.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+
+static uint64_t hash_script(const struct script *s)
+{
+	return hash_combine(hash_u64((uint64_t)s->dso.v << 32 | s->path.v),
+			    (uint64_t)s->root_fd << 32 | s->user);
+}
+
+static bool same_script(const struct script *a, const struct script *b)
+{
+	return a->dso.v == b->dso.v && a->path.v == b->path.v && a->root_fd == b->root_fd &&
+	       a->user == b->user;
+}
+
+MAP_FUNCTIONS_OF(script_map, struct script, hash_script, same_script);
+
+struct search {
+	struct scripts *scripts;
+	struct window *window;
+	const struct location_samples *samples;
+	uint64_t least;
+	/* the last process whose samples had it, 1 + its place in window.process_roots */
+	uint32_t *of_stack, *of_location;
+};
+
+static uint64_t started(struct profile_builder *b, struct process_id id)
+{
+	const struct profile *session = profile_builder__session(b);
+	const struct profile_process *p = profile_builder__get_process(b, id);
+	uint64_t at = p->began == PROCESS_WAS_THERE ? p->born : p->start;
+
+	return at && session->start_realtime + at > session->start
+		       ? session->start_realtime + at - session->start
+		       : 0;
+}
+
+/* Names like "node:fs" and "<string>" are of no file. */
+static bool is_file(const char *path)
+{
+	return *path == '/' || !strncmp(path, "file:///", 8);
+}
+
+static int add_location(struct search *s, const struct process_root *root,
+			const struct profile_location *l, struct location_samples samples)
+{
+	struct profile_builder *b = s->window->builder;
+	struct script wanted = {.dso = l->dso, .root_fd = root->fd, .user = root->user};
+
+	wanted.started = started(b, root->process);
+	for (uint32_t i = 0; i < l->line_count; i++) {
+		struct script *known;
+
+		wanted.path = profile_builder__source_line(b, l, i).file;
+		if (!is_file(profile_builder__get_string(b, wanted.path)))
+			continue;
+		known = script_map__need(&s->scripts->all, &wanted, NULL);
+		if (!known)
+			return -ENOMEM;
+		if (wanted.started < known->started)
+			known->started = wanted.started;
+		known->samples = max_u64(known->samples,
+					 (uint64_t)samples.self << 32 | samples.all);
+	}
+	return 0;
+}
+
+/* Callers that another sample of the process had were seen then. */
+static int add_stack(struct search *s, uint32_t process, struct stack_id id)
+{
+	const struct process_root *root = &s->window->process_roots.data[process - 1];
+	struct profile_builder *b = s->window->builder;
+	int err = 0;
+
+	while (id.v && s->of_stack[id.v] != process && !err) {
+		const struct profile_stack *stack = profile_builder__get_stack(b, id);
+		const uint32_t at = stack->location.v;
+		const struct profile_location *l = profile_builder__get_location(b,
+										 stack->location);
+
+		s->of_stack[id.v] = process;
+		id = stack->parent;
+		if (s->of_location[at] == process || s->samples[at].all < s->least ||
+		    !dso_kind_is_made(profile_builder__get_dso(b, l->dso)->kind))
+			continue;
+		s->of_location[at] = process;
+		err = add_location(s, root, l, s->samples[at]);
+	}
+	return err;
+}
+
+/* By process: so each stack is walked once for each. */
+static int add_process(struct search *s, uint32_t process)
+{
+	struct profile_builder *b = s->window->builder;
+	size_t threads = profile_builder__thread_count(b);
+	int err = 0;
+
+	for (uint32_t t = 1; t <= threads && !err; t++) {
+		struct builder_samples samples = profile_builder__samples(b, (struct thread_id){t},
+									  SAMPLE_CPU);
+
+		if (samples.process.v != s->window->process_roots.data[process - 1].process.v)
+			continue;
+		for (size_t i = 0; i < samples.count && !err; i++)
+			err = add_stack(s, process, samples.stack[i]);
+	}
+	return err;
+}
+
+int scripts__find(struct scripts *s, struct window *w, const struct location_samples *samples,
+		  uint64_t least)
+{
+	size_t stacks = profile_builder__stack_count(w->builder);
+	size_t locations = profile_builder__location_count(w->builder);
+	_cleanup_free_ uint32_t *of_stack = calloc(stacks + 1, sizeof(*of_stack));
+	_cleanup_free_ uint32_t *of_location = calloc(locations + 1, sizeof(*of_location));
+	struct search search = {s, w, samples, least, of_stack, of_location};
+	int err = of_stack && of_location ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < w->process_roots.count && !err; i++)
+		err = add_process(&search, i + 1);
+	for (size_t i = 0; i < s->all.count && !err; i++) {
+		const struct script *script = &s->all.data[i];
+		const struct symbolizer_script wanted = {
+			.path = profile_builder__get_string(w->builder, script->path),
+			.root_fd = script->root_fd,
+			.user = script->user,
+			.started = script->started,
+			.samples = script->samples,
+		};
+
+		err = vec_push(&s->wanted, wanted);
+	}
+	return err;
+}
+
+void scripts__fini(struct scripts *s)
+{
+	script_map__fini(&s->all);
+	vec_free(&s->wanted);
+}
