@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "base/minmax.h"
 #include "base/order.h"
 #include "stream/code_events.h"
 
@@ -254,14 +253,16 @@ static int emit_sources(const struct hot_code *h, uint64_t limit, uint64_t time,
 	return err;
 }
 
-/* A part of the room is the sources', as far as they need it: code is often larger. */
+/* A part of the room is the sources', as far as they fit in: code is often larger. */
 static uint64_t room_of_code(const struct hot_code *h, uint64_t limit)
 {
+	const uint64_t part = limit / SOURCES_PART;
 	uint64_t sources = 0;
 
 	for (size_t i = 0; i < h->sources.count; i++)
-		sources += h->sources.data[i].size;
-	return limit - min_u64(sources, limit / SOURCES_PART);
+		if (h->sources.data[i].size <= part - sources)
+			sources += h->sources.data[i].size;
+	return limit - sources;
 }
 
 int hot_code__emit(struct hot_code *h, uint64_t limit, uint64_t time, event_push_fn push,
