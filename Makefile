@@ -20,6 +20,7 @@
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make soak                SECONDS=600 of what an agent is made of, beside churn: nothing may grow; the log of
 #                              memory, descriptors and CPU time is build/soak.log. Then cases of e2e for longer.
+#   make stalled             unit and e2e, or SUITES="build:e2e/record …", on CPUs that are taken away again and again
 #   make distros             bare Debian 12, 13 and testing: the demo and the tests there, from a fresh checkout
 #   make bench               measure the budgets             make format      clang-format -i
 #                            SECTIONS="programs unwinding": those alone, see tests/bench/bench.py
