@@ -7,10 +7,11 @@ the file says. Node and Go: import.py; perf: perf_script.py; others, which other
 cannot be had fails the test.
 """
 import collections
+import itertools
 import os
 import re
 
-from libe2e import Skip, load_json, long, main, needed, read, run, scratch, sysprof, write
+from libe2e import TOP, Skip, load_json, long, main, needed, read, run, scratch, sysprof, write
 from libprofiles import excimer_folded, firefox_profile, gperftools_profile, packages, report, self_of, stackprof_dump
 from librecorded import RUNTIMES
 
@@ -188,6 +189,22 @@ def test_async_profiler():
         assert max(result["rows"], key=lambda row: row["self"])["function"] == "Work.fibonacci", result["rows"][:3]
         found = report(out, "--by", "thread")["rows"]
         assert (len(found) > 1) == bool(threads), found
+
+
+def test_samply():
+    """A file of samply on macOS (KentBeck/BPlusTreeMap4, MIT): each library has its samples. built_tools.py: a new one."""
+    path = os.path.join(TOP, "tests/e2e/producers/samply.json.gz")
+    profile = load_json(path)
+    thread, = profile["threads"]
+    samples, resources = thread["samples"], thread["resourceTable"]["lib"]
+    stacks, cpu = ran(zip(itertools.accumulate(samples["timeDeltas"]), (1000 * delta for delta in samples["threadCPUDelta"]), samples["stack"]))
+    functions = (thread["frameTable"]["func"][thread["stackTable"]["frame"][stack]] for stack in stacks)
+    libraries = collections.Counter(profile["libs"][resources[thread["funcTable"]["resource"][f]]]["name"] for f in functions)
+    result = report(path)
+    summary = result["summary"]
+    assert summary["samples"] == len(stacks) > 100 and abs(summary["cpu_ns"] - cpu) <= 1, (summary, cpu)
+    assert "not_read" not in summary["meta"], summary
+    assert {row["dso"]: row["self"] for row in result["rows"] if row["self"]} == libraries, libraries
 
 
 if __name__ == "__main__":

@@ -103,7 +103,12 @@ def folded(random):
     unit = 7 if kind == "own cpu" else 1
     for number, ((thread, path), text, value) in enumerate(zip(rows, texts, values)):
         first = {"thread": [thread], "frame": [], "async": [f"[{thread} tid={THREADS.index(thread) + 7}]"]}[shape]
-        lines.append(";".join(first + list(path)) + " " + text)
+        if random.random() < 0.1:  # a frame without a name
+            place = random.randrange(len(path) + 1) if shape != "frame" else len(path)
+            lines.append(";".join(first + list(path[:place]) + [""] + list(path[place:])) + " " + text)
+            path = path[:place] + ("[unknown]",) + path[place:]
+        else:
+            lines.append(";".join(first + list(path)) + " " + text)
         expected.add("file" if shape == "frame" else thread, path, value * unit, value * unit if unit > 1 else 0,
                      samples=counts[number] if counts else value)
         if random.random() < 0.05:
@@ -554,6 +559,8 @@ def firefox(random):
             "categories": [{"name": "Other", "color": "grey", "subcategories": ["Other"]}], "product": "tool",
             "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns" if kind == "ns" else "µs"}}
     data = {"meta": meta, "libs": [], "threads": threads}
+    if not shared and random.random() < 0.2:  # as in 2016
+        del meta["preprocessedProfileVersion"]
     if shared:
         data["shared"] = {key: tables[key] for key in shared if key in tables}
     return packed(random, json.dumps(data, ensure_ascii=random.random() < 0.5).encode()), expected

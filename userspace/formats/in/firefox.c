@@ -221,13 +221,15 @@ static int read_threads(struct firefox_reader *r, struct json_value threads)
 static int read_meta(struct firefox_reader *r, struct json_value meta)
 {
 	const struct json_text *text = &r->file.text;
-	struct json_value version;
+	struct json_value version, gecko;
 	int64_t number;
+	int err = json_members(text, meta, {"preprocessedProfileVersion", &version},
+			       {"version", &gecko});
 
-	return json_members(text, meta, {"preprocessedProfileVersion", &version})
-		       ?: json_integer(text, version, "preprocessedProfileVersion", 0, INT32_MAX,
-				       &number)
-		       ?: firefox_file__meta(&r->file, meta);
+	if (!err && (version.at || !gecko.at)) /* the first version, of 2016, has only Gecko's */
+		err = json_integer(text, version, "preprocessedProfileVersion", 0, INT32_MAX,
+				   &number);
+	return err ?: firefox_file__meta(&r->file, meta);
 }
 
 static int read_parts(struct firefox_reader *r)

@@ -673,13 +673,14 @@ static int location_of(struct folded *f, struct span text, struct location_id *l
 static int stack_of(struct folded *f, struct span rest, struct stack_id *stack)
 {
 	unsigned int depth = 0;
+	struct span field;
 
 	*stack = (struct stack_id){0};
 	do {
-		struct span field = next_field(&rest);
 		struct location_id location;
 		int err;
 
+		field = next_field(&rest);
 		if (++depth > IMPORT_DEPTH_MAX)
 			return fail_at(f, field.at, -E2BIG, "a stack of more than 131072 frames");
 		err = location_of(f, field, &location);
@@ -688,7 +689,7 @@ static int stack_of(struct folded *f, struct span rest, struct stack_id *stack)
 		*stack = profile_builder__stack(f->b, *stack, location);
 		if (!stack->v)
 			return -ENOMEM;
-	} while (rest.at < rest.end);
+	} while (field.end < rest.end); /* behind a last semicolon is a frame without a name */
 	return 0;
 }
 

@@ -48,7 +48,18 @@ static bool is_array(const uint8_t *bytes, size_t size)
 	return at == text.end || *at == '{' || *at == ']';
 }
 
-/* The processed format has a version of its own beside Gecko's. */
+/* The tables of the first thread: columns, or, in Gecko's format, a schema and rows. */
+static bool has_columns(const struct json_text *text)
+{
+	const char *threads = json_member_at(text, text->start, "threads"), *samples;
+
+	if (!threads || *threads != '[')
+		return false;
+	samples = json_member_at(text, threads + 1, "samples");
+	return json_member_at(text, samples, "stack") && !json_member_at(text, samples, "schema");
+}
+
+/* The processed format has a version of its own beside Gecko's, but for the first one, of 2016. */
 static bool is_gecko(const struct json_text *text)
 {
 	struct json_value meta = {}, version = {}, processed = {};
@@ -63,7 +74,7 @@ static bool is_gecko(const struct json_text *text)
 	return json_type(meta) == JSON_OBJECT &&
 	       !json_members(text, meta, {"version", &version},
 			     {"preprocessedProfileVersion", &processed}) &&
-	       version.at && !processed.at;
+	       version.at && !processed.at && !has_columns(text);
 }
 
 enum import_json import_json_kind(const uint8_t *bytes, size_t size)
@@ -384,6 +395,14 @@ static bool is_flamebearer(const uint8_t *bytes, size_t size)
 	       0;
 }
 
+/* "format":"profileJSONWithSymbolicationTable,1" */
+static bool is_cleopatra(const uint8_t *bytes, size_t size)
+{
+	return json_first_key(bytes, size,
+			      (const char *const[]){"profileJSON", "traceEvents", "nodes", NULL}) ==
+	       0;
+}
+
 static bool is_dhat(const uint8_t *bytes, size_t size)
 {
 	return json_first_key(
@@ -574,6 +593,8 @@ static const struct {
 	 "a report of GHC's profiler; `inferno-collapse-ghcprof` folds that of `+RTS -P`"},
 	{NULL, 0, is_ghc_json, "a report of GHC's profiler as JSON; speedscope opens it"},
 	{NULL, 0, is_flamebearer, "a flame graph of Pyroscope; export the profile as pprof"},
+	{NULL, 0, is_cleopatra,
+	 "a profile of Cleopatra, which the Firefox Profiler has replaced in 2016; record a new one"},
 	{NULL, 0, is_dhat, "a heap profile of DHAT, which has no CPU time"},
 	{"QPERFSTREAM", 11, NULL,
 	 "a file of Hotspot's perfparser; give the perf.data that it was made from"},

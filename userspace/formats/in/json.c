@@ -304,6 +304,19 @@ int json_first_key(const uint8_t *bytes, size_t size, const char *const *names)
 	return -1;
 }
 
+const char *json_member_at(const struct json_text *text, const char *object, const char *name)
+{
+	struct json_walk walk;
+	int more = object ? json_walk__init(&walk, text, object, JSON_OBJECT) : -ENOENT;
+
+	while (!more && (more = walk_to_value(&walk)) > 0) {
+		if (json_walk__key_is(&walk, name))
+			return walk.at;
+		more = skip_value(text, walk.at, &walk.at);
+	}
+	return NULL;
+}
+
 int json_expect_end(const struct json_text *text, const char *at)
 {
 	at = json_skip_spaces(text, at);

@@ -96,6 +96,8 @@ bool json_walk__key_is(const struct json_walk *walk, const char *name);
  * perhaps cut off; -1: none. Values before it are skipped, its own is not read.
  */
 int json_first_key(const uint8_t *bytes, size_t size, const char *const *names);
+/* Where the value of that name begins in an object, which may be cut off behind it; NULL: there is none, or no object. */
+const char *json_member_at(const struct json_text *text, const char *object, const char *name);
 
 /* Nothing but spaces may follow. */
 int json_expect_end(const struct json_text *text, const char *at);
