@@ -258,13 +258,14 @@ function eventsOf({ event, event_unit: unit }, { events }) {
 
 export function differenceDetails(difference) {
   const { all } = difference, d = all.detectable;
+  const known = (x, all) => (x === null ? 'unknown: not read from files of this format' : share(x, all));
   const part = (x) => (x === null ? `unknown: too few ${all.waits ? 'visits' : 'samples'}` : `${(100 * x).toFixed(1)} %`);
   const side = (name) => [
     ['files', count(all[name].files)],
     ...(all[name].cpu_ns ? [[all.waits ? 'waiting time' : 'CPU time', duration(all[name].cpu_ns)]] : []),
     ...(all.waits ? [] : [
-      ['samples', count(all[name].samples)], ...eventsOf(all, all[name]), ['lost', share(all[name].lost_share, 1)], ['with an incomplete stack', share(all[name].cut_share, 1)],
-      ['in code without a name', share(all[name].unnamed, all[name].events ?? all[name].samples)],
+      ['samples', count(all[name].samples)], ...eventsOf(all, all[name]), ['lost', known(all[name].lost_share, 1)], ['with an incomplete stack', known(all[name].cut_share, 1)],
+      ['in code without a name', known(all[name].unnamed, all[name].events ?? all[name].samples)],
     ]),
   ];
   return [

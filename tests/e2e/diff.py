@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -144,6 +145,22 @@ def test_schema():
                  diff(*[os.path.join(GOLDEN, "fork-exec.sysprof")] * 2)]
     assert not invalid(*documents, schema="diff")
     assert invalid(dict(documents[0], surprise=1), schema="diff")
+
+
+@quick
+def test_what_files_of_other_tools_do_not_say():
+    """Folded stacks have neither losses, ends of stacks nor symbols, pprof files only symbols; a side has what all its files have."""
+    folded, recording, pprof = folded_file("a.folded", 1), os.path.join(GOLDEN, "containers.sysprof"), scratch("containers.pb.gz")
+    sysprof("convert", recording, "-o", pprof, check=0)
+    names = "lost", "cut", "unnamed"
+    for old, new, unknown in (([folded], [folded], (names, names)), ([recording], [pprof], ((), names[:2])), ([pprof, recording], [recording], (names[:2], ()))):
+        found = diff("--view", "share", *old, "--", *new)
+        assert not invalid(found, schema="diff")
+        for side, missing in zip(("old", "new"), unknown):
+            assert [name for name in names if found[side][f"{name}_share"] is None] == list(missing), found[side]
+            header, = re.findall(f"(?m)^# {side.upper()}: (.*)", sysprof("diff", "--view", "share", *old, "--", *new).out)
+            assert ("unknown how many are lost" in header) == ("lost" in missing) and ("% lost" in header) != ("lost" in missing), header
+            assert ("% without a name" in header) != ("unnamed" in missing), header
 
 
 @quick

@@ -329,6 +329,7 @@ static void sum_sides(struct comparison *c)
 		sum->cpu_ns += f->cpu_ns;
 		sum->duration_ns += f->untimed ? 0 : f->duration_ns;
 		sum->unnamed += f->unnamed;
+		sum->unknown |= f->unknown;
 		part[f->side][COMPARE_DOUBT_LOST] += (double)f->lost;
 		part[f->side][COMPARE_DOUBT_CUT] += (double)f->cut;
 		due[f->side] += (double)f->due;

@@ -63,6 +63,7 @@ struct compare_file {
 	uint64_t ticks;	       /* what its samples count: ticks of a clock, or events */
 	uint64_t lost, due;    /* ticks; of the target, or of unknown tasks */
 	uint64_t cut, unnamed; /* ticks: with an incomplete stack; innermost function unnamed */
+	uint8_t unknown;       /* bits of enum compare_doubt: what its format does not have */
 	bool untimed, cut_short, is_command;
 	bool is_part; /* a slice of its time, which follows an @ in `path` */
 	char *filter; /* NULL: it is all of the profile */
@@ -134,6 +135,7 @@ struct compare_side_sum {
 	uint64_t samples, ticks, cpu_ns, duration_ns; /* as in a file */
 	double doubt[COMPARE_DOUBT_COUNT];	      /* shares */
 	uint64_t unnamed;			      /* ticks */
+	uint8_t unknown;			      /* as in a file; of any of them */
 };
 
 struct compare_result {

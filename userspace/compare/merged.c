@@ -364,6 +364,13 @@ static int add_cells(struct adding *a, struct pieces *pieces)
 	return err;
 }
 
+static uint8_t unknown_doubts(const struct figures *f)
+{
+	return (uint8_t)(!f->losses_known << COMPARE_DOUBT_LOST |
+			 !f->ends_known << COMPARE_DOUBT_CUT |
+			 !f->names_known << COMPARE_DOUBT_UNNAMED);
+}
+
 static int add_waits(struct adding *a)
 {
 	struct compare_file *facts = &a->file->facts;
@@ -373,6 +380,7 @@ static int add_waits(struct adding *a)
 	int err = 0;
 
 	figures__init(&f, a->p);
+	facts->unknown = unknown_doubts(&f);
 	facts->lost = f.value[FIGURE_UNVISITED];
 	facts->due = f.value[FIGURE_LIVED];
 	if (a->p->visits.hz)
@@ -478,6 +486,7 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 	facts->cpu_ns = f.value[FIGURE_CPU];
 	err = err ?: add_dropped(facts, p, &f);
 	facts->duration_ns = duration;
+	facts->unknown = unknown_doubts(&f);
 	facts->lost = lost_of_targets(&f);
 	/* losses are of all ticks, whatever a filter keeps */
 	facts->due = facts->lost + p->event_count + f.value[FIGURE_DROPPED_EVENTS];
@@ -503,6 +512,7 @@ static int add_window(struct adding *a, const struct merged_window *window)
 	int err;
 
 	figures__init(&f, p);
+	facts->unknown |= unknown_doubts(&f);
 	err = add_dropped(facts, p, &f);
 	for (size_t i = 1; i < p->thread_count && !err; i++) {
 		const struct profile_thread *thread = &p->threads[i];

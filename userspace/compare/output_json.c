@@ -24,6 +24,16 @@ static bool counts_events(const struct compare_output *o)
 	return o->result->event != NULL;
 }
 
+/* null: unknown */
+static void key_doubt(struct json_writer *w, const char *key, uint64_t ticks, uint8_t unknown,
+		      enum compare_doubt doubt)
+{
+	if (unknown & 1 << doubt)
+		json_key_null(w, key);
+	else
+		json_key_uint(w, key, ticks);
+}
+
 static void write_file(struct json_writer *w, const struct compare_output *o, size_t i)
 {
 	const struct comparison *c = o->comparison;
@@ -37,9 +47,9 @@ static void write_file(struct json_writer *w, const struct compare_output *o, si
 		json_key_uint(w, "events", f->ticks);
 	json_key_uint(w, "cpu_ns", f->cpu_ns);
 	json_key_uint(w, "duration_ns", f->untimed ? 0 : f->duration_ns);
-	json_key_uint(w, "lost", f->lost);
-	json_key_uint(w, "cut", f->cut);
-	json_key_uint(w, "unnamed", f->unnamed);
+	key_doubt(w, "lost", f->lost, f->unknown, COMPARE_DOUBT_LOST);
+	key_doubt(w, "cut", f->cut, f->unknown, COMPARE_DOUBT_CUT);
+	key_doubt(w, "unnamed", f->unnamed, f->unknown, COMPARE_DOUBT_UNNAMED);
 	json_key_bool(w, "cut_short", f->cut_short);
 	if (f->filter) {
 		json_key_string(w, "filter", f->filter);
@@ -67,9 +77,9 @@ static void write_side(struct json_writer *w, const struct compare_output *o,
 		json_key_uint(w, "events", sum->ticks);
 	json_key_uint(w, "cpu_ns", sum->cpu_ns);
 	json_key_uint(w, "duration_ns", sum->duration_ns);
-	json_key_uint(w, "unnamed", sum->unnamed);
+	key_doubt(w, "unnamed", sum->unnamed, sum->unknown, COMPARE_DOUBT_UNNAMED);
 	for (int i = 0; i < COMPARE_DOUBT_COUNT; i++)
-		key_number(w, doubts[i], sum->doubt[i]);
+		key_number(w, doubts[i], sum->unknown & 1 << i ? NAN : sum->doubt[i]);
 	json_end_object(w);
 }
 

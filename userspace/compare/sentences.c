@@ -240,6 +240,29 @@ static void add_events(struct text_line *s, const struct compare_result *r, uint
 	add_text(s, " %s", utf8_sanitize(name, sizeof(name), r->event));
 }
 
+/* What the format of a file does not have is unknown. */
+static void add_doubts(struct text_line *s, const struct compare_side_sum *sum)
+{
+	static const char *const texts[COMPARE_DOUBT_COUNT] = {"lost", "with an incomplete stack",
+							       "without a name"};
+	const double shares[COMPARE_DOUBT_COUNT] = {
+		sum->doubt[COMPARE_DOUBT_LOST], sum->doubt[COMPARE_DOUBT_CUT],
+		sum->ticks ? (double)sum->unnamed / (double)sum->ticks : 0};
+	const char *before = ";";
+
+	for (int i = 0; i < COMPARE_DOUBT_COUNT; i++)
+		if (!(sum->unknown & 1 << i)) {
+			add_text(s, "%s %.1f %% %s", before, 100 * shares[i], texts[i]);
+			before = ",";
+		}
+	before = "; unknown how many are";
+	for (int i = 0; i < COMPARE_DOUBT_COUNT; i++)
+		if (sum->unknown & 1 << i) {
+			add_text(s, "%s %s", before, texts[i]);
+			before = ",";
+		}
+}
+
 void compare_side_sentence(const struct compare_output *o, enum compare_side side,
 			   char text[SENTENCE_SIZE])
 {
@@ -254,9 +277,7 @@ void compare_side_sentence(const struct compare_output *o, enum compare_side sid
 		add_text(&s, " in %.3f s", (double)sum->duration_ns / 1e9);
 	if (sum->cpu_ns)
 		add_text(&s, ", CPU %.3f s", (double)sum->cpu_ns / 1e9);
-	add_text(&s, "; %.1f %% lost, %.1f %% with an incomplete stack, %.1f %% without a name",
-		 100 * sum->doubt[COMPARE_DOUBT_LOST], 100 * sum->doubt[COMPARE_DOUBT_CUT],
-		 sum->ticks ? 100 * (double)sum->unnamed / (double)sum->ticks : 0);
+	add_doubts(&s, sum);
 }
 
 bool compare_elapsed_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
