@@ -168,7 +168,8 @@ TEST(a_figure_is_in_every_format)
 		assert_has(text, strlen(text), files[i].wanted);
 	}
 	assert_writes(write_report, &p, "\"inlined_left_out\":98765,");
-	assert_writes(write_page, &p, "\"left_out\":[{\"count\":98765,\"text\":\"inlined functions\"}]");
+	assert_writes(write_page, &p,
+		      "\"left_out\":[{\"count\":98765,\"text\":\"inlined functions\"}]");
 	assert_writes(write_comments, &p, "left out: 98765 inlined functions");
 	assert_writes(write_dump, &p, "\ninlined-left-out 98765\n");
 }
