@@ -98,7 +98,15 @@ static int read_rows(struct firefox_reader *r, struct firefox_in *in, const stru
 
 	while (!more && (more = json_column__next(&c.stack, &numbers.stack)) > 0)
 		more = read_row(r, in, &c, rows, &numbers);
+	for (; !more && (more = json_column__next(&c.time, &numbers.time)) > 0; more = 0)
+		r->file.common.frames.left_out[LEFT_OUT_MISSING_NODES]++;
 	return more ?: firefox_file__end(&r->file, rows);
+}
+
+static int leave_thread(struct firefox_reader *r)
+{
+	r->file.common.frames.left_out[LEFT_OUT_THREADS]++;
+	return 0;
 }
 
 static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct json_value samples,
@@ -107,26 +115,31 @@ static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct 
 	const struct json_text *text = &r->file.text;
 	struct sample_values v;
 
-	if (json_type(samples) != JSON_OBJECT) {
-		r->file.common.frames.left_out[LEFT_OUT_THREADS]++;
-		return 0;
-	}
-	return json_members(text, samples, {"stack", &v.stack}, {"time", &v.time},
-			    {"timeDeltas", &v.deltas}, {"weight", &v.weight},
-			    {"weightType", &v.weight_type}, {"threadCPUDelta", &v.cpu},
-			    {"ticks", &v.ticks})
-		       ?: read_rows(r, in, &v, rows);
+	int err;
+
+	if (json_type(samples) != JSON_OBJECT)
+		return leave_thread(r);
+	err = json_members(text, samples, {"stack", &v.stack}, {"time", &v.time},
+			   {"timeDeltas", &v.deltas}, {"weight", &v.weight},
+			   {"weightType", &v.weight_type}, {"threadCPUDelta", &v.cpu},
+			   {"ticks", &v.ticks});
+	if (!err && (json_type(v.stack) != JSON_ARRAY ||
+		     (json_type(v.time) != JSON_ARRAY && json_type(v.deltas) != JSON_ARRAY)))
+		return leave_thread(r);
+	return err ?: read_rows(r, in, &v, rows);
 }
 
 /* The numbers that a thread's samples have, if the file says that they are samples. */
 static int add_weights(void *context, struct json_value thread)
 {
 	struct measured *m = context;
-	struct json_value samples, weight = {0};
+	struct json_value samples = {0}, weight = {0};
 	struct json_column column;
 	struct json_number number;
 	int64_t value;
-	int more = json_members(m->text, thread, {"samples", &samples});
+	int more = json_type(thread) == JSON_OBJECT
+			   ? json_members(m->text, thread, {"samples", &samples})
+			   : 0;
 
 	if (!more && json_type(samples) == JSON_OBJECT)
 		more = json_members(m->text, samples, {"weight", &weight});
@@ -163,12 +176,16 @@ static int read_thread(void *context, struct json_value value)
 	struct json_value is_main, samples, markers, libs, strings = {0}, sources = {0};
 	struct firefox_rows rows = {};
 	struct firefox_in own;
-	int err = json_members(text, value, {"name", &v.name}, {"processName", &v.process_name},
-			       {"$sysprof", &v.own}, {"isMainThread", &is_main}, {"pid", &v.pid},
-			       {"tid", &v.tid}, {"registerTime", &v.start},
-			       {"unregisterTime", &v.end}, {"processStartupTime", &v.process_start},
-			       {"processShutdownTime", &v.process_end}, {"samples", &samples},
-			       {"markers", &markers}, {"libs", &libs});
+	int err;
+
+	if (json_type(value) != JSON_OBJECT)
+		return leave_thread(r);
+	err = json_members(text, value, {"name", &v.name}, {"processName", &v.process_name},
+			   {"$sysprof", &v.own}, {"isMainThread", &is_main}, {"pid", &v.pid},
+			   {"tid", &v.tid}, {"registerTime", &v.start}, {"unregisterTime", &v.end},
+			   {"processStartupTime", &v.process_start},
+			   {"processShutdownTime", &v.process_end}, {"samples", &samples},
+			   {"markers", &markers}, {"libs", &libs});
 
 	v.is_main = json_is(is_main, "true");
 	err = err ?: firefox_file__thread(&r->file, &v, &rows);
@@ -183,7 +200,7 @@ static int read_thread(void *context, struct json_value value)
 	if (!err)
 		err = firefox_in__read(&own, &r->file.common, value, strings, sources);
 	if (err)
-		return err;
+		return err == -ENOENT ? leave_thread(r) : err;
 	err = read_samples(r, &own, samples, &rows)
 		      ?: firefox_markers__read(&r->file, &own, markers, &rows);
 	firefox_in__fini(&own);
@@ -207,7 +224,7 @@ static int read_shared(struct firefox_reader *r, struct json_value shared)
 	err = firefox_in__read(&r->shared, &r->file.common, shared, (struct json_value){0},
 			       (struct json_value){0});
 	r->has_shared = !err;
-	return err;
+	return err == -ENOENT ? -EBADMSG : err;
 }
 
 static int read_threads(struct firefox_reader *r, struct json_value threads)

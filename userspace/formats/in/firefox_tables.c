@@ -161,11 +161,32 @@ static int32_t at(const firefox_column *column, uint32_t index)
 	return index < column->count ? column->data[index] : FIREFOX_NONE;
 }
 
-/* The column must have *rows numbers; 0: any number, which becomes *rows. */
-static int read_column(struct firefox_common *common, struct json_value value,
-		       const struct column_spec *spec, size_t *rows)
+static int add_number(const struct column_spec *spec, int64_t v)
 {
-	const struct json_text *text = common->text;
+	return spec->limit == ADDRESSES ? vec_push((firefox_addresses *)spec->out, v)
+					: vec_push((firefox_column *)spec->out, (int32_t)v);
+}
+
+/* What the first column has no row for is left out; a row that this one lacks is out of range. */
+static int fit_column(struct firefox_common *common, const struct column_spec *spec, size_t count,
+		      size_t rows)
+{
+	int err = 0;
+
+	common->frames.left_out[LEFT_OUT_NUMBERS] += count > rows ? count - rows : rows - count;
+	for (; count < rows && !err; count++)
+		err = add_number(spec, FIREFOX_BAD);
+	if (count > rows && spec->limit == ADDRESSES)
+		((firefox_addresses *)spec->out)->count = rows;
+	else if (count > rows)
+		((firefox_column *)spec->out)->count = rows;
+	return err;
+}
+
+/* The first column of a table has its number of rows. */
+static int read_column(struct firefox_common *common, struct json_value value,
+		       const struct column_spec *spec, bool *is_first, size_t *rows)
+{
 	struct json_column column;
 	struct json_number number;
 	size_t count = 0;
@@ -173,7 +194,7 @@ static int read_column(struct firefox_common *common, struct json_value value,
 
 	if (json_type(value) != JSON_ARRAY) /* a column of an older or newer format */
 		return 0;
-	more = json_column__init(&column, text, value);
+	more = json_column__init(&column, common->text, value);
 	for (; !more && (more = json_column__next(&column, &number)) > 0; count++) {
 		int64_t v = FIREFOX_NONE;
 
@@ -183,39 +204,37 @@ static int read_column(struct firefox_common *common, struct json_value value,
 			common->frames.left_out[LEFT_OUT_NUMBERS]++;
 			v = FIREFOX_BAD;
 		}
-		more = spec->limit == ADDRESSES ? vec_push((firefox_addresses *)spec->out, v)
-						: vec_push((firefox_column *)spec->out, (int32_t)v);
+		more = add_number(spec, v);
 	}
 	if (more)
 		return more;
-	*rows = *rows ? *rows : count;
-	return count == *rows ? 0
-			      : json_fail(text, value.at, -EBADMSG,
-					  "the column %s has %zu elements, its table %zu",
-					  spec->name, count, *rows);
+	*rows = *is_first ? count : *rows;
+	*is_first = false;
+	return fit_column(common, spec, count, *rows);
 }
 
-/* The columns of a table, all with the same number of rows. */
+/* The columns of a table, all with the same number of rows. -ENOENT: there is no such table. */
 static int read_table(struct firefox_common *common, struct json_value table, const char *name,
 		      const struct column_spec *specs, size_t count, size_t *rows)
 {
 	const struct json_text *text = common->text;
 	struct json_value values[COLUMNS_MAX];
 	struct json_member wanted[COLUMNS_MAX + 1] = {};
+	bool is_first = true;
 	int err;
 
 	*rows = 0;
 	if (json_type(table) != JSON_OBJECT)
-		return json_fail(text, table.at ? table.at : text->start, -EBADMSG,
-				 "there is no %s", name);
+		return json_fail(text, table.at ? table.at : text->start, -ENOENT, "there is no %s",
+				 name);
 	for (size_t i = 0; i < count; i++)
 		wanted[i] = (struct json_member){specs[i].name, &values[i]};
 	err = json_find_members(text, table, wanted);
 	for (size_t i = 0; i < count && !err; i++) {
 		if (specs[i].required && json_type(values[i]) != JSON_ARRAY)
-			return json_fail(text, table.at, -EBADMSG, "the %s has no column %s", name,
+			return json_fail(text, table.at, -ENOENT, "the %s has no column %s", name,
 					 specs[i].name);
-		err = read_column(common, values[i], &specs[i], rows);
+		err = read_column(common, values[i], &specs[i], &is_first, rows);
 	}
 	return err;
 }
@@ -234,8 +253,9 @@ static int read_strings(struct firefox_in *in, struct json_value strings)
 {
 	const struct json_text *text = in->common->text;
 
-	return strings.at ? json_each(text, strings, add_string, in)
-			  : json_fail(text, text->start, -EBADMSG, "there is no stringArray");
+	return json_type(strings) == JSON_ARRAY
+		       ? json_each(text, strings, add_string, in)
+		       : json_fail(text, text->start, -ENOENT, "there is no stringArray");
 }
 
 int firefox_in__string(struct firefox_in *in, int32_t number, struct string_id *id)
@@ -383,7 +403,7 @@ static int read_stacks(struct firefox_in *in, const struct tables *t, size_t fra
 		offset = (firefox_column){};
 	}
 	if (!err && in->stack_prefix.count != rows)
-		err = json_fail(in->common->text, t->stacks.at, -EBADMSG,
+		err = json_fail(in->common->text, t->stacks.at, -ENOENT,
 				"the stackTable has neither prefix nor prefixOffset");
 	vec_free(&offset);
 	for (size_t i = 0; i < rows && !err; i++)

@@ -50,7 +50,7 @@ MAP_TYPE(known_frames, struct known_frame);
 	X(BAD_EVENTS, "events without a process, thread, time or name")                            \
 	X(LINES, "lines without a stack and a count")                                              \
 	X(NO_END, "numbers without an end of line, which may be cut off and count as they are")    \
-	X(NUMBERS, "numbers in tables that are out of range")                                      \
+	X(NUMBERS, "numbers in tables that are missing or out of range")                           \
 	X(WEIGHTS, "samples without a valid weight, or weights without a sample")                  \
 	X(SMALL, "samples of less than half of the smallest weight that is kept")                  \
 	X(CPU_TIMES,                                                                               \
