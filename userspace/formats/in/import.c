@@ -318,20 +318,46 @@ static bool takes_number(struct span *text, const char *before)
 	return text->at > at;
 }
 
-/* Without its header: "P12;T0x7f…;…", and "Process 12;Thread 34;…" of the first versions. */
-static bool is_austin_text(const uint8_t *bytes, size_t size)
+/* The beginning of a text without its first lines, if these are empty or comments. */
+static struct span behind_comments(const uint8_t *bytes, size_t size)
 {
 	struct span text = {(const char *)bytes, (const char *)bytes + min_u64(size, 1024)};
-	struct span again;
 
 	while (text.at < text.end && strchr("#\r\n", *text.at) && *text.at) {
 		const char *end = line_end(text.at, text.end);
 
 		text.at = end + (end < text.end);
 	}
-	again = text;
+	return text;
+}
+
+/* Without its header: "P12;T0x7f…;…", and "Process 12;Thread 34;…" of the first versions. */
+static bool is_austin_text(const uint8_t *bytes, size_t size)
+{
+	struct span text = behind_comments(bytes, size);
+	struct span again = text;
+
 	return (takes_number(&text, "P") && takes_number(&text, ";T")) ||
 	       (takes_number(&again, "Process ") && takes_number(&again, ";Thread "));
+}
+
+static bool is_callgrind(const uint8_t *bytes, size_t size)
+{
+	static const char *const begins[] = {"version: ", "creator: ", "positions: ", "events: "};
+	struct span text = behind_comments(bytes, size);
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (span_begins(text, begins[i]))
+			return true;
+	return size >= 18 && !memcmp(bytes, "# callgrind format", 18);
+}
+
+/* "v 10300 3": its version, and that of the format. */
+static bool is_heaptrack(const uint8_t *bytes, size_t size)
+{
+	struct span text = {(const char *)bytes, (const char *)bytes + min_u64(size, 64)};
+
+	return takes_number(&text, "v 1") && takes_number(&text, " ") && span_begins(text, "\n");
 }
 
 /* The level, and what begins a block, or the end of an empty file. */
@@ -474,6 +500,7 @@ static bool is_flat_perf_script(const uint8_t *bytes, size_t size)
 	"the text of Java's hprof; `stackcollapse-hprof` of hprof2flamegraph folds its CPU samples"
 #define BCC    "stacks of a tool of bcc; its option -f folds them"
 #define AUSTIN "a file of Austin; `austin2speedscope` makes one that is read"
+#define RBSPY  "a raw file of rbspy; `rbspy report --format speedscope` makes one that is read"
 #define ART    "a trace of methods of Android's ART; the Firefox Profiler opens it"
 #define INSTRUMENTS_TABLE                                                                          \
 	"a table copied from Instruments; `stackcollapse-instruments.pl` folds a call tree's"
@@ -510,10 +537,7 @@ static const struct {
 	 "XML of Instruments; `inferno-collapse-xctrace` folds its time-profile table"},
 	{NULL, 0, is_page, "a page or an image, from which nothing is read"},
 	{"SQLite format 3", 15, NULL, "an SQLite database"},
-	{"# callgrind format", 18, NULL, "a callgrind file; open it in KCachegrind"},
-	{"version: ", 9, NULL, "a callgrind file; open it in KCachegrind"},
-	{"creator: ", 9, NULL, "a callgrind file; open it in KCachegrind"},
-	{"positions: ", 11, NULL, "a callgrind file; open it in KCachegrind"},
+	{NULL, 0, is_callgrind, "a callgrind file; open it in KCachegrind"},
 	{"goroutine profile: ", 19, NULL, GO_TEXT("goroutines")},
 	{NULL, 0, is_goroutines, GO_TEXT("goroutines")},
 	{"threadcreate profile: ", 22, NULL, GO_TEXT("threads")},
@@ -562,6 +586,9 @@ static const struct {
 	{NULL, 0, is_austin, AUSTIN},
 	{"# austin: ", 10, NULL, AUSTIN}, /* its numbers are times */
 	{NULL, 0, is_austin_text, AUSTIN},
+	{"rbspy01\n", 8, NULL, RBSPY},
+	{"rbspy02\n", 8, NULL, RBSPY},
+	{NULL, 0, is_heaptrack, "a file of heaptrack, which has memory and no CPU time"},
 	{"heap_v2/", 8, NULL, "a heap profile of jemalloc, which has no CPU time"},
 	{"memray", 7, NULL, "a file of memray, which has memory and no CPU time"},
 	{"JAVA PROFILE 1.0.1, created", 27, NULL, HPROF},
@@ -573,6 +600,7 @@ static const struct {
 	{"SLOW\xf2\0", 6, NULL, ART},
 	{"SLOW\xf3\0", 6, NULL, ART},
 	{"gmon\1", 5, NULL, "a profile of gprof, which has no stacks; open it with `gprof`"},
+	{"Flat profile:\n", 14, NULL, "the text of gprof, which has no stacks"},
 	{"v8-version,", 11, NULL, "a log of `node --prof`; `node --cpu-prof` writes what is read"},
 	{"# To display the perf.data header", 33, NULL,
 	 "the text of `perf report`; give perf.data itself, or the text of `perf script`"},
