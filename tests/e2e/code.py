@@ -462,6 +462,40 @@ def test_whose_scripts_are_carried():
         assert carried or not any(b"secret of root" in text for _, text in found.values()), number
 
 
+REUSED = """import os, sys
+def start(user, named, pid=None):
+    if pid:
+        with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+            file.write(str(pid - 1))
+    child = os.fork()
+    if not child and (not pid or os.getpid() == pid):
+        os.setgid(user)
+        os.setuid(user)
+        os.execv({python!r}, [{python!r}, "-c", "exec(compile(open({place!r}).read(), " + repr(named) + ", 'exec'))"])
+    if not child:
+        os._exit(9)
+    return child, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+first, _ = start({tenant}, {named!r})
+for _ in range(1000):
+    if start({tenant} + 1, {own!r}, first) == (first, 0):
+        print("reused")
+        break
+"""
+
+
+def test_a_pid_of_two_tenants():
+    """The one that had it before does not get the private files of the later one."""
+    if os.geteuid() or not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK):
+        raise Skip("pids cannot be chosen")
+    named, own = (script(f"reused-{name}", f"# of the later one: {name}\n" * 9, TENANT + 1, 0o600) for name in ("named", "own"))
+    code = REUSED.format(python=PYTHON, place=script("reused", SCRIPT), tenant=TENANT, named=named, own=own)
+    path = scratch("reused.sysprof")
+    if "reused" not in record("-o", path, "--", PYTHON, "-c", code).out:
+        raise Skip("others took the pid")
+    found = bundled_sources(path)
+    assert own in found and named not in found, found.keys()
+
+
 def test_a_script_of_two_roots():
     """One name for the functions of both: equal texts are shown, others are counted."""
     at = scratch("mounted")

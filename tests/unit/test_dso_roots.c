@@ -4,6 +4,8 @@
 
 #include "dso_caps_support.h"
 
+#include "tenants/tenant_user.h"
+
 /* A process in a root of its own, where /program has this number. */
 static pid_t start_in_root(uint32_t root_number, uint32_t program_number)
 {
@@ -122,6 +124,166 @@ TEST(roots_that_no_image_refers_to_are_closed)
 	assert_int_equal(stats_of(o).roots, 2); /* ours, and that of an image */
 	assert_true(has_root(o, &m, 0));
 	assert_int_equal(count_fds(), fds + 1);
+	close_opener(o);
+}
+
+/* ---- of processes that had a pid ------------------------------------------------------------- */
+
+static struct process_times times_of(pid_t pid)
+{
+	struct proc_identity identity;
+
+	assert_int_equal(proc_process_state(pid, &identity), PROC_ALIVE);
+	return (struct process_times){identity.start_time, 0, identity.start_time};
+}
+
+/* The number of its root, of the first two; -1: it is unknown, and so is its user. */
+static int root_of(struct dso_opener *o, pid_t pid, const struct process_times *times)
+{
+	uint32_t user;
+	int fd = dso_opener__root_of(o, pid, times, &user);
+	struct stat st, expected;
+
+	assert_int_equal(user, fd < 0 ? TENANT_UNKNOWN : 0);
+	if (fd < 0)
+		return -1;
+	assert_int_equal(fstat(fd, &st), 0);
+	for (uint32_t number = 0; number < 2; number++)
+		if (!stat(numbered("root", number), &expected) && expected.st_ino == st.st_ino)
+			return (int)number;
+	return -2;
+}
+
+static void map_program(struct dso_opener *o, pid_t pid, uint32_t root_number, struct mapping *m)
+{
+	char *program;
+
+	assert_true(asprintf(&program, "%s/program", numbered("root", root_number)) > 0);
+	make_perf_event(m, pid, "/program", program);
+	m->event.header.time = monotonic_ns();
+	assert_int_equal(see(o, m), FILE_STATE_RIGHT);
+	free(program);
+}
+
+static struct process_times older(struct process_times times)
+{
+	times.born -= SECOND;
+	return times;
+}
+
+/* By its birth: a process without an end may have ended, if that event was lost. */
+TEST(a_process_that_runs_has_its_root)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){});
+	struct process_times times, other, unborn;
+	pid_t pid;
+
+	if (!may_chroot()) {
+		close_opener(o);
+		skip();
+	}
+	pid = start_in_root(0, 2000);
+	times = unborn = times_of(pid);
+	other = older(times);
+	unborn.born = 0;
+	assert_int_equal(root_of(o, pid, &times), 0);
+	assert_int_equal(root_of(o, pid, &other), -1);
+	assert_int_equal(root_of(o, pid, &unborn), -1);
+	times.end = monotonic_ns();
+	assert_int_equal(root_of(o, pid, &times), -1); /* and it mapped nothing */
+	stop_program(pid);
+	close_opener(o);
+}
+
+TEST(a_process_that_ended_has_the_root_of_a_mapping_before)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){});
+	struct process_times times, other;
+	struct mapping m;
+	uint64_t before;
+	pid_t pid;
+
+	if (!may_chroot()) {
+		close_opener(o);
+		skip();
+	}
+	pid = start_in_root(0, 2000);
+	times = times_of(pid);
+	before = monotonic_ns();
+	map_program(o, pid, 0, &m);
+	stop_program(pid);
+	assert_int_equal(root_of(o, pid, &times), 0); /* the event of its end was lost */
+	times.end = monotonic_ns();
+	assert_int_equal(root_of(o, pid, &times), 0);
+	other = older(times);
+	assert_int_equal(root_of(o, pid, &other), -1);
+	other.end = 0;
+	assert_int_equal(root_of(o, pid, &other), -1);
+	other = times;
+	other.end = before; /* the mapping was of the next one */
+	assert_int_equal(root_of(o, pid, &other), -1);
+	other = times;
+	other.start = times.end; /* of the one before */
+	assert_int_equal(root_of(o, pid, &other), -1);
+	close_opener(o);
+}
+
+#define LAST_PID "/proc/sys/kernel/ns_last_pid"
+
+/* Others may take the pid: 0. */
+static pid_t start_with_pid(pid_t wanted, uint32_t root_number)
+{
+	char text[16];
+
+	for (int i = 0; i < 100; i++) {
+		int fd = open(LAST_PID, O_WRONLY | O_CLOEXEC);
+		int length = snprintf(text, sizeof(text), "%d", wanted - 1);
+		pid_t pid;
+
+		assert_true(fd >= 0 && write(fd, text, length) == length);
+		close(fd);
+		pid = start_in_root(root_number, 2000);
+		if (pid == wanted)
+			return pid;
+		stop_program(pid);
+	}
+	return 0;
+}
+
+TEST(a_process_never_has_the_root_of_a_later_one_with_its_pid)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){});
+	struct process_times first, second, lost;
+	struct mapping m;
+	pid_t pid;
+
+	if (!may_chroot() || access(LAST_PID, W_OK)) {
+		close_opener(o);
+		skip();
+	}
+	pid = start_in_root(0, 2000);
+	first = times_of(pid);
+	map_program(o, pid, 0, &m);
+	stop_program(pid);
+	first.end = monotonic_ns();
+	lost = older(first);
+	lost.end = 0;
+	if (!start_with_pid(pid, 1)) {
+		close_opener(o);
+		skip();
+	}
+	second = times_of(pid);
+	assert_int_equal(root_of(o, pid, &second), 1);
+	assert_int_equal(root_of(o, pid, &first), 0);
+	assert_int_equal(root_of(o, pid, &lost), -1);
+	map_program(o, pid, 1, &m);
+	assert_int_equal(root_of(o, pid, &first), -1);
+	assert_int_equal(root_of(o, pid, &lost), -1);
+	stop_program(pid);
+	second.end = monotonic_ns();
+	assert_int_equal(root_of(o, pid, &first), -1);
+	assert_int_equal(root_of(o, pid, &lost), -1);
+	assert_int_equal(root_of(o, pid, &second), 1);
 	close_opener(o);
 }
 

@@ -21,6 +21,9 @@
 
 #define SMALL_FILE 4096u
 
+/* /proc has start times in ticks of 10 ms, converted from another clock. */
+#define BIRTH_SLACK_NS 100000000ull
+
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 /* A decimal number, perhaps with a sign, and the spaces after it. */
@@ -378,6 +381,11 @@ int proc_real_uid(pid_t pid, uid_t *uid)
 	if (!err)
 		*uid = (uid_t)number;
 	return err;
+}
+
+bool proc_same_birth(uint64_t a, uint64_t b)
+{
+	return a && b && (a > b ? a - b : b - a) < BIRTH_SLACK_NS;
 }
 
 /* A process that /proc does not show may exist all the same. */

@@ -28,6 +28,18 @@ struct proc_identity {
 /* The state of a process or thread. `identity` may be NULL; it is filled unless NONE or HIDDEN. */
 enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity);
 
+/*
+ * Are these times of one birth, read from /proc and reported by the fork's event? False if one is
+ * 0: unknown.
+ */
+bool proc_same_birth(uint64_t a, uint64_t b);
+
+/* Of the life of a process, until it ends or executes another program. CLOCK_MONOTONIC ns */
+struct process_times {
+	uint64_t start, end; /* end 0: it has not ended */
+	uint64_t born;	     /* before `start` if it executed another program; 0: unknown */
+};
+
 /* Its real uid, in our user namespace. 0, -ESRCH, … */
 int proc_real_uid(pid_t pid, uid_t *uid);
 

@@ -212,10 +212,11 @@ int dso_opener__request(struct dso_opener *o, uint64_t number, const struct file
 	return dso_files__answer(&o->files, file, located, request);
 }
 
-int dso_opener__root_of(struct dso_opener *o, pid_t pid, uint64_t since, bool runs, uint32_t *user)
+int dso_opener__root_of(struct dso_opener *o, pid_t pid, const struct process_times *times,
+			uint32_t *user)
 {
 	advance_time(o, monotonic_ns());
-	return dso_roots__fd(&o->roots, dso_roots__of_process(&o->roots, pid, since, runs, user));
+	return dso_roots__fd(&o->roots, dso_roots__of_process(&o->roots, pid, times, user));
 }
 
 /* ---- files of a replay ----------------------------------------------------------------------- */

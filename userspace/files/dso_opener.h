@@ -19,6 +19,7 @@
 
 #include <sysprof/event.h>
 
+#include "base/proc_task.h"
 #include "stream/event_queue.h"
 
 struct dso_opener;
@@ -116,11 +117,9 @@ struct file_request {
 /* A file seen before; if closed, reopened by its path. The result of the answer, or -ENOMEM. */
 int dso_opener__request(struct dso_opener *o, uint64_t file, const struct file_request *request);
 
-/*
- * The root directory of a process that began at `since` (its descriptor is valid until the next call, -1:
- * unknown), and its user. `runs`: it has not ended.
- */
-int dso_opener__root_of(struct dso_opener *o, pid_t pid, uint64_t since, bool runs, uint32_t *user);
+/* As dso_roots__of_process(). Its descriptor is valid until the next call; -1: unknown. */
+int dso_opener__root_of(struct dso_opener *o, pid_t pid, const struct process_times *times,
+			uint32_t *user);
 
 /* Is the file open and without a name? Its space on the disk is free only after it is closed. */
 bool dso_opener__is_deleted(struct dso_opener *o, uint64_t file);

@@ -188,46 +188,91 @@ static bool holds(const struct dso_roots *r, const struct recent_root *recent,
 	return recent->root.v ? has_root(r, recent->root) : event->tid == event->pid;
 }
 
-/* Reading the user takes long, so it is read again only for another pid or owner. */
-static void note_user(struct recent_root *recent, uint32_t pid)
+/* When the process was born that has the pid; 0: unknown. */
+static uint64_t birth_of(pid_t pid)
+{
+	struct proc_identity identity = {};
+
+	(void)proc_process_state(pid, &identity);
+	return identity.tgid == pid ? identity.start_time : 0;
+}
+
+struct proc_directory {
+	uint64_t inode; /* 0: there is none */
+	uint32_t owner;
+};
+
+static struct proc_directory directory_of(pid_t pid)
 {
 	struct statx stx;
-	uint32_t owner = statx(AT_FDCWD, proc_path((pid_t)pid, "").text, AT_STATX_DONT_SYNC,
-			       STATX_UID, &stx)
-				 ? TENANT_UNKNOWN
-				 : stx.stx_uid;
 
-	if (recent->pid != pid || recent->owner != owner)
+	if (statx(AT_FDCWD, proc_path(pid, "").text, AT_STATX_DONT_SYNC, STATX_UID | STATX_INO,
+		  &stx))
+		return (struct proc_directory){.owner = TENANT_UNKNOWN};
+	return (struct proc_directory){stx.stx_ino, stx.stx_uid};
+}
+
+/* Reading these takes long, so they are read again only for another process or owner. */
+static void note_process(struct recent_root *recent, uint32_t pid,
+			 const struct proc_directory *directory)
+{
+	if (recent->pid != pid || recent->inode != directory->inode ||
+	    recent->owner != directory->owner) {
 		recent->user = tenant_user((pid_t)pid);
-	recent->owner = owner;
+		recent->born = birth_of((pid_t)pid);
+	}
+	recent->pid = pid;
+	recent->inode = directory->inode;
+	recent->owner = directory->owner;
+}
+
+static void read_root(struct dso_roots *r, struct recent_root *recent,
+		      const struct mmap_event *event)
+{
+	const pid_t pid = (pid_t)event->pid;
+	const struct proc_directory directory = directory_of(pid);
+
+	recent->read = monotonic_ns();
+	note_process(recent, event->pid, &directory);
+	recent->root = root_of_mapping(r, event);
+	if (directory_of(pid).inode != directory.inode)
+		recent->born = 0;
+	recent->done = monotonic_ns();
 }
 
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event)
 {
 	struct recent_root *recent = &r->recent[event->pid % RECENT_ROOTS];
 
-	if (!holds(r, recent, event)) {
-		note_user(recent, event->pid);
-		recent->pid = event->pid;
-		recent->read = monotonic_ns();
-		recent->root = root_of_mapping(r, event);
-	}
+	if (!holds(r, recent, event))
+		read_root(r, recent, event);
 	return recent->root;
 }
 
-struct root_id dso_roots__of_process(struct dso_roots *r, pid_t pid, uint64_t since, bool runs,
-				     uint32_t *user)
+/* Was the reading of this process? Its end is missing if the event was lost, so its birth counts too. */
+static bool is_of(const struct recent_root *recent, pid_t pid, const struct process_times *times)
+{
+	return recent->pid == (uint32_t)pid && recent->read >= times->start &&
+	       (!times->end || recent->done <= times->end) &&
+	       proc_same_birth(recent->born, times->born);
+}
+
+struct root_id dso_roots__of_process(struct dso_roots *r, pid_t pid,
+				     const struct process_times *times, uint32_t *user)
 {
 	const struct recent_root *recent = &r->recent[(uint32_t)pid % RECENT_ROOTS];
-	struct root_id root = runs ? dso_roots__of(r, pid) : (struct root_id){};
+	struct root_id root = times->end ? (struct root_id){} : dso_roots__of(r, pid);
 
-	if (root.v) {
-		*user = tenant_user(pid);
+	*user = root.v ? tenant_user(pid) : TENANT_UNKNOWN;
+	/* who has the pid afterwards had it all the time since */
+	if (root.v && proc_same_birth(birth_of(pid), times->born))
 		return root;
+	if (!is_of(recent, pid, times)) {
+		*user = TENANT_UNKNOWN;
+		return (struct root_id){};
 	}
 	*user = recent->user;
-	return recent->pid == (uint32_t)pid && recent->read >= since ? recent->root
-								     : (struct root_id){};
+	return recent->root;
 }
 
 /* ---- one root -------------------------------------------------------------------------------- */

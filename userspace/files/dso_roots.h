@@ -18,6 +18,7 @@
 
 #include <sysprof/event.h>
 
+#include "base/proc_task.h"
 #include "base/vec.h"
 #include "files/file_search.h"
 #include "files/lru.h"
@@ -40,9 +41,12 @@ struct dso_root {
 /* A process's root, by /proc. A root that is closed meanwhile is read again. */
 struct recent_root {
 	uint32_t pid;	/* 0: none */
-	uint32_t owner; /* /proc/PID's, by which `user` is read again */
+	uint64_t inode; /* /proc/PID's, which no other process has: by it `user` and `born` are read
+			   again */
+	uint32_t owner; /* the same */
 	uint32_t user;	/* tenant_user() */
-	uint64_t read;	/* CLOCK_MONOTONIC ns */
+	uint64_t born;	/* 0: unknown, or the pid may have become another process's in between */
+	uint64_t read, done; /* CLOCK_MONOTONIC ns: the reading was in between */
 	struct root_id root;
 };
 
@@ -71,11 +75,11 @@ struct root_id dso_roots__of(struct dso_roots *r, pid_t pid);
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event);
 
 /*
- * The root of a process that began at `since`, and its user: as it is, or if it has ended as it was at one
- * of its last mappings. None: it is unknown.
+ * The root of a process, and its user: as it is, or if it has ended as it was at one of its last
+ * mappings. None: it is unknown, or it may be that of another process with its pid.
  */
-struct root_id dso_roots__of_process(struct dso_roots *r, pid_t pid, uint64_t since, bool runs,
-				     uint32_t *user);
+struct root_id dso_roots__of_process(struct dso_roots *r, pid_t pid,
+				     const struct process_times *times, uint32_t *user);
 
 /* Its descriptor, or -1. */
 int dso_roots__fd(const struct dso_roots *r, struct root_id id);

@@ -146,10 +146,10 @@ int window__find_process_roots(struct window *w, struct dso_opener *opener)
 		struct process_root root = {.process = {i}};
 		const struct profile_process *process = profile_builder__get_process(w->builder,
 										     root.process);
+		const struct process_times times = {process->start, process->end, process->born};
 
-		root.fd = keep_root(w,
-				    dso_opener__root_of(opener, (pid_t)process->pid, process->start,
-							!process->end, &root.user));
+		root.fd = keep_root(
+			w, dso_opener__root_of(opener, (pid_t)process->pid, &times, &root.user));
 		if (root.fd >= 0 && vec_push(&w->process_roots, root))
 			return -ENOMEM;
 	}

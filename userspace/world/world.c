@@ -17,13 +17,11 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/proc_task.h"
 #include "base/suffix.h"
 #include "jit/names/jit_sources.h"
 #include "world/mapping_table.h"
 #include "world/wall_accounts.h"
-
-/* /proc has start times in ticks of 10 ms, converted from another clock. */
-#define BIRTH_SLACK_NS 100000000ull
 
 /* This many images are always kept: most are mapped again soon. */
 #define IMAGES_KEPT 1024
@@ -138,11 +136,6 @@ void world__request_reread(struct world *w, uint32_t pid)
 
 /* ---- identity ----------------------------------------------------------------------------- */
 
-static bool same_birth(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b < BIRTH_SLACK_NS : b - a < BIRTH_SLACK_NS;
-}
-
 /* The process of an event; created if it is unknown. NULL: out of memory. */
 static struct process_life *need_process(struct world *w, uint32_t pid, uint64_t time)
 {
@@ -185,7 +178,7 @@ static bool is_other_process(const struct process_life *process, const struct pr
 {
 	if (!process->born || !e->start_time)
 		return false;
-	return e->start_time > process->born && !same_birth(e->start_time, process->born);
+	return e->start_time > process->born && !proc_same_birth(e->start_time, process->born);
 }
 
 int world__process(struct world *w, const struct process_event *e)
@@ -251,7 +244,7 @@ static bool fork_is_known(struct world *w, const struct task_event *e)
 	struct thread_life *thread = process_table__find_thread(w->processes, e->tid);
 
 	return thread && !thread->end && thread->from_proc && thread->process->pid == e->pid &&
-	       same_birth(thread->start, e->header.time);
+	       proc_same_birth(thread->start, e->header.time);
 }
 
 /* A child has its parent's memory, and the functions in it. */
@@ -636,8 +629,8 @@ int world__jit_file(struct world *w, const struct jit_file_event *e)
 	struct process_life *process = process_table__find(w->processes, e->pid);
 	bool is_new;
 
-	if (!process ||
-	    (process->born && e->process_start && !same_birth(process->born, e->process_start)))
+	if (!process || (process->born && e->process_start &&
+			 !proc_same_birth(process->born, e->process_start)))
 		return 0;
 	is_new = process->jit_files[e->kind] != e->file;
 	process->jit_files[e->kind] = e->file;
