@@ -185,6 +185,16 @@ static bool is_xctrace(const uint8_t *bytes, size_t size)
 	       memmem(bytes, begin, "<trace-toc", 10);
 }
 
+/* The name of the first file: "run.trace/form.template". */
+static bool is_zipped_trace(const uint8_t *bytes, size_t size)
+{
+	static const char folder[] = ".trace/";
+
+	return size > 30 && !memcmp(bytes, "PK\3\4", 4) &&
+	       memmem(bytes + 30, min_u64(size - 30, bytes[26] | bytes[27] << 8), folder,
+		      strlen(folder));
+}
+
 /* "go 1.22 trace" and zeros */
 static bool is_go_trace(const uint8_t *bytes, size_t size)
 {
@@ -502,6 +512,9 @@ static bool is_flat_perf_script(const uint8_t *bytes, size_t size)
 #define AUSTIN "a file of Austin; `austin2speedscope` makes one that is read"
 #define RBSPY  "a raw file of rbspy; `rbspy report --format speedscope` makes one that is read"
 #define ART    "a trace of methods of Android's ART; the Firefox Profiler opens it"
+#define TRACE_FOLDED                                                                               \
+	"`xctrace export` and `inferno-collapse-xctrace` make folded stacks of a .trace"
+#define INSTRUMENTS "a trace of Instruments, zipped; " TRACE_FOLDED
 #define INSTRUMENTS_TABLE                                                                          \
 	"a table copied from Instruments; `stackcollapse-instruments.pl` folds a call tree's"
 
@@ -527,6 +540,7 @@ static const struct {
 	 "ELF",
 	 4, NULL,
 	 "an ELF file, which has no samples; `sysprof record -- PROGRAM` takes those of a program"},
+	{NULL, 0, is_zipped_trace, INSTRUMENTS},
 	{"PK\3\4", 4, NULL, "a zip archive; " UNPACK("unzip -p")},
 	{"\xfd"
 	 "7zXZ\0",
@@ -573,9 +587,7 @@ static const struct {
 	 "(`--load`)"},
 	{NULL, 0, is_prof_process,
 	 "a log of `node --prof` as JSON; `node --cpu-prof` writes what is read"},
-	{"bplist00", 8, NULL,
-	 "a binary property list, as Instruments has; `xctrace export` and "
-	 "`inferno-collapse-xctrace` make folded stacks of a .trace"},
+	{"bplist00", 8, NULL, "a binary property list, as Instruments has; " TRACE_FOLDED},
 	{NULL, 0, is_pstats,
 	 "a profile of Python's cProfile, which counts calls and has no stacks; open it with "
 	 "`python3 -m pstats`"},

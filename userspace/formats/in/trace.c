@@ -635,7 +635,8 @@ static const char *describe_foreign(const struct trace *t)
 		       "speedscope opens it";
 	return is_empty_array(&t->text)
 		       ? "an empty JSON array, which has neither events nor profiles"
-		       : "a Chrome trace without CPU profiles (ProfileChunk events)";
+		       : "a Chrome trace without CPU profiles (ProfileChunk "
+			 "events); Perfetto and speedscope show its events";
 }
 
 static int read_profiles(struct trace *t)
