@@ -963,11 +963,11 @@ class PerfData:
     def sample(self, life, event=0, is_idle=False):
         of = event or self.leader
         kind, period, time = self.types[of], self.random.choice(self.periods), self.time()
-        tid = self.random.choice(list(life.names))
+        tid = 0 if is_idle else self.random.choice(list(life.names))
         chain, shown, misc = self.stack(life, kind & CALLCHAIN)
         body = struct.pack("<Q", self.id(of)) if self.ids else b""
         self.expected.left_out |= of > 0
-        body += struct.pack("<QII", chain[1] & 2**64 - 1, *((0, 0) if is_idle else (life.pid, tid))) + (struct.pack("<Q", time) if self.timed else b"")
+        body += struct.pack("<QII", chain[1] & 2**64 - 1, 0 if is_idle else life.pid, tid) + (struct.pack("<Q", time) if self.timed else b"")
         body += (struct.pack("<II", 1, 0) if kind & CPU else b"") + (struct.pack("<Q", period) if kind & PERIOD else b"")
         if self.counts:
             body += self.counted(event, tid, self.random.choice([1, 7, 10**6]))
@@ -978,6 +978,7 @@ class PerfData:
             self.expected.left_out = True
         elif event or is_idle:
             self.expected.left_out = True
+            self.since_last(event, tid)  # which is not the next one's
         else:
             weight = self.since_last(event, tid) if self.counts else period if kind & PERIOD else 1000
             self.rows.append((None, shown[::-1], weight))

@@ -362,9 +362,9 @@ static void note_group(struct perf_records *r, const struct perf_kind *kind,
 		sample->id = count.id;
 		sample->counted = count.value;
 		is_left_out = perf_kind__is_clock(member) && is_idle(sample);
-		period = is_left_out ? 0 : period_of(r, kind, sample);
+		period = period_of(r, kind, sample);
 		member->samples += period || is_left_out;
-		note_period(member, period);
+		note_period(member, is_left_out ? 0 : period);
 	}
 }
 
@@ -372,13 +372,14 @@ void perf_records__note_sample(struct perf_records *r, struct perf_kind *kind, s
 {
 	bool is_clock = perf_kind__is_clock(kind) && !kind->periods_differ;
 	struct perf_sample sample;
+	uint64_t period;
 
 	kind->samples++;
 	if ((!is_clock && !(kind->attr.read_format & PERF_FORMAT_GROUP)) ||
 	    !perf_sample__parse(kind, body, &sample))
 		return;
-	if (is_clock && !is_idle(&sample))
-		note_period(kind, period_of(r, kind, &sample));
+	period = is_clock ? period_of(r, kind, &sample) : 0;
+	note_period(kind, is_idle(&sample) ? 0 : period);
 	note_group(r, kind, &sample);
 }
 
@@ -432,6 +433,8 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 	}
 	if (kind->carries && !take_member(r, kind, &sample))
 		return 0;
+	/* of samples that are left out as well: what they have counted is not the next one's */
+	sample.period = period_of(r, kind, &sample);
 	if (r->is_clock && is_idle(&sample)) {
 		r->left_out[is_of_user(record, sample.chain) ? PERF_LEFT_OUT_HIDDEN_TASKS
 							     : PERF_LEFT_OUT_IDLE]++;
@@ -439,7 +442,6 @@ static int take_sample(struct perf_records *r, const struct perf_event_header *r
 	}
 	if (!admit_task(r, sample.pid, sample.tid, false))
 		return 0;
-	sample.period = period_of(r, kind, &sample);
 	if (!sample.period && sample.has_counted)
 		return 0;
 	*e = (struct sample_event){
