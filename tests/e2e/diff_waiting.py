@@ -24,7 +24,7 @@ static volatile unsigned long sink;
 FUNCTION work(void) { for (unsigned long i = 0; i < 200000; i++) sink = sink * 33 + i; }
 FUNCTION write_log(void) { pthread_mutex_lock(&lock); usleep(HOLD); pthread_mutex_unlock(&lock); }
 FUNCTION read_input(void) { usleep(3000); }
-static void *serve(void *unused) { for (int i = 0; i < 200; i++) { work(); write_log(); read_input(); } return unused; }
+static void *serve(void *unused) { for (int i = 0; i < 100; i++) { work(); write_log(); read_input(); } return unused; }
 int main(void)
 {
 \tpthread_t threads[3];
@@ -140,7 +140,7 @@ def test_a_lock_that_is_held_longer():
     need_root()
     write(scratch("program.c"), PROGRAM)
     programs = []
-    for side, hold in ("old", 300), ("new", 3000):
+    for side, hold in ("old", 300), ("new", 9000):
         programs.append(scratch(side))
         run("gcc", "-O1", "-g", "-pthread", "-fno-omit-frame-pointer", f"-DHOLD={hold}", "-o", programs[-1], scratch("program.c"), check=0)
     paths = [[scratch(f"{side}-{i}.sysprof") for i in range(4)] for side in (0, 1)]
