@@ -262,13 +262,13 @@ static bool is_marked_thread(struct span field)
  */
 static uint32_t take_process(struct span *fields, struct span *command)
 {
-	struct span rest = {fields->at + strlen(PYTHON_PROCESS), fields->end};
+	struct span rest = *fields;
 	const char *end;
 	uint64_t pid = 0;
 
-	if (!span_begins(*fields, PYTHON_PROCESS))
+	if (!span_begins(rest, PYTHON_PROCESS))
 		return 0;
-	for (; rest.at < rest.end && is_digit(*rest.at) && pid < UINT32_MAX; rest.at++)
+	for (rest.at += strlen(PYTHON_PROCESS); rest.at < rest.end && is_digit(*rest.at) && pid < UINT32_MAX; rest.at++)
 		pid = pid * 10 + (uint64_t)(*rest.at - '0');
 	if (!span_begins(rest, ":\"") || pid >= UINT32_MAX)
 		return 0;
@@ -789,14 +789,14 @@ static int take_owner(struct folded *f, struct span *fields, struct line_owner *
 static int find_process(struct folded *f)
 {
 	struct folded_line line = {};
-	struct line_owner owner;
+	struct line_owner owner = {};
 	int err = -EAGAIN;
 
 	for (const char *at = f->start, *newline; at < f->end && err; at = newline + 1) {
 		newline = line_end(at, f->end);
 		err = split_line((struct span){at, newline}, &line);
 	}
-	err = take_owner(f, &line.stack, &owner);
+	err = err ? 0 : take_owner(f, &line.stack, &owner);
 	f->process = owner.process.v ? owner.process : add_process(f, own_string(f, f->file_name));
 	return err;
 }
