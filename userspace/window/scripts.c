@@ -31,6 +31,8 @@ struct search {
 	uint64_t least;
 	/* the last process whose samples had it, 1 + its place in window.process_roots */
 	uint32_t *of_stack, *of_location;
+	/* lists of threads: the first of a process, and the next of a thread; 0: none */
+	uint32_t *first, *next;
 };
 
 static uint64_t started(struct profile_builder *b, struct process_id id)
@@ -102,19 +104,30 @@ static int add_stack(struct search *s, uint32_t process, struct stack_id id)
 static int add_process(struct search *s, uint32_t process)
 {
 	struct profile_builder *b = s->window->builder;
-	size_t threads = profile_builder__thread_count(b);
+	uint32_t t = s->first[s->window->process_roots.data[process - 1].process.v];
 	int err = 0;
 
-	for (uint32_t t = 1; t <= threads && !err; t++) {
+	for (; t && !err; t = s->next[t]) {
 		struct builder_samples samples = profile_builder__samples(b, (struct thread_id){t},
 									  SAMPLE_CPU);
 
-		if (samples.process.v != s->window->process_roots.data[process - 1].process.v)
-			continue;
 		for (size_t i = 0; i < samples.count && !err; i++)
 			err = add_stack(s, process, samples.stack[i]);
 	}
 	return err;
+}
+
+static void list_threads(struct search *s)
+{
+	struct profile_builder *b = s->window->builder;
+
+	for (uint32_t t = (uint32_t)profile_builder__thread_count(b); t; t--) {
+		const struct builder_samples samples =
+			profile_builder__samples(b, (struct thread_id){t}, SAMPLE_CPU);
+
+		s->next[t] = s->first[samples.process.v];
+		s->first[samples.process.v] = t;
+	}
 }
 
 int scripts__find(struct scripts *s, struct window *w, const struct location_samples *samples,
@@ -124,9 +137,15 @@ int scripts__find(struct scripts *s, struct window *w, const struct location_sam
 	size_t locations = profile_builder__location_count(w->builder);
 	_cleanup_free_ uint32_t *of_stack = calloc(stacks + 1, sizeof(*of_stack));
 	_cleanup_free_ uint32_t *of_location = calloc(locations + 1, sizeof(*of_location));
-	struct search search = {s, w, samples, least, of_stack, of_location};
-	int err = of_stack && of_location ? 0 : -ENOMEM;
+	_cleanup_free_ uint32_t *first = calloc(profile_builder__process_count(w->builder) + 1,
+						sizeof(*first));
+	_cleanup_free_ uint32_t *next = calloc(profile_builder__thread_count(w->builder) + 1,
+					       sizeof(*next));
+	struct search search = {s, w, samples, least, of_stack, of_location, first, next};
+	int err = of_stack && of_location && first && next ? 0 : -ENOMEM;
 
+	if (!err)
+		list_threads(&search);
 	for (uint32_t i = 0; i < w->process_roots.count && !err; i++)
 		err = add_process(&search, i + 1);
 	for (size_t i = 0; i < s->all.count && !err; i++) {

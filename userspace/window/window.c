@@ -10,6 +10,7 @@
 #include <sysprof/profile_code.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "world/image_table.h"
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -138,22 +139,66 @@ static bool has_scripts(const struct profile_builder *builder)
 	return false;
 }
 
+/* Stacks with code that a process made. NULL: no memory. */
+static bool *find_made_stacks(const struct profile_builder *builder)
+{
+	size_t count = profile_builder__stack_count(builder);
+	bool *made = calloc(count + 1, sizeof(*made));
+
+	/* a stack comes after its parent */
+	for (uint32_t i = 1; made && i < count; i++) {
+		const struct profile_stack *stack =
+			profile_builder__get_stack(builder, (struct stack_id){i});
+		const struct profile_location *l = profile_builder__get_location(builder,
+										 stack->location);
+
+		made[i] = made[stack->parent.v] ||
+			  dso_kind_is_made(profile_builder__get_dso(builder, l->dso)->kind);
+	}
+	return made;
+}
+
+/* Processes with such stacks. */
+static int find_makers(struct profile_builder *builder, bool *is_maker)
+{
+	_cleanup_free_ bool *made = find_made_stacks(builder);
+	size_t threads = profile_builder__thread_count(builder);
+
+	for (uint32_t t = 1; made && t <= threads; t++) {
+		const struct builder_samples samples =
+			profile_builder__samples(builder, (struct thread_id){t}, SAMPLE_CPU);
+
+		is_maker[samples.process.v] |= any_of(samples.stack, samples.count, stack,
+						      made[stack->v]);
+	}
+	return made ? 0 : -ENOMEM;
+}
+
+static int find_process_root(struct window *w, struct dso_opener *opener, struct process_id id)
+{
+	struct process_root root = {.process = id};
+	const struct profile_process *process = profile_builder__get_process(w->builder, id);
+	const struct process_times times = {process->start, process->end, process->born};
+
+	root.fd = keep_root(w,
+			    dso_opener__root_of(opener, (pid_t)process->pid, &times, &root.user));
+	return root.fd < 0 ? 0 : vec_push(&w->process_roots, root);
+}
+
 int window__find_process_roots(struct window *w, struct dso_opener *opener)
 {
-	size_t count = has_scripts(w->builder) ? profile_builder__process_count(w->builder) : 0;
+	size_t count = profile_builder__process_count(w->builder);
+	_cleanup_free_ bool *is_maker = calloc(count + 1, sizeof(*is_maker));
+	int err = is_maker ? 0 : -ENOMEM;
 
-	for (uint32_t i = 1; i < count; i++) {
-		struct process_root root = {.process = {i}};
-		const struct profile_process *process = profile_builder__get_process(w->builder,
-										     root.process);
-		const struct process_times times = {process->start, process->end, process->born};
-
-		root.fd = keep_root(
-			w, dso_opener__root_of(opener, (pid_t)process->pid, &times, &root.user));
-		if (root.fd >= 0 && vec_push(&w->process_roots, root))
-			return -ENOMEM;
-	}
-	return 0;
+	if (!has_scripts(w->builder))
+		return 0;
+	if (!err)
+		err = find_makers(w->builder, is_maker);
+	for (uint32_t i = 1; i < count && !err; i++)
+		if (is_maker[i])
+			err = find_process_root(w, opener, (struct process_id){i});
+	return err;
 }
 
 /* Of the same dsos, if their code has no names. Without a build-id any file could be meant. */

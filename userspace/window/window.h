@@ -44,7 +44,7 @@ struct window {
 	/* by dso; its own descriptors, roots those of `roots`; may be shorter than the dsos */
 	VEC(struct file_answer) files;
 	VEC(struct window_root) roots;
-	VEC(struct process_root) process_roots; /* if code was made from scripts */
+	VEC(struct process_root) process_roots; /* of those with samples in code that they made */
 	size_t unanswered; /* requested files: do not pass on the window before 0 */
 	bool is_freed;	   /* but for the structure itself, which the last answer frees */
 	struct kernel_identity kernel;

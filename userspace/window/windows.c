@@ -129,7 +129,8 @@ static int close_window(struct windows *w, uint64_t end, struct window **window)
 	free_open_window(w);
 	err = world__each_jit_file(w->world, note_jit_file, *window);
 	/* sources are written for a single window only */
-	if (!err && !end && w->number == 1 && w->opener && w->source == WINDOW_FILES_LIVE)
+	if (!err && w->options.sources && !end && w->number == 1 && w->opener &&
+	    w->source == WINDOW_FILES_LIVE)
 		err = window__find_process_roots(*window, w->opener);
 	if (err)
 		window__free(steal_ptr(*window));

@@ -17,6 +17,7 @@ struct windows_options {
 	bool split;	   /* a new window at each EVENT_WINDOW; else one window */
 	bool arguments;	   /* profile.arguments */
 	bool blank_code;   /* the file has no machine code of jitdumps */
+	bool sources;	   /* of scripts, too, when the last window is symbolized */
 	struct finisher_options finisher;
 };
 
