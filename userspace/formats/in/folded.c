@@ -268,7 +268,8 @@ static uint32_t take_process(struct span *fields, struct span *command)
 
 	if (!span_begins(rest, PYTHON_PROCESS))
 		return 0;
-	for (rest.at += strlen(PYTHON_PROCESS); rest.at < rest.end && is_digit(*rest.at) && pid < UINT32_MAX; rest.at++)
+	for (rest.at += strlen(PYTHON_PROCESS);
+	     rest.at < rest.end && is_digit(*rest.at) && pid < UINT32_MAX; rest.at++)
 		pid = pid * 10 + (uint64_t)(*rest.at - '0');
 	if (!span_begins(rest, ":\"") || pid >= UINT32_MAX)
 		return 0;
