@@ -86,7 +86,7 @@ struct symbolizer_script {
 	const char *path; /* absolute, or a file URL; as lines have it */
 	int root_fd;	  /* of the process; -1: unknown */
 	uint32_t user;	  /* whose word the name is: tenant_user() of the process */
-	uint64_t started; /* when the process did, ns since the epoch; 0: unknown */
+	uint64_t started; /* its code was not loaded before, ns since the epoch; 0: unknown */
 	uint64_t
 		samples; /* of the hottest place in it, in the upper half those as the innermost one */
 };

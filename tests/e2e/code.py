@@ -441,6 +441,21 @@ def test_a_script_of_python():
     check_script(script("python"), PYTHON, re.escape("total += i * i % 7"))
 
 
+def test_a_script_of_a_forked_worker():
+    """It has the code that its parent loaded, whenever it was forked."""
+    fork = "import os, sys\nif len(sys.argv) > 1: os.utime(__file__)\nif os.fork():\n    os.wait()\n"
+    path = script("forked", fork + SCRIPT.replace("() + 1", "() + 100"))
+    for arguments, state in ((), PLAUSIBLE), (("changes it",), CHANGED):
+        with Background(PYTHON, path, *arguments) as server:
+            children = f"/proc/{server.p.pid}/task/{server.p.pid}/children"
+            wait_for(lambda: read(children))
+            worker = read(children).split()[0]
+            record("-o", path + ".sysprof", "-p", f"{server.p.pid},{worker}", "-d", "2")
+            server.p.kill()
+            os.kill(int(worker), signal.SIGKILL)
+        assert bundled_sources(path + ".sysprof")[path][0] == state, arguments
+
+
 def test_a_script_of_node():
     """Lines within a compiled function are unknown: its samples are at its first one."""
     if not shutil.which("node"):

@@ -180,3 +180,99 @@ TEST(each_process_has_the_scripts_of_its_threads)
 	scripts__fini(&found);
 	tear_down(&s);
 }
+
+/* ---- since when code was loaded -------------------------------------------------------------- */
+
+static struct process_id life(struct scene *s, uint32_t pid, uint32_t ppid,
+			      enum process_begin began, uint64_t start, const char *program)
+{
+	return add_process(
+		s, &(struct profile_process){.pid = pid,
+					     .ppid = ppid,
+					     .began = began,
+					     .start = began == PROCESS_WAS_THERE ? BEGIN : start,
+					     .born = start,
+					     .program = profile_builder__string(s->b, program)});
+}
+
+/* Seconds of CLOCK_MONOTONIC, or 0. */
+static uint64_t started(struct scene *s, struct process_id process)
+{
+	const struct symbolizer_script *script;
+	struct scripts found;
+	uint64_t at;
+
+	s->window->process_roots.count = 0;
+	add_root(s, process, 5);
+	add_sample(s, process, "/app.py");
+	find_scripts(s, &found);
+	script = script_of(&found, "/app.py", 5);
+	assert_non_null(script);
+	at = script->started;
+	scripts__fini(&found);
+	return at ? (at - REALTIME + BEGIN) / S : 0;
+}
+
+/* A file that was changed between the program's start and the fork is another one than what runs. */
+TEST(a_forked_process_has_the_code_of_its_parent)
+{
+	struct process_id before, server, worker, helper, later, orphan, other;
+	struct scene s;
+
+	set_up(&s);
+	before = life(&s, 20, 1, PROCESS_FORKED, 105 * S, "/bin/sh");
+	server = life(&s, 20, 1, PROCESS_EXECED, 110 * S, "/bin/python");
+	profile_builder__process_end(s.b, before, 110 * S, true);
+	worker = life(&s, 21, 20, PROCESS_FORKED, 120 * S, "/bin/python");
+	helper = life(&s, 22, 21, PROCESS_FORKED, 130 * S, "/bin/python");
+	/* the pid of its parent is another process's now, or was before */
+	profile_builder__process_end(s.b, server, 140 * S, false);
+	later = life(&s, 20, 1, PROCESS_EXECED, 150 * S, "/bin/python");
+	orphan = life(&s, 23, 20, PROCESS_FORKED, 145 * S, "/bin/python");
+	other = life(&s, 24, 9, PROCESS_FORKED, 145 * S, "/bin/python");
+	assert_int_equal(started(&s, server), 110);
+	assert_int_equal(started(&s, worker), 110);
+	assert_int_equal(started(&s, helper), 110);
+	assert_int_equal(started(&s, later), 150);
+	assert_int_equal(started(&s, orphan), 0);
+	assert_int_equal(started(&s, other), 0);
+	tear_down(&s);
+}
+
+TEST(a_process_that_was_there_may_have_the_code_of_its_parent)
+{
+	struct process_id shell, server, worker, helper, unknown, child;
+	struct scene s;
+
+	set_up(&s);
+	shell = life(&s, 19, 1, PROCESS_WAS_THERE, 20 * S, "/bin/sh");
+	server = life(&s, 20, 19, PROCESS_WAS_THERE, 30 * S, "/bin/python");
+	worker = life(&s, 21, 20, PROCESS_WAS_THERE, 40 * S, "/bin/python");
+	helper = life(&s, 22, 21, PROCESS_FORKED, 110 * S, "/bin/python");
+	unknown = life(&s, 23, 19, PROCESS_WAS_THERE, 0, "/bin/python");
+	child = life(&s, 24, 23, PROCESS_FORKED, 110 * S, "/bin/python");
+	assert_int_equal(started(&s, shell), 20);
+	assert_int_equal(started(&s, server), 30);
+	assert_int_equal(started(&s, worker), 30);
+	assert_int_equal(started(&s, helper), 30);
+	assert_int_equal(started(&s, unknown), 0);
+	assert_int_equal(started(&s, child), 0);
+	tear_down(&s);
+}
+
+/* A chain that a tenant made so long is not walked to its end. */
+TEST(a_long_chain_of_forks_ends)
+{
+	struct process_id last;
+	struct scene s;
+
+	set_up(&s);
+	last = life(&s, 1000, 1, PROCESS_EXECED, 110 * S, "/bin/python");
+	for (uint32_t i = 1; i < 50; i++)
+		last = life(&s, 1000 + i, 999 + i, PROCESS_FORKED, 110 * S + i, "/bin/python");
+	assert_int_equal(started(&s, last), 110);
+	for (uint32_t i = 50; i < 100; i++)
+		last = life(&s, 1000 + i, 999 + i, PROCESS_FORKED, 110 * S + i, "/bin/python");
+	assert_int_equal(started(&s, last), 0);
+	tear_down(&s);
+}

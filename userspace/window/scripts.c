@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 
 static uint64_t hash_script(const struct script *s)
 {
@@ -24,6 +25,12 @@ static bool same_script(const struct script *a, const struct script *b)
 
 MAP_FUNCTIONS_OF(script_map, struct script, hash_script, same_script);
 
+struct script_life {
+	uint32_t pid;
+	uint64_t start;
+	struct process_id process;
+};
+
 struct search {
 	struct scripts *scripts;
 	struct window *window;
@@ -33,18 +40,78 @@ struct search {
 	uint32_t *of_stack, *of_location;
 	/* lists of threads: the first of a process, and the next of a thread; 0: none */
 	uint32_t *first, *next;
+	VEC(struct script_life) lives; /* by pid and start */
+	uint64_t started;	       /* of the process that is walked */
 };
 
-static uint64_t started(struct profile_builder *b, struct process_id id)
+/* ---- since when their code was loaded -------------------------------------------------------- */
+
+#define ANCESTORS_MAX 64 /* a chain of forks may be as long as a tenant likes */
+
+DEFINE_ORDER(compare_lives, struct script_life, ASCENDING(pid) ?: ASCENDING(start));
+
+static int list_lives(struct search *s)
 {
-	const struct profile *session = profile_builder__session(b);
-	const struct profile_process *p = profile_builder__get_process(b, id);
-	uint64_t at = p->began == PROCESS_WAS_THERE ? p->born : p->start;
+	struct profile_builder *b = s->window->builder;
+	int err = 0;
+
+	for (uint32_t i = 1; i < profile_builder__process_count(b) && !err; i++) {
+		const struct profile_process *p =
+			profile_builder__get_process(b, (struct process_id){i});
+
+		err = vec_push(&s->lives, ((struct script_life){p->pid, p->start, {i}}));
+	}
+	vec_sort(&s->lives, compare_lives);
+	return err;
+}
+
+/* The process that had a pid at that time; NULL: it is unknown. */
+static const struct profile_process *process_at(struct search *s, uint32_t pid, uint64_t time)
+{
+	const struct script_life *lives = s->lives.data;
+	size_t after = partition_index(s->lives.count, i,
+				       lives[i].pid < pid ||
+					       (lives[i].pid == pid && lives[i].start <= time));
+	const struct profile_process *p;
+
+	if (!after || lives[after - 1].pid != pid)
+		return NULL;
+	p = profile_builder__get_process(s->window->builder, lives[after - 1].process);
+	return !p->end || p->end >= time ? p : NULL;
+}
+
+/*
+ * No code of the process was loaded before. A child has the code of its parent; that it executed the same
+ * program since is not seen if it did so before the session. CLOCK_MONOTONIC ns, 0: unknown.
+ */
+static uint64_t loaded_since(struct search *s, struct process_id id)
+{
+	const struct profile_process *p = profile_builder__get_process(s->window->builder, id);
+
+	for (int i = 0; i < ANCESTORS_MAX; i++) {
+		const struct profile_process *parent = process_at(s, p->ppid, p->start);
+
+		if (p->began == PROCESS_EXECED)
+			return p->start;
+		if (!parent || !p->program.v || parent->program.v != p->program.v)
+			return p->began == PROCESS_WAS_THERE ? p->born : 0;
+		p = parent;
+	}
+	return 0;
+}
+
+/* ns since the epoch; 0: unknown */
+static uint64_t started(struct search *s, struct process_id id)
+{
+	const struct profile *session = profile_builder__session(s->window->builder);
+	uint64_t at = loaded_since(s, id);
 
 	return at && session->start_realtime + at > session->start
 		       ? session->start_realtime + at - session->start
 		       : 0;
 }
+
+/* ---- which files ----------------------------------------------------------------------------- */
 
 /* Names like "node:fs" and "<string>" are of no file. */
 static bool is_file(const char *path)
@@ -56,9 +123,9 @@ static int add_location(struct search *s, const struct process_root *root,
 			const struct profile_location *l, struct location_samples samples)
 {
 	struct profile_builder *b = s->window->builder;
-	struct script wanted = {.dso = l->dso, .root_fd = root->fd, .user = root->user};
+	struct script wanted = {
+		.dso = l->dso, .root_fd = root->fd, .user = root->user, .started = s->started};
 
-	wanted.started = started(b, root->process);
 	for (uint32_t i = 0; i < l->line_count; i++) {
 		struct script *known;
 
@@ -104,9 +171,11 @@ static int add_stack(struct search *s, uint32_t process, struct stack_id id)
 static int add_process(struct search *s, uint32_t process)
 {
 	struct profile_builder *b = s->window->builder;
-	uint32_t t = s->first[s->window->process_roots.data[process - 1].process.v];
+	const struct process_id id = s->window->process_roots.data[process - 1].process;
+	uint32_t t = s->first[id.v];
 	int err = 0;
 
+	s->started = started(s, id);
 	for (; t && !err; t = s->next[t]) {
 		struct builder_samples samples = profile_builder__samples(b, (struct thread_id){t},
 									  SAMPLE_CPU);
@@ -141,9 +210,18 @@ int scripts__find(struct scripts *s, struct window *w, const struct location_sam
 						sizeof(*first));
 	_cleanup_free_ uint32_t *next = calloc(profile_builder__thread_count(w->builder) + 1,
 					       sizeof(*next));
-	struct search search = {s, w, samples, least, of_stack, of_location, first, next};
+	struct search search = {.scripts = s,
+				.window = w,
+				.samples = samples,
+				.least = least,
+				.of_stack = of_stack,
+				.of_location = of_location,
+				.first = first,
+				.next = next};
 	int err = of_stack && of_location && first && next ? 0 : -ENOMEM;
 
+	if (!err)
+		err = list_lives(&search);
 	if (!err)
 		list_threads(&search);
 	for (uint32_t i = 0; i < w->process_roots.count && !err; i++)
@@ -160,6 +238,7 @@ int scripts__find(struct scripts *s, struct window *w, const struct location_sam
 
 		err = vec_push(&s->wanted, wanted);
 	}
+	vec_free(&search.lives);
 	return err;
 }
 

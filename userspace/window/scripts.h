@@ -21,7 +21,7 @@ struct script {
 	struct string_id path;
 	int root_fd;
 	uint32_t user;
-	uint64_t started; /* the first of these processes, ns since the epoch; 0: unknown */
+	uint64_t started; /* no code of these processes is older, ns since the epoch; 0: unknown */
 	uint64_t
 		samples; /* of the hottest location with a line of it: own ones in the upper half */
 };
