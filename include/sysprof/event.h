@@ -590,6 +590,12 @@ struct code_lines_event {
 	struct code_line_row rows[];
 };
 
+/* Root directories have numbers up to SOURCE_ROOT_LAST. */
+#define SOURCE_ROOT_LAST    252
+#define SOURCE_ROOT_SCRIPTS 253 /* what runtimes name: of code that dso_kind_is_made() */
+#define SOURCE_ROOT_NONE    254 /* of dsos without sources of their own */
+#define SOURCE_ROOT_ALL	    255 /* of all dsos */
+
 /* A piece of a source file, as with EVENT_CODE_TEXT. The path with its NUL, then the bytes follow. */
 struct source_event {
 	struct event_header header;
@@ -598,15 +604,15 @@ struct source_event {
 	__u32 count;  /* bytes of the piece */
 	__u16 path_size;
 	__u8 state; /* enum source_state of profile.h */
-	__u8 root;  /* of which modules: those with this number; SOURCE_ROOT_ALL: of all */
+	__u8 root;  /* of dsos with this number; or SOURCE_ROOT_SCRIPTS or _ALL */
 	char data[];
 };
 
-/* Modules whose sources are in another root than those of number 0, which needs no event. */
+/* Modules whose sources are not those of number 0, which needs no event. */
 struct source_root_event {
 	struct event_header header;
-	__u32 dso; /* as in symbol_dso_event */
-	__u32 root;
+	__u32 dso;  /* as in symbol_dso_event */
+	__u32 root; /* up to SOURCE_ROOT_LAST, or SOURCE_ROOT_NONE */
 };
 
 #ifndef __bpf__

@@ -214,7 +214,7 @@ struct profile_dso {
 	uint64_t inode, inode_generation;
 	bool unshared;	     /* EVENT_UNSHARED: another file with this build-id is another dso */
 	bool is_interpreted; /* DSO_RUNTIME: a source file, whose functions an interpreter runs */
-	uint8_t source_root; /* which of several sources of one path are its own */
+	uint8_t source_root; /* is_root_of_dso(): which of several sources of one path are its own */
 };
 
 struct profile_function {
@@ -595,18 +595,16 @@ enum source_state {
 		SOURCE_STATE_COUNT
 };
 
-#define SOURCE_ROOT_ALL	 255
-#define SOURCE_ROOT_NONE 254 /* of roots beyond the last number: they have no sources */
+static inline bool is_root_of_dso(uint32_t root)
+{
+	return root <= SOURCE_ROOT_LAST || root == SOURCE_ROOT_NONE;
+}
 
 /* The text of a source file. */
 struct profile_source {
 	struct string_id
 		path; /* as profile_line.file and profile_function.definition_file have it */
-	/*
-	 * Of dsos with this number. Root directories have numbers other than 0 if a path is another
-	 * file there. SOURCE_ROOT_ALL: of all dsos.
-	 */
-	uint8_t root;
+	uint8_t root; /* of dsos with this number; or SOURCE_ROOT_SCRIPTS or _ALL */
 	enum source_state state;
 	uint32_t size;	  /* of `text`, at least 1 */
 	const char *text; /* without NUL bytes but for one behind its end; of any encoding */
@@ -829,6 +827,10 @@ const struct profile_code_row *profile__code_row(const struct profile *p,
  */
 struct profile_line profile__source_line(const struct profile *p, const struct profile_location *l,
 					 uint32_t line);
+/* The profile_source.root that the sources of that code have. */
+uint8_t profile__source_root(const struct profile *p, struct dso_id dso);
+/* The first text of a path, of whichever code; NULL: the profile has none. */
+const struct profile_source *profile__first_source(const struct profile *p, struct string_id path);
 /* The text of a source file of that code; NULL: the profile has none. */
 const struct profile_source *profile__source(const struct profile *p, struct dso_id dso,
 					     struct string_id path);

@@ -532,6 +532,45 @@ def test_a_script_of_two_roots():
         assert ("1 of several root directories, with other texts" in said) == (not carried), said
 
 
+def named_by_python(text, path):
+    """A command that runs the text of a file under another name."""
+    return [PYTHON, "-c", f"exec(compile(open({text!r}).read(), {path!r}, 'exec'))"]
+
+
+def shown_of(recording, function):
+    return sysprof("report", recording, "--annotate", function, check=0).out
+
+
+def record_both(recording, python, program, *options):
+    """A program, and a command that becomes Python's."""
+    with Background(*python) as other, Background(program, "1000000") as hot:
+        wait_for(lambda: process_of(program) and read(f"/proc/{other.p.pid}/cmdline", "rb").startswith(PYTHON.encode()))
+        record("--no-symbol-cache", "-o", recording, *options, "-p", f"{hot.p.pid},{other.p.pid}", "-d", "2")
+        for running in hot, other:
+            running.p.kill()
+
+
+def test_a_script_with_the_path_of_another_program():
+    """A tenant mounts a text of his own over it: it is no source of that program."""
+    source, program = compiled("shadowed")
+    own = script("shadow", SCRIPT.replace("() + 1", "() + 100"), TENANT)
+    mounted = os.path.join(os.path.dirname(own), "hot.c")
+    os.rename(own, mounted)
+    run = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', os.path.dirname(mounted), os.path.dirname(source),
+           *as_user(TENANT), *named_by_python(source, source)]
+    recording = scratch("shadow.sysprof")
+    for has_own in True, False:
+        if not has_own:
+            os.unlink(source)
+        record_both(recording, run, program)
+        assert set(texts_of(recording, source)) == ({0, 253} if has_own else {253})
+        native, python = shown_of(recording, "main"), shown_of(recording, "hot")
+        assert ("sum += i ^ sum" in native) == has_own and "total +=" not in native, native
+        assert ("the recording does not have it" in native) != has_own, native
+        assert "total += i * i % 7" in python and "sum +=" not in python, python
+        assert (f"{source} (script)" in python) == has_own and (f"{source} (root directory 1)" in native) != has_own, (native, python)
+
+
 def test_a_file_system_that_does_not_answer():
     """A tenant's source is in a file system that hangs: the others' sources are there, and it is counted."""
     place = place_of(TENANT)  # the tenant has a /tmp of its own

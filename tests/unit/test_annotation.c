@@ -395,6 +395,94 @@ TEST(lines_are_those_of_the_report)
 	annotation__fini(&a);
 }
 
+/* ---- several sources of one path ------------------------------------------------------------- */
+
+struct named_code {
+	enum dso_kind kind;
+	uint8_t root;
+	const char *name; /* of its source "/a.c" */
+};
+
+static void assert_names(const uint8_t *roots, size_t root_count, const struct named_code *codes,
+			 size_t count)
+{
+	_cleanup_fixture_ struct fixture f;
+	struct string_id path;
+	struct dso_id dsos[8];
+	const struct profile *p;
+	char name[SOURCE_NAME_SIZE];
+
+	fixture__init(&f, 10);
+	path = text(&f, "/a.c");
+	for (size_t i = 0; i < count; i++) {
+		dsos[i] = profile_builder__dso(f.b, &(struct profile_dso){.kind = codes[i].kind,
+									  .path = text(&f, "/x"),
+									  .inode = i + 1});
+		profile_builder__source_root(f.b, dsos[i], codes[i].root);
+	}
+	for (size_t i = 0; i < root_count; i++)
+		profile_builder__add_source(
+			f.b, &(struct profile_source){
+				     .path = path, .root = roots[i], .size = 1, .text = "a"});
+	p = finish(&f);
+	for (size_t i = 0; i < count; i++)
+		assert_string_equal(source_name(p, dsos[i], path, name), codes[i].name);
+}
+
+#define ASSERT_NAMES(roots, ...)                                                                   \
+	assert_names((const uint8_t[]){roots}, sizeof((const uint8_t[]){roots}),                   \
+		     (const struct named_code[]){__VA_ARGS__},                                     \
+		     sizeof((const struct named_code[]){__VA_ARGS__}) / sizeof(struct named_code))
+#define ROOTS(...) __VA_ARGS__
+
+/* Two programs of one name in a page would have one text. */
+TEST(other_sources_of_one_path_have_other_names)
+{
+	ASSERT_NAMES(ROOTS(0, 1), {DSO_FILE, 0, "/a.c"}, {DSO_FILE, 1, "/a.c (root directory 2)"},
+		     {DSO_FILE, SOURCE_ROOT_NONE, "/a.c (unknown root directory)"},
+		     {DSO_RUNTIME, 0, "/a.c (script)"});
+	ASSERT_NAMES(ROOTS(2), {DSO_FILE, 0, "/a.c (root directory 1)"}, {DSO_FILE, 2, "/a.c"});
+	ASSERT_NAMES(ROOTS(SOURCE_ROOT_SCRIPTS), {DSO_JIT, 0, "/a.c"},
+		     {DSO_FILE, 0, "/a.c (root directory 1)"});
+	ASSERT_NAMES(ROOTS(SOURCE_ROOT_ALL), {DSO_JIT, 0, "/a.c"}, {DSO_FILE, 3, "/a.c"});
+}
+
+/* Two programs, of two roots. */
+static void assert_files(uint8_t source_root, const char *source, size_t count)
+{
+	_cleanup_fixture_ struct fixture f;
+	struct location_id at[2];
+	struct annotation a;
+	struct thread_id thread;
+
+	fixture__init(&f, 50);
+	f.process = add_process(&f, 42, "fixture", 0, 0);
+	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
+	for (int i = 0; i < 2; i++) {
+		struct dso_id dso = i ? f.libc : f.program;
+
+		profile_builder__source_root(f.b, dso, (uint8_t)i);
+		at[i] = add_location(&f, dso, 0x1200);
+		add_sample(&f, thread, 1 + i, STACK(&f, at[i]), 1, "fixture");
+		NAME(&f, at[i], {"fib", FIB_C, 5, 3, 0, 0x401200, 0, NULL});
+	}
+	profile_builder__add_source(f.b, &(struct profile_source){.path = text(&f, source),
+								  .root = source_root,
+								  .size = sizeof(fib_c) - 1,
+								  .text = fib_c});
+	assert_int_equal(annotation__init(&a, finish(&f), "fib"), 0);
+	assert_int_equal(a.lines.count, count);
+	annotation__fini(&a);
+}
+
+TEST(lines_of_one_source_are_in_one_table)
+{
+	assert_files(SOURCE_ROOT_ALL, FIB_C, 1);
+	assert_files(0, FIB_C, 2);
+	assert_files(1, FIB_C, 2);
+	assert_files(0, "/another.c", 1); /* there is none */
+}
+
 static const struct text_verb verbs[] = {
 	{"annotate", annotate}, {"asm", answer_asm}, {"page", write_page}, {}};
 

@@ -27,6 +27,7 @@ union event {
 	struct code_text_event text;
 	struct code_lines_event lines;
 	struct source_event source;
+	struct source_root_event source_root;
 	char bytes[EVENT_SIZE_MAX];
 };
 
@@ -588,6 +589,10 @@ TEST(each_rule_refuses_the_event_that_breaks_it)
 	REFUSED(make_source(e), e->source.path_size = 5);
 	REFUSED(make_source(e), e->source.path_size = 65535);
 	REFUSED(make_source(e), e->source.data[1] = '\0');
+	REFUSED(make_source(e), e->source.root = SOURCE_ROOT_NONE);
+	REFUSED(make_sound(e, EVENT_SOURCE_ROOT), e->source_root.root = SOURCE_ROOT_SCRIPTS);
+	REFUSED(make_sound(e, EVENT_SOURCE_ROOT), e->source_root.root = SOURCE_ROOT_ALL);
+	REFUSED(make_sound(e, EVENT_SOURCE_ROOT), e->source_root.root = 256);
 	make_sound(e, EVENT_LOST);
 	e->lost.cpu = ~0u;
 	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);

@@ -709,4 +709,47 @@ TEST(a_path_is_another_source_in_another_root)
 	assert_null(profile__source(p, dsos[1], sources[4].path));
 }
 
+/* A runtime names any path, and its text is not that of a program with the path. */
+TEST(a_script_is_a_source_of_made_code)
+{
+	const struct profile_source script = {.path = str("/a.c"),
+					      .root = SOURCE_ROOT_SCRIPTS,
+					      .size = 3,
+					      .text = "run"},
+				    other = {.path = str("/b.c"), .size = 3, .text = "of0"};
+	const enum dso_kind kinds[] = {DSO_FILE, DSO_KERNEL, DSO_VDSO, DSO_JIT, DSO_RUNTIME};
+	struct dso_id dsos[sizeof(kinds) / sizeof(kinds[0])];
+	const struct profile *p;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		dsos[i] = profile_builder__dso(
+			b, &(struct profile_dso){.kind = kinds[i], .path = str("/x")});
+	profile_builder__add_source(b, &script);
+	profile_builder__add_source(b, &other);
+	p = finish();
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const bool is_made = dso_kind_is_made(kinds[i]);
+
+		assert_true(!profile__source(p, dsos[i], script.path) == !is_made);
+		assert_true(!profile__source(p, dsos[i], other.path) == is_made);
+	}
+}
+
+TEST(a_dso_without_sources_of_its_own_has_those_of_all)
+{
+	const struct profile_source
+		none = {.path = str("/a.c"), .root = SOURCE_ROOT_NONE, .size = 3, .text = "one"},
+		all = {.path = str("/b.c"), .root = SOURCE_ROOT_ALL, .size = 3, .text = "all"};
+	struct dso_id dso =
+		profile_builder__dso(b, &(struct profile_dso){.kind = DSO_FILE, .path = str("/x")});
+	const struct profile *p;
+
+	profile_builder__source_root(b, dso, SOURCE_ROOT_NONE);
+	profile_builder__add_source(b, &none);
+	profile_builder__add_source(b, &all);
+	p = finish();
+	assert_int_equal(p->source_count, 1);
+	assert_string_equal(profile__source(p, dso, all.path)->text, "all");
+}
+
 EACH_TEST_WITH(set_up, tear_down);

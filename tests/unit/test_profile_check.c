@@ -410,6 +410,9 @@ static void fill(struct fixture *f)
 	X(f->sources[1].path.v = 3, "source 1: its path")                                          \
 	X(f->sources[0].path.v = 2, "source 1: its path")                                          \
 	X(f->sources[0].state = SOURCE_STATE_COUNT, "source 0: state")                             \
+	X(f->sources[1].root = SOURCE_ROOT_NONE, "source 1: root directory 254")                   \
+	X(f->dsos[1].source_root = SOURCE_ROOT_SCRIPTS, "dso 1: root directory 253")               \
+	X(f->dsos[1].source_root = SOURCE_ROOT_ALL, "dso 1: root directory 255")                   \
 	X(f->sources[0].size = 0, "source 0: its text")                                            \
 	X(f->sources[0].size = 3, "source 0: its text")                                            \
 	X(f->sources[0].text = NULL, "source 0: its text")                                         \

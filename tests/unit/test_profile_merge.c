@@ -503,6 +503,87 @@ TEST(code_and_sources_of_both_are_kept)
 			    "/src/a.c");
 }
 
+/* A program with a root of its own, which may have the source. */
+static void add_with_root(struct profile_merge *m, struct fixture *f, const char *program,
+			  uint8_t root, const char *source)
+{
+	struct dso_id dso;
+	struct thread_id thread;
+
+	fixture__init(f, 10);
+	dso = add_dso(f, DSO_FILE, program, 0);
+	f->process = add_process(f, 7, "app", 0, 0);
+	thread = add_thread(f, f->process, 7, true, "app", 0);
+	add_sample(f, thread, 1, STACK(f, add_location(f, dso, 0x1000)), 1, "app");
+	profile_builder__source_root(f->b, dso, root);
+	if (source)
+		profile_builder__add_source(
+			f->b, &(struct profile_source){.path = text(f, "/src/a.c"),
+						       .root = root,
+						       .size = (uint32_t)strlen(source),
+						       .text = source});
+	add(m, program, finish(f));
+}
+
+static const char *source_of(const struct profile *p, const char *program)
+{
+	for (uint32_t i = 1; i < p->dso_count; i++)
+		if (!strcmp(profile__string(p, p->dsos[i].path), program))
+			for (uint32_t s = 1; s < p->string_count; s++) {
+				const struct profile_source *source =
+					strcmp(p->strings[s], "/src/a.c") != 0
+						? NULL
+						: profile__source(p, (struct dso_id){i},
+								  (struct string_id){s});
+
+				if (source)
+					return source->text;
+			}
+	return "none";
+}
+
+/* The highest number of a file may be that of a program whose source was not read. */
+TEST(roots_of_one_file_are_none_of_another)
+{
+	_cleanup_fixture_ struct fixture x = {}, y = {}, z = {};
+	_cleanup_merge_ struct profile_merge *m = profile_merge__new();
+	const struct profile *p;
+
+	add_with_root(m, &x, "/bin/one", 1, "int a;");
+	add_with_root(m, &y, "/bin/two", 2, NULL);
+	add_with_root(m, &z, "/bin/three", 1, "int b;");
+	p = finish_merge(m);
+	assert_string_equal(source_of(p, "/bin/one"), "int a;");
+	assert_string_equal(source_of(p, "/bin/two"), "none");
+	assert_string_equal(source_of(p, "/bin/three"), "int b;");
+}
+
+TEST(roots_beyond_the_last_number_have_no_sources)
+{
+	_cleanup_fixture_ struct fixture x = {}, y = {}, z = {};
+	_cleanup_merge_ struct profile_merge *m = profile_merge__new();
+	const struct profile *p;
+
+	add_with_root(m, &x, "/bin/one", 200, "int a;");
+	add_with_root(m, &y, "/bin/two", SOURCE_ROOT_LAST - 199, "int b;");
+	add_with_root(m, &z, "/bin/three", SOURCE_ROOT_LAST - 200, "int c;");
+	p = finish_merge(m);
+	assert_string_equal(source_of(p, "/bin/one"), "int a;");
+	assert_string_equal(source_of(p, "/bin/two"), "none");
+	assert_string_equal(source_of(p, "/bin/three"), "int c;");
+}
+
+/* In the first one it had no hot code. */
+TEST(a_program_without_a_root_gets_that_of_another_file)
+{
+	_cleanup_fixture_ struct fixture x = {}, y = {};
+	_cleanup_merge_ struct profile_merge *m = profile_merge__new();
+
+	add_with_root(m, &x, "/bin/one", SOURCE_ROOT_NONE, NULL);
+	add_with_root(m, &y, "/bin/one", 1, "int a;");
+	assert_string_equal(source_of(finish_merge(m), "/bin/one"), "int a;");
+}
+
 TEST(files_without_cpu_time_or_with_other_periods_are_marked)
 {
 	_cleanup_fixture_ struct fixture x = {}, y = {}, z = {};

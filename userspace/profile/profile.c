@@ -135,15 +135,28 @@ struct profile_line profile__source_line(const struct profile *p, const struct p
 			   &p->functions[p->lines[line].function.v]);
 }
 
+uint8_t profile__source_root(const struct profile *p, struct dso_id dso)
+{
+	return dso_kind_is_made(p->dsos[dso.v].kind) ? SOURCE_ROOT_SCRIPTS
+						     : p->dsos[dso.v].source_root;
+}
+
+const struct profile_source *profile__first_source(const struct profile *p, struct string_id path)
+{
+	size_t at = partition_index(p->source_count, i, p->sources[i].path.v < path.v);
+
+	return at < p->source_count && p->sources[at].path.v == path.v ? &p->sources[at] : NULL;
+}
+
 const struct profile_source *profile__source(const struct profile *p, struct dso_id dso,
 					     struct string_id path)
 {
-	const uint8_t root = p->dsos[dso.v].source_root;
-	size_t at = partition_index(p->source_count, i, p->sources[i].path.v < path.v);
+	const struct profile_source *s = profile__first_source(p, path);
+	const uint8_t root = profile__source_root(p, dso);
 
-	for (; at < p->source_count && p->sources[at].path.v == path.v; at++)
-		if (p->sources[at].root == root || p->sources[at].root == SOURCE_ROOT_ALL)
-			return &p->sources[at];
+	for (; s && s < p->sources + p->source_count && s->path.v == path.v; s++)
+		if (s->root == root || s->root == SOURCE_ROOT_ALL)
+			return s;
 	return NULL;
 }
 

@@ -126,6 +126,8 @@ static int check_dsos(const struct checker *c)
 		if ((unsigned int)d->file_state >= FILE_STATE_COUNT ||
 		    (unsigned int)d->symbol_state >= SYMBOL_STATE_COUNT)
 			return report_broken(c, "dso %zu: state out of range", i);
+		if (!is_root_of_dso(d->source_root))
+			return report_broken(c, "dso %zu: root directory %u", i, d->source_root);
 		if (d->build_id_size > BUILD_ID_SIZE)
 			return report_broken(c, "dso %zu: build-id of %u bytes", i,
 					     d->build_id_size);
@@ -692,6 +694,8 @@ static int check_sources(const struct checker *c)
 			return report_broken(c, "source %zu: its path", i);
 		if ((unsigned int)s->state >= SOURCE_STATE_COUNT)
 			return report_broken(c, "source %zu: state %d", i, s->state);
+		if (s->root == SOURCE_ROOT_NONE)
+			return report_broken(c, "source %zu: root directory %u", i, s->root);
 		if (!s->size || !s->text || memchr(s->text, '\0', s->size) || s->text[s->size])
 			return report_broken(c, "source %zu: its text", i);
 	}

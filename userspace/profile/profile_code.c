@@ -85,7 +85,8 @@ void profile_builder__add_source(struct profile_builder *b, const struct profile
 	struct profile_source copy = *source;
 
 	if (b->error || !source->path.v || source->path.v >= strtab__count(b->strings) ||
-	    !source->size || memchr(source->text, '\0', source->size) ||
+	    !source->size || source->root == SOURCE_ROOT_NONE ||
+	    memchr(source->text, '\0', source->size) ||
 	    (unsigned int)source->state >= SOURCE_STATE_COUNT ||
 	    source_table__find(&b->sources, source))
 		return;
@@ -100,13 +101,19 @@ struct profile_source *builder_find_source(struct profile_builder *b,
 	return source_table__find(&b->sources, like);
 }
 
+static uint8_t later_root(uint8_t last, uint8_t root)
+{
+	return root > last && root <= SOURCE_ROOT_LAST ? root : last;
+}
+
 uint8_t builder_last_source_root(const struct profile_builder *b)
 {
 	uint8_t last = 0;
 
 	for (size_t i = 0; i < b->sources.count; i++)
-		if (b->sources.data[i].root != SOURCE_ROOT_ALL && b->sources.data[i].root > last)
-			last = b->sources.data[i].root;
+		last = later_root(last, b->sources.data[i].root);
+	for (size_t i = 0; i < b->dsos.count; i++)
+		last = later_root(last, b->dsos.data[i].source_root);
 	return last;
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/minmax.h"
 #include "profile/profile_builder_private.h"
 #include "profile/profile_code_private.h"
 
@@ -88,9 +87,10 @@ struct string_id profile_copy__string(struct profile_copy *c, struct string_id i
 /* Sources of several profiles with number 0 are of the same root. Beyond the last number there are none. */
 static uint8_t copy_root(const struct profile_copy *c, uint8_t root)
 {
-	return !root || root >= SOURCE_ROOT_NONE
-		       ? root
-		       : (uint8_t)min_u64(c->roots_before + root, SOURCE_ROOT_NONE);
+	if (!root || root > SOURCE_ROOT_LAST)
+		return root;
+	return root <= SOURCE_ROOT_LAST - c->roots_before ? c->roots_before + root
+							  : SOURCE_ROOT_NONE;
 }
 
 static struct dso_id copy_dso(struct profile_copy *c, struct dso_id id)
@@ -104,6 +104,9 @@ static struct dso_id copy_dso(struct profile_copy *c, struct dso_id id)
 	dso.name = profile_copy__string(c, dso.name);
 	dso.source_root = copy_root(c, dso.source_root);
 	*number = profile_builder__dso(c->b, &dso).v;
+	if (profile_builder__get_dso(c->b, (struct dso_id){*number})->source_root ==
+	    SOURCE_ROOT_NONE)
+		profile_builder__source_root(c->b, (struct dso_id){*number}, dso.source_root);
 	/* one profile with symbols is enough for "it has some" */
 	if (dso.symbol_state == SYMBOL_STATE_RESOLVED)
 		profile_builder__dso_state(c->b, (struct dso_id){*number}, dso.symbol_state);

@@ -268,11 +268,16 @@ static bool check_source(const struct source_event *e)
 {
 	size_t room = e->header.size - sizeof(*e);
 
-	return e->size && e->size <= SOURCE_TEXT_MAX && e->offset < e->size &&
-	       e->count <= e->size - e->offset && e->path_size > 1 &&
+	return e->size && e->size <= SOURCE_TEXT_MAX && e->root != SOURCE_ROOT_NONE &&
+	       e->offset < e->size && e->count <= e->size - e->offset && e->path_size > 1 &&
 	       e->path_size <= EVENT_PATH_MAX && e->path_size <= room &&
 	       e->count <= room - e->path_size &&
 	       strnlen(e->data, e->path_size) == e->path_size - 1u;
+}
+
+static bool check_source_root(const struct source_root_event *e)
+{
+	return e->root <= SOURCE_ROOT_LAST || e->root == SOURCE_ROOT_NONE;
 }
 
 static bool check_comm(const struct comm_event *e)
@@ -334,7 +339,7 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	X(CODE_TEXT, CALL(code_text), sizeof(struct code_text_event), check_code_text(e))          \
 	X(CODE_LINES, CALL(code_lines), sizeof(struct code_lines_event), check_code_lines(e))      \
 	X(SOURCE, CALL(source), sizeof(struct source_event), check_source(e))                      \
-	X(SOURCE_ROOT, CALL(source_root), sizeof(struct source_root_event), true)                  \
+	X(SOURCE_ROOT, CALL(source_root), sizeof(struct source_root_event), check_source_root(e))  \
 	X(SYMBOLS_END, CALL(symbols_end), sizeof(struct event_header), true)
 
 static bool check_contents(const struct event_header *event)

@@ -69,7 +69,10 @@ struct numbered_source {
 	const char *path;
 	uint8_t root;
 	const struct hot_source *source;
+	enum source_state state; /* of a script: the worst, or TEXTS_DIFFER */
 };
+
+#define TEXTS_DIFFER SOURCE_STATE_COUNT
 
 static uint64_t hash_numbered(const struct numbered_source *n)
 {
@@ -86,47 +89,75 @@ DEFINE_MAP_OF(numbered_map, struct numbered_source, hash_numbered, equal_numbere
 static struct numbered_source numbered(const struct hot_code *h, const struct hot_source *s,
 				       uint8_t root)
 {
-	return (struct numbered_source){h->texts.data + s->path, root, s};
+	return (struct numbered_source){.path = h->texts.data + s->path, .root = root, .source = s};
 }
 
-static bool same_contents(const struct hot_code *h, const struct hot_source *a,
-			  const struct hot_source *b)
+static bool same_text(const struct hot_code *h, const struct hot_source *a,
+		      const struct hot_source *b)
 {
-	return a->size == b->size && a->state == b->state &&
+	return a->size == b->size &&
 	       !memcmp(h->texts.data + a->text, h->texts.data + b->text, a->size);
 }
 
-/* Would all paths of the root be one text each with this number? */
-static bool fits(const struct hot_code *h, const struct numbered_map *known, int root_fd,
-		 uint8_t number)
+static bool is_in_root(const struct hot_source *s, int root_fd)
 {
+	return s->root_fd == root_fd && !s->is_script;
+}
+
+static size_t count_in_root(const struct hot_code *h, int root_fd)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < h->sources.count; i++)
+		count += is_in_root(&h->sources.data[i], root_fd);
+	return count;
+}
+
+/*
+ * Have both roots the same paths, with one text each? A path that one of them alone has is not shared: a
+ * program of the other may name it in code that is not hot.
+ */
+static bool fits(const struct hot_code *h, const struct numbered_map *known, int root_fd,
+		 const struct hot_root *other)
+{
+	if (count_in_root(h, root_fd) != count_in_root(h, other->fd))
+		return false;
 	for (size_t i = 0; i < h->sources.count; i++) {
 		const struct hot_source *s = &h->sources.data[i];
-		const struct numbered_source wanted = numbered(h, s, number);
-		const struct numbered_source *other;
+		const struct numbered_source wanted = numbered(h, s, other->number);
+		const struct numbered_source *same;
 
-		if (s->root_fd != root_fd || s->is_script)
+		if (!is_in_root(s, root_fd))
 			continue;
-		other = numbered_map__find(known, &wanted);
-		if (other && !same_contents(h, s, other->source))
+		same = numbered_map__find(known, &wanted);
+		if (!same || s->state != same->source->state || !same_text(h, s, same->source))
 			return false;
 	}
 	return true;
 }
 
-/* Roots beyond the last number have no texts. */
-static int number_root(struct hot_code *h, struct numbered_map *known, int root_fd)
+static uint8_t choose_number(const struct hot_code *h, const struct numbered_map *known,
+			     int root_fd, uint8_t next)
 {
-	uint8_t number = 0;
+	for (size_t i = 0; i < h->roots.count; i++)
+		if (h->roots.data[i].number != SOURCE_ROOT_NONE &&
+		    fits(h, known, root_fd, &h->roots.data[i]))
+			return h->roots.data[i].number;
+	return next <= SOURCE_ROOT_LAST ? next : SOURCE_ROOT_NONE;
+}
+
+/* Roots beyond the last number have no texts. *next: the first number that no root has. */
+static int number_root(struct hot_code *h, struct numbered_map *known, int root_fd, uint8_t *next)
+{
+	const uint8_t number = choose_number(h, known, root_fd, *next);
 	int err = 0;
 
-	while (number < SOURCE_ROOT_NONE && !fits(h, known, root_fd, number))
-		number++;
+	*next += number == *next;
 	for (size_t i = 0; i < h->sources.count && !err; i++) {
 		struct hot_source *s = &h->sources.data[i];
 		const struct numbered_source entry = numbered(h, s, number);
 
-		if (s->root_fd != root_fd || s->is_script)
+		if (!is_in_root(s, root_fd))
 			continue;
 		s->root = number;
 		if (!numbered_map__need(known, &entry, NULL))
@@ -140,7 +171,23 @@ static bool has_number(const struct hot_code *h, int root_fd)
 	return any_of(h->roots.data, h->roots.count, r, r->fd == root_fd);
 }
 
-/* They are of all dsos. */
+/* The texts of one path in several roots. That it could not be read in one of them may mean another text. */
+static void join_script(const struct hot_code *h, struct numbered_source *all,
+			const struct hot_source *s, size_t *several)
+{
+	enum source_state state = s->size ? s->state : SOURCE_CHANGED;
+
+	if (!s->size && s->root_fd < 0)
+		return;
+	if (s->size && !all->source)
+		all->source = s;
+	if (s->size && !same_text(h, s, all->source))
+		state = TEXTS_DIFFER;
+	*several += state == TEXTS_DIFFER && all->state != TEXTS_DIFFER;
+	if (state > all->state)
+		all->state = state;
+}
+
 static int settle_scripts(struct hot_code *h, size_t *several)
 {
 	struct numbered_map known = {};
@@ -148,23 +195,48 @@ static int settle_scripts(struct hot_code *h, size_t *several)
 
 	for (size_t i = 0; i < h->sources.count && !err; i++) {
 		struct hot_source *s = &h->sources.data[i];
-		struct numbered_source entry = numbered(h, s, SOURCE_ROOT_ALL), *other;
+		struct numbered_source entry = numbered(h, s, SOURCE_ROOT_SCRIPTS), *all;
 
 		if (!s->is_script)
 			continue;
-		s->root = SOURCE_ROOT_ALL;
-		other = numbered_map__need(&known, &entry, NULL);
-		err = other ? 0 : -ENOMEM;
-		if (err || !other->source || same_contents(h, s, other->source))
-			continue;
-		(*several)++;
-		other->source = NULL;
+		s->root = SOURCE_ROOT_SCRIPTS;
+		entry.source = NULL;
+		all = numbered_map__need(&known, &entry, NULL);
+		if (all)
+			join_script(h, all, s, several);
+		else
+			err = -ENOMEM;
 	}
 	for (size_t i = 0; i < h->sources.count && !err; i++) {
 		struct hot_source *s = &h->sources.data[i];
-		const struct numbered_source entry = numbered(h, s, SOURCE_ROOT_ALL);
+		const struct numbered_source entry = numbered(h, s, SOURCE_ROOT_SCRIPTS);
 
-		if (s->is_script && !numbered_map__find(&known, &entry)->source)
+		if (!s->is_script)
+			continue;
+		s->state = numbered_map__find(&known, &entry)->state;
+		if (s->state == TEXTS_DIFFER)
+			s->size = 0;
+	}
+	numbered_map__fini(&known);
+	return err;
+}
+
+/* Of several roots with one number the first one's text is emitted. */
+static int drop_repeated(struct hot_code *h)
+{
+	struct numbered_map known = {};
+	bool is_new = true;
+	int err = 0;
+
+	for (size_t i = 0; i < h->sources.count && !err; i++) {
+		struct hot_source *s = &h->sources.data[i];
+		const struct numbered_source entry = numbered(h, s, s->root);
+
+		if (!s->size || s->root == SOURCE_ROOT_NONE)
+			continue;
+		if (!numbered_map__need(&known, &entry, &is_new))
+			err = -ENOMEM;
+		if (!is_new)
 			s->size = 0;
 	}
 	numbered_map__fini(&known);
@@ -174,6 +246,7 @@ static int settle_scripts(struct hot_code *h, size_t *several)
 int hot_code__number_roots(struct hot_code *h, size_t *several)
 {
 	struct numbered_map known = {};
+	uint8_t next = 0;
 	int err = settle_scripts(h, several);
 
 	for (size_t i = 0; i < h->sources.count && !err; i++) {
@@ -184,10 +257,10 @@ int hot_code__number_roots(struct hot_code *h, size_t *several)
 		if (s->root_fd < 0)
 			s->root = SOURCE_ROOT_ALL;
 		else if (!has_number(h, s->root_fd))
-			err = number_root(h, &known, s->root_fd);
+			err = number_root(h, &known, s->root_fd, &next);
 	}
 	numbered_map__fini(&known);
-	return err;
+	return err ?: drop_repeated(h);
 }
 
 uint8_t hot_code__root(const struct hot_code *h, int root_fd)
@@ -195,7 +268,7 @@ uint8_t hot_code__root(const struct hot_code *h, int root_fd)
 	for (size_t i = 0; i < h->roots.count; i++)
 		if (h->roots.data[i].fd == root_fd)
 			return h->roots.data[i].number;
-	return 0;
+	return h->roots.count ? SOURCE_ROOT_NONE : 0;
 }
 
 /* ---- emitting -------------------------------------------------------------------------------- */
@@ -221,27 +294,20 @@ static int emit_function(const struct hot_code *h, const struct hot_function *f,
 static int emit_sources(const struct hot_code *h, uint64_t limit, uint64_t time, event_push_fn push,
 			void *context, struct hot_code_counts *counts)
 {
-	struct numbered_map emitted = {};
 	int err = 0;
 
 	for (size_t i = 0; i < h->sources.count && !err; i++) {
 		const struct hot_source *s = &h->sources.data[i];
-		const struct numbered_source entry = numbered(h, s, s->root);
-		bool is_new;
 		const struct source_text source = {.path = h->texts.data + s->path,
 						   .text = h->texts.data + s->text,
 						   .size = s->size,
 						   .state = s->state,
 						   .root = s->root};
 
-		if (!s->size || s->root == SOURCE_ROOT_NONE)
-			continue;
-		if (!numbered_map__need(&emitted, &entry, &is_new))
-			err = -ENOMEM;
-		if (err || !is_new)
+		if (!s->size)
 			continue;
 		counts->sources++;
-		if (s->size > limit - counts->bytes) {
+		if (s->root == SOURCE_ROOT_NONE || s->size > limit - counts->bytes) {
 			counts->left_sources++;
 			counts->left_bytes += s->size;
 			continue;
@@ -249,7 +315,6 @@ static int emit_sources(const struct hot_code *h, uint64_t limit, uint64_t time,
 		counts->bytes += s->size;
 		err = source_text__emit(&source, time, push, context);
 	}
-	numbered_map__fini(&emitted);
 	return err;
 }
 
@@ -260,7 +325,8 @@ static uint64_t room_of_code(const struct hot_code *h, uint64_t limit)
 	uint64_t sources = 0;
 
 	for (size_t i = 0; i < h->sources.count; i++)
-		if (h->sources.data[i].size <= part - sources)
+		if (h->sources.data[i].root != SOURCE_ROOT_NONE &&
+		    h->sources.data[i].size <= part - sources)
 			sources += h->sources.data[i].size;
 	return limit - sources;
 }

@@ -18,7 +18,7 @@ struct hot_function {
 	size_t first, size;
 };
 
-/* The place of its strings in `bytes`; size 0: it could not be read there. */
+/* The place of its strings in `texts`; size 0: it could not be read there, or is not emitted. */
 struct hot_source {
 	size_t path, text, size;
 	enum source_state state;
@@ -49,12 +49,12 @@ int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *sou
 			 bool is_script);
 
 /*
- * Numbers the roots, before they are emitted: as few numbers as there may be, so that a path is one text in
- * each. Scripts have none, because functions of several roots are one: of those that differ the text is left
- * out, and *several is the number of these paths. 0, -ENOMEM.
+ * Numbers the roots, before they are emitted. Roots with the same paths and texts share a number. Scripts
+ * have none, because functions of several roots are one: of those that differ the text is left out, and
+ * *several is the number of these paths; of equal ones the worst state counts. 0, -ENOMEM.
  */
 int hot_code__number_roots(struct hot_code *h, size_t *several);
-/* 0: also of those without sources. */
+/* SOURCE_ROOT_NONE: it has no sources, or is unknown (-1), and others have some. */
 uint8_t hot_code__root(const struct hot_code *h, int root_fd);
 
 struct hot_code_counts {

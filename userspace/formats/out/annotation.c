@@ -222,6 +222,16 @@ static void add_self(struct annotation_counts *counts, const struct hit *hit)
 	counts->self_square += hit->square;
 }
 
+/* Of the source that the code has, or would have if there were one. */
+static uint8_t root_of_file(const struct profile *p, struct dso_id dso, struct string_id file)
+{
+	const struct profile_source *source = profile__source(p, dso, file);
+
+	if (source)
+		return source->root;
+	return profile__first_source(p, file) ? profile__source_root(p, dso) : 0;
+}
+
 static struct annotation_line *line_of(struct annotation *a, const struct profile_line *line,
 				       struct dso_id dso)
 {
@@ -229,7 +239,7 @@ static struct annotation_line *line_of(struct annotation *a, const struct profil
 
 	if (line->line) {
 		key.file = line->file;
-		key.root = a->p->dsos[dso.v].source_root;
+		key.root = root_of_file(a->p, dso, line->file);
 	}
 	return annotation_lines__need(&a->lines, &key, NULL);
 }
@@ -444,13 +454,19 @@ const char *annotation_no_code(const struct profile *p)
 const char *source_name(const struct profile *p, struct dso_id dso, struct string_id path,
 			char name[static SOURCE_NAME_SIZE])
 {
-	const struct profile_source *source = profile__source(p, dso, path);
-	uint8_t root = source ? source->root : p->dsos[dso.v].source_root;
+	const struct profile_source *first = profile__first_source(p, path);
+	const uint8_t root = root_of_file(p, dso, path);
+	const char *text = profile__string(p, path);
 
-	if (!path.v || !root || root == SOURCE_ROOT_ALL)
-		return profile__string(p, path);
-	snprintf(name, SOURCE_NAME_SIZE, "%s (root directory %u)", profile__string(p, path),
-		 root + 1u);
+	if (!first || root == first->root)
+		return text;
+	if (root <= SOURCE_ROOT_LAST)
+		snprintf(name, SOURCE_NAME_SIZE, "%s (root directory %u)", text, root + 1u);
+	else
+		snprintf(name, SOURCE_NAME_SIZE, "%s (%s)", text,
+			 root == SOURCE_ROOT_SCRIPTS ? "script"
+			 : root == SOURCE_ROOT_NONE  ? "unknown root directory"
+						     : "--source-map");
 	return name;
 }
 

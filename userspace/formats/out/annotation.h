@@ -89,8 +89,9 @@ const char *annotation_skid(const struct profile *p);
 const char *annotation_no_code(const struct profile *p);
 
 /*
- * A path, with the number of its root directory if the dso's source is not that of number 0. `name` has
- * room for it if that is so; else the path is returned.
+ * A path, with a word on whose it is if the profile has another source of that path before the dso's: two
+ * names are equal only if both have that source, or there is none. `name` has room for it; without such a
+ * word the path itself is returned.
  */
 #define SOURCE_NAME_SIZE (PATH_MAX + 32)
 const char *source_name(const struct profile *p, struct dso_id dso, struct string_id path,

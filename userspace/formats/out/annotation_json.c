@@ -48,7 +48,7 @@ static int write_line(struct json_writer *w, const struct profile *p,
 	json_begin_object(w);
 	write_counts(w, p, &row->counts);
 	write_place(w, p, row->file, row->line);
-	if (row->root)
+	if (row->root && row->root != SOURCE_ROOT_ALL)
 		json_key_uint(w, "source_root", row->root);
 	if (text)
 		json_key_string(w, "text", text);

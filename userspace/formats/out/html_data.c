@@ -173,10 +173,10 @@ static int intern_file(struct page *page, struct dso_id dso, struct string_id fi
 		       uint32_t *number)
 {
 	char name[SOURCE_NAME_SIZE];
+	const char *shown = source_name(page->p, dso, file, name);
 
-	if (!page->p->dsos[dso.v].source_root)
-		return intern_id(page, file, number);
-	return strtab__number(page->strings, source_name(page->p, dso, file, name), number);
+	return shown == name ? strtab__number(page->strings, name, number)
+			     : intern_id(page, file, number);
 }
 
 static int frame_key(void *context, const struct profile_location *location, uint32_t line,
