@@ -9,6 +9,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import time
 
 from libe2e import (Background, Skip, as_user, fixture, fuse_device, main, place_of, read, record, recording_events, scratch, sysprof,
                     wait_for, write)
@@ -569,6 +570,36 @@ def test_a_script_with_the_path_of_another_program():
         assert ("the recording does not have it" in native) != has_own, native
         assert "total += i * i % 7" in python and "sum +=" not in python, python
         assert (f"{source} (script)" in python) == has_own and (f"{source} (root directory 1)" in native) != has_own, (native, python)
+
+
+def test_a_script_and_a_program_of_one_file():
+    """Both have its text; also if it is mapped."""
+    source, program = compiled("both")
+    endless, recording = script("both-script", SCRIPT.replace("() + 1", "() + 100")), scratch("both.sysprof")
+    for options in (), ("--source-map", f"{os.path.dirname(source)}={os.path.dirname(source)}"):
+        record_both(recording, named_by_python(endless, source), program, *options)
+        assert texts_of(recording, source) == {255 if options else 0: PROGRAM.encode(), 253: PROGRAM.encode()}, options
+        for function in "main", "hot":
+            assert "for (unsigned long i" in shown_of(recording, function), (options, function)
+
+
+def test_a_script_of_an_old_and_a_new_process():
+    """It was changed between their beginnings."""
+    path = script("aged", SCRIPT.replace("() + 1", "() + 100"))
+    recording = path + ".sysprof"
+    for users in (TENANT, 0), (0, TENANT):
+        commands = [[*(as_user(user) if user else ()), PYTHON, path] for user in users]
+        with Background(*commands[0]) as first:
+            wait_for(lambda: read(f"/proc/{first.p.pid}/cmdline", "rb").startswith(PYTHON.encode()))
+            changed = time.time()
+            os.utime(path, (changed, changed))
+            wait_for(lambda: time.time() > changed + 0.1)  # times of processes are of ticks
+            with Background(*commands[1]) as second:
+                wait_for(lambda: read(f"/proc/{second.p.pid}/cmdline", "rb").startswith(PYTHON.encode()))
+                record("-o", recording, "-p", f"{first.p.pid},{second.p.pid}", "-d", "2")
+                second.p.kill()
+            first.p.kill()
+        assert bundled_sources(recording)[path][0] == CHANGED, users
 
 
 def test_a_file_system_that_does_not_answer():

@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/minmax.h"
 #include "base/order.h"
 #include "tenants/tenant_user.h"
 
@@ -67,6 +68,7 @@ int wanted_sources__add_script(struct wanted_sources *w, struct symbolizer_job *
 		.reader = script->user == TENANT_UNKNOWN ? 0 : script->user,
 		.path = script->path,
 		.started = script->started,
+		.is_script = true,
 	};
 
 	return vec_push(&w->list, source);
@@ -90,7 +92,31 @@ static bool map_path(const struct symbolizer_options *options, const char *path,
 	return false;
 }
 
-static enum source_state judge(const struct wanted_source *s, int fd, const char *text, size_t size)
+/* Of a path in a root, for modules or for scripts. */
+struct source_result {
+	const char *path;
+	int root_fd; /* -1: unknown, or our own by --source-map */
+	bool is_script;
+	int result;	  /* IS_READ or an enum source_loss */
+	uint64_t started; /* of the first of its processes */
+	const struct symbolizer_job *job;
+};
+
+static uint64_t hash_result(const struct source_result *r)
+{
+	return hash_combine(hash_string(r->path), (uint64_t)r->root_fd << 1 | r->is_script);
+}
+
+static bool equal_results(const struct source_result *a, const struct source_result *b)
+{
+	return a->root_fd == b->root_fd && a->is_script == b->is_script &&
+	       !strcmp(a->path, b->path);
+}
+
+DEFINE_MAP_OF(result_map, struct source_result, hash_result, equal_results);
+
+static enum source_state judge(const struct wanted_source *s, uint64_t started, int fd,
+			       const char *text, size_t size)
 {
 	struct stat source, program;
 	uint8_t digest[MD5_SIZE];
@@ -101,9 +127,9 @@ static enum source_state judge(const struct wanted_source *s, int fd, const char
 	}
 	if (fstat(fd, &source))
 		return SOURCE_CHANGED;
-	if (s->started)
-		program.st_mtim = (struct timespec){(time_t)(s->started / UINT64_C(1000000000)),
-						    (long)(s->started % UINT64_C(1000000000))};
+	if (s->is_script)
+		program.st_mtim = (struct timespec){(time_t)(started / UINT64_C(1000000000)),
+						    (long)(started % UINT64_C(1000000000))};
 	else if (s->job->dso.copied_for || fstat(s->job->dso.fd, &program))
 		return SOURCE_CHANGED;
 	return source.st_mtim.tv_sec > program.st_mtim.tv_sec ||
@@ -174,45 +200,51 @@ static ssize_t read_text(int fd, size_t room, char **text)
 	return got;
 }
 
-/* 0 or negative errno. *result: IS_READ or an enum source_loss. */
+/* 0 or negative errno. */
 static int read_source(const struct wanted_source *s, struct file_finder *finder,
-		       const char *mapped, size_t *room, int *result)
+		       const char *mapped, size_t *room, struct source_result *result)
 {
-	struct symbolizer_source source = {.root_fd = mapped ? -1 : s->request.root_fd,
-					   .path = s->path};
+	struct symbolizer_source source = {.root_fd = result->root_fd, .path = s->path};
 	_cleanup_close_ int fd = open_source(s, finder, mapped);
 	_cleanup_free_ char *text = NULL;
 	ssize_t got = fd < 0 ? fd : read_text(fd, *room, &text);
 
-	*result = got < 0 ? loss_of((int)got) : IS_READ;
+	result->result = got < 0 ? loss_of((int)got) : IS_READ;
 	if (got < 0)
 		return got == -ENOMEM ? -ENOMEM : 0;
 	source.text = text;
 	source.size = got;
-	source.state = judge(s, fd, text, got);
+	source.state = judge(s, result->started, fd, text, got);
 	*room -= source.size;
 	return s->job->source(s->job->context, &source);
 }
 
-/* Of a path in a root. */
-struct source_result {
-	const char *path;
-	int root_fd; /* -1: unknown, or our own by --source-map */
-	int result;  /* IS_READ or an enum source_loss */
-	const struct symbolizer_job *job;
-};
-
-static uint64_t hash_result(const struct source_result *r)
+static struct source_result result_of(const struct wanted_source *s, const char *mapped)
 {
-	return hash_combine(hash_string(r->path), (uint64_t)r->root_fd);
+	return (struct source_result){.path = s->path,
+				      .root_fd = mapped ? -1 : s->request.root_fd,
+				      .is_script = s->is_script,
+				      .result = SOURCE_LOSS_LIMIT,
+				      .started = s->started,
+				      .job = s->job};
 }
 
-static bool equal_results(const struct source_result *a, const struct source_result *b)
+static int collect_results(const struct wanted_sources *w, const struct symbolizer_options *options,
+			   struct result_map *results)
 {
-	return a->root_fd == b->root_fd && !strcmp(a->path, b->path);
-}
+	for (size_t i = 0; i < w->list.count; i++) {
+		const struct wanted_source *s = &w->list.data[i];
+		char path[PATH_MAX];
+		const struct source_result wanted =
+			result_of(s, map_path(options, s->path, path) ? path : NULL);
+		struct source_result *r = result_map__need(results, &wanted, NULL);
 
-DEFINE_MAP_OF(result_map, struct source_result, hash_result, equal_results);
+		if (!r)
+			return -ENOMEM;
+		r->started = min_u64(r->started, s->started);
+	}
+	return 0;
+}
 
 int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 			 const struct symbolizer_options *options,
@@ -220,22 +252,19 @@ int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 {
 	struct result_map results = {};
 	size_t room = SOURCES_SIZE;
-	int err = 0;
+	int err;
 
 	vec_sort(&w->list, compare_sources);
-	for (size_t i = 0; i < w->list.count && !err; i++) {
+	err = collect_results(w, options, &results);
+	for (size_t i = 0; i < w->list.count && i < SOURCES_MAX && !err; i++) {
 		const struct wanted_source *s = &w->list.data[i];
 		char path[PATH_MAX];
 		const char *mapped = map_path(options, s->path, path) ? path : NULL;
-		struct source_result *r = result_map__need(
-			&results,
-			&(struct source_result){s->path, mapped ? -1 : s->request.root_fd,
-						SOURCE_LOSS_LIMIT, s->job},
-			NULL);
+		const struct source_result wanted = result_of(s, mapped);
+		struct source_result *r = result_map__find(&results, &wanted);
 
-		err = r ? 0 : -ENOMEM;
-		if (!err && i < SOURCES_MAX && r->result != IS_READ)
-			err = read_source(s, finder, mapped, &room, &r->result);
+		if (r->result != IS_READ)
+			err = read_source(s, finder, mapped, &room, r);
 	}
 	for (size_t i = 0; i < results.count && !err; i++) {
 		const struct source_result *r = &results.data[i];

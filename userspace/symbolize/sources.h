@@ -21,7 +21,8 @@ struct wanted_source {
 	const char *path;		   /* in the caller's events */
 	uint8_t md5[MD5_SIZE];
 	bool has_md5;
-	uint64_t started; /* as in symbolizer_script; 0: the module's file has a time */
+	uint64_t started; /* of a script, as symbolizer_script has it */
+	bool is_script;	  /* else a module names it, whose file has a time */
 };
 
 struct wanted_sources {
@@ -40,8 +41,9 @@ int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
 int wanted_sources__add_script(struct wanted_sources *w, struct symbolizer_job *job,
 			       const struct symbolizer_script *script);
 /*
- * Opens them by the finder, the hottest first, and passes each path of each root once to its job,
- * those that could not be read last. Another module's path is tried again in that case. Adds to
+ * Opens them by the finder, the hottest first, and passes each path of each root once to its job, of
+ * modules and of scripts apart, those that could not be read last. Another module's path is tried
+ * again in that case. A script that was changed after one of its processes began has changed. Adds to
  * left[] of each reason. 0, -ENOMEM, or what a job returned. Equal roots have one descriptor.
  */
 int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
