@@ -9,6 +9,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import urllib.parse
 import time
 
 from libe2e import (Background, Skip, as_user, fixture, fuse_device, main, place_of, read, record, recording_events, scratch, sysprof,
@@ -464,6 +465,26 @@ def test_a_script_of_node():
     text = "let sum = 0;\nfunction hot(n) {\n  for (let i = 0; i < n; i++) sum = (sum * 31 + i) % 1000003;\n}\n" \
         "const end = Date.now() + 1500;\nwhile (Date.now() < end) hot(20000);\n"
     check_script(script("node", text), "node", re.escape("function hot(n) {"))
+
+
+def test_a_module_of_node_by_its_url():
+    """Its name is a URL with escapes, and perhaps a query; the file's path has none, as --source-map has it."""
+    if not shutil.which("node"):
+        raise Skip("there is no node")
+    place, here = (os.path.dirname(script(name, "function")) for name in ("a module 100%", "mapped module"))
+    text = "function hot(n) {\n  let sum = 0;\n  for (let i = 0; i < n; i++) sum = (sum * 31 + i) % 1000003;\n  return sum;\n}\n" \
+        "const end = Date.now() + 1500;\nwhile (Date.now() < end) hot(20000);\n"
+    main, module, mapped = (os.path.join(*path) for path in ((place, "main.mjs"), (place, "app.mjs"), (here, "app.mjs")))
+    write(main, "await import('./app.mjs?version=1');\n")
+    write(module, text)
+    write(mapped, text + "// mapped\n")
+    for run, options, query, suffix in ((module, (), "", ""), (main, (), "?version=1", ""),
+                                        (module, ("--source-map", f"{place}={here}"), "", "// mapped\n")):
+        recording = scratch("module.sysprof")
+        record("-o", recording, *options, "--", "node", run)
+        found = bundled_sources(recording)
+        name = "file://" + urllib.parse.quote(module) + query
+        assert name in found and found[name][1].decode() == text + suffix, (name, found.keys())
 
 
 def test_whose_scripts_are_carried():

@@ -29,13 +29,19 @@ char *file_url_encode(const char *path)
 	return url;
 }
 
+bool is_file_url(const char *text)
+{
+	return !strncmp(text, SCHEME "/", strlen(SCHEME "/"));
+}
+
 char *file_url_path(const char *url)
 {
 	char *path;
 
-	if (strncmp(url, SCHEME "/", strlen(SCHEME "/")))
+	if (!is_file_url(url))
 		return NULL;
-	path = strdup(url + strlen(SCHEME));
+	url += strlen(SCHEME);
+	path = strndup(url, strcspn(url, "?#"));
 	if (path)
 		(void)percent_decode(path, path);
 	return path;

@@ -11,7 +11,10 @@ bool url_has_scheme(const char *text);
 /* "file://" and the path, percent-encoded where needed. NULL: no memory. */
 char *file_url_encode(const char *path);
 
-/* The path of a URL that begins with "file:///". NULL: it is none, or no memory. */
+/* Does it begin with "file:///"? */
+bool is_file_url(const char *text);
+
+/* The path of such a URL, without its query and fragment. NULL: it is none, or no memory. */
 char *file_url_path(const char *url);
 
 /* The path of which file_url_encode() makes it; if none, a copy of the text. NULL: no memory. */

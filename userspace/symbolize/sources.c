@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/file_url.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -25,11 +26,10 @@
 #define SOURCE_SIZE_MAX (2u << 20)
 #define SOURCES_MAX	1024u	    /* that are tried */
 #define SOURCES_SIZE	(16u << 20) /* of all that are passed on */
-#define FILE_URL	"file://"
 
 void wanted_sources__fini(struct wanted_sources *w)
 {
-	vec_free(&w->list);
+	vec_free_with(&w->list, source, free(source->decoded));
 }
 
 int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
@@ -60,7 +60,7 @@ int wanted_sources__add(struct wanted_sources *w, struct symbolizer_job *job,
 int wanted_sources__add_script(struct wanted_sources *w, struct symbolizer_job *job,
 			       const struct symbolizer_script *script)
 {
-	const struct wanted_source source = {
+	struct wanted_source source = {
 		.job = job,
 		.samples = script->samples,
 		.number = w->list.count,
@@ -70,11 +70,25 @@ int wanted_sources__add_script(struct wanted_sources *w, struct symbolizer_job *
 		.started = script->started,
 		.is_script = true,
 	};
+	int err;
 
-	return vec_push(&w->list, source);
+	if (is_file_url(script->path)) {
+		source.decoded = file_url_path(script->path);
+		if (!source.decoded)
+			return -ENOMEM;
+	}
+	err = vec_push(&w->list, source);
+	if (err)
+		free(source.decoded);
+	return err;
 }
 
 DEFINE_ORDER(compare_sources, struct wanted_source, DESCENDING(samples) ?: ASCENDING(number));
+
+static const char *file_of(const struct wanted_source *s)
+{
+	return s->decoded ?: s->path;
+}
 
 /* Is it below a directory of our root that the user has named? */
 static bool map_path(const struct symbolizer_options *options, const char *path,
@@ -168,10 +182,7 @@ static int open_source(const struct wanted_source *s, struct file_finder *finder
 	struct debug_file_request request = s->request;
 	int fd;
 
-	request.path = mapped
-			       ?: strncmp(s->path, FILE_URL, strlen(FILE_URL))
-				  ? s->path
-				  : s->path + strlen(FILE_URL);
+	request.path = mapped ?: file_of(s);
 	if (mapped)
 		request.root_fd = -1;
 	else if (request.root_fd < 0)
@@ -236,7 +247,7 @@ static int collect_results(const struct wanted_sources *w, const struct symboliz
 		const struct wanted_source *s = &w->list.data[i];
 		char path[PATH_MAX];
 		const struct source_result wanted =
-			result_of(s, map_path(options, s->path, path) ? path : NULL);
+			result_of(s, map_path(options, file_of(s), path) ? path : NULL);
 		struct source_result *r = result_map__need(results, &wanted, NULL);
 
 		if (!r)
@@ -259,7 +270,7 @@ int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 	for (size_t i = 0; i < w->list.count && i < SOURCES_MAX && !err; i++) {
 		const struct wanted_source *s = &w->list.data[i];
 		char path[PATH_MAX];
-		const char *mapped = map_path(options, s->path, path) ? path : NULL;
+		const char *mapped = map_path(options, file_of(s), path) ? path : NULL;
 		const struct source_result wanted = result_of(s, mapped);
 		struct source_result *r = result_map__find(&results, &wanted);
 

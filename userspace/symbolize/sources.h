@@ -19,6 +19,7 @@ struct wanted_source {
 	struct debug_file_request request; /* the module's */
 	uint32_t reader;		   /* as file_finder__open_source() has it */
 	const char *path;		   /* in the caller's events */
+	char *decoded; /* the path, if `path` is the file URL of a script; NULL: it is none */
 	uint8_t md5[MD5_SIZE];
 	bool has_md5;
 	uint64_t started; /* of a script, as symbolizer_script has it */

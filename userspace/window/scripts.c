@@ -8,6 +8,7 @@
 #include <sysprof/profile_code.h>
 
 #include "base/cleanup.h"
+#include "base/file_url.h"
 #include "base/minmax.h"
 #include "base/order.h"
 
@@ -116,7 +117,7 @@ static uint64_t started(struct search *s, struct process_id id)
 /* Names like "node:fs" and "<string>" are of no file. */
 static bool is_file(const char *path)
 {
-	return *path == '/' || !strncmp(path, "file:///", 8);
+	return *path == '/' || is_file_url(path);
 }
 
 static int add_location(struct search *s, const struct process_root *root,
