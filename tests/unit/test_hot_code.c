@@ -109,10 +109,11 @@ TEST(roots_with_the_same_files_share_a_number)
 TEST(roots_with_other_files_share_none)
 {
 	add_source(3, "/a.c", "one");
-	add_source(4, "/b.c", "two");
+	add_source(3, "/b.c", "two");
+	add_source(4, "/a.c", "one");
 	add_source(5, "/a.c", "one");
-	add_source(5, "/b.c", "two");
-	assert_int_equal(emit(1000), 4);
+	add_source(5, "/c.c", "three");
+	assert_int_equal(emit(1000), 5);
 	for (int root = 3; root < 6; root++)
 		assert_int_equal(hot_code__root(&h, root), root - 3);
 }

@@ -549,8 +549,8 @@ TEST(roots_of_one_file_are_none_of_another)
 	_cleanup_merge_ struct profile_merge *m = profile_merge__new();
 	const struct profile *p;
 
-	add_with_root(m, &x, "/bin/one", 1, "int a;");
-	add_with_root(m, &y, "/bin/two", 2, NULL);
+	add_with_root(m, &x, "/bin/two", 1, NULL);
+	add_with_root(m, &y, "/bin/one", 1, "int a;");
 	add_with_root(m, &z, "/bin/three", 1, "int b;");
 	p = finish_merge(m);
 	assert_string_equal(source_of(p, "/bin/one"), "int a;");
