@@ -224,6 +224,18 @@ def test_md5_is_what_counts():
     assert sources_of(program)[source][0] == CHANGED
 
 
+def test_a_source_of_an_old_and_a_new_program():
+    """It was changed between their builds."""
+    source, old = compiled("two-builds")
+    new, recording = old + "-2", scratch("two-builds.sysprof")
+    subprocess.run(["gcc", "-g", "-O2", "-o", new, source], check=True)
+    for file, built in (old, 1e9), (source, 1e9 + 1), (new, 1e9 + 2):
+        os.utime(file, (built, built))
+    for commands, state in ([new], PLAUSIBLE), ([new, new, old], CHANGED), ([new, old, old], CHANGED):
+        record("--no-symbol-cache", "-o", recording, "--", "sh", "-c", " & ".join(f"{program} 90" for program in commands) + " & wait")
+        assert bundled_sources(recording)[source][0] == state, commands
+
+
 def test_a_map_of_directories():
     source, program = compiled("mapped", PROGRAM, 0, "gcc", f"-ffile-prefix-map={scratch('mapped')}=/built/here")
     assert not any("hot.c" in name for name in sources_of(program))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A source is that of its program if its MD5 is the one that the compiler wrote down. Without one, a
- * file that was changed after the program is another one. Of a program whose times are unknown (a copy
+ * file that was changed after the program is another one, of several after one of them. Of a program whose times are unknown (a copy
  * in memory) none is taken for the same.
  */
 #include "symbolize/sources.h"
@@ -111,8 +111,8 @@ struct source_result {
 	const char *path;
 	int root_fd; /* -1: unknown, or our own by --source-map */
 	bool is_script;
-	int result;	  /* IS_READ or an enum source_loss */
-	uint64_t started; /* of the first of its processes */
+	int result;    /* IS_READ or an enum source_loss */
+	uint32_t last; /* of its requests, 1 + its place */
 	const struct symbolizer_job *job;
 };
 
@@ -129,28 +129,40 @@ static bool equal_results(const struct source_result *a, const struct source_res
 
 DEFINE_MAP_OF(result_map, struct source_result, hash_result, equal_results);
 
-static enum source_state judge(const struct wanted_source *s, uint64_t started, int fd,
-			       const char *text, size_t size)
+static bool is_later(const struct timespec *a, const struct timespec *b)
 {
-	struct stat source, program;
-	uint8_t digest[MD5_SIZE];
+	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
 
-	if (s->has_md5) {
-		md5(text, size, digest);
+static enum source_state judge(const struct wanted_source *s, const struct stat *source,
+			       const uint8_t digest[static MD5_SIZE])
+{
+	struct stat program;
+
+	if (s->has_md5)
 		return memcmp(digest, s->md5, MD5_SIZE) ? SOURCE_CHANGED : SOURCE_UNCHANGED;
-	}
-	if (fstat(fd, &source))
-		return SOURCE_CHANGED;
 	if (s->is_script)
-		program.st_mtim = (struct timespec){(time_t)(started / UINT64_C(1000000000)),
-						    (long)(started % UINT64_C(1000000000))};
+		program.st_mtim = (struct timespec){(time_t)(s->started / UINT64_C(1000000000)),
+						    (long)(s->started % UINT64_C(1000000000))};
 	else if (s->job->dso.copied_for || fstat(s->job->dso.fd, &program))
 		return SOURCE_CHANGED;
-	return source.st_mtim.tv_sec > program.st_mtim.tv_sec ||
-			       (source.st_mtim.tv_sec == program.st_mtim.tv_sec &&
-				source.st_mtim.tv_nsec > program.st_mtim.tv_nsec)
-		       ? SOURCE_CHANGED
-		       : SOURCE_PLAUSIBLE;
+	return is_later(&source->st_mtim, &program.st_mtim) ? SOURCE_CHANGED : SOURCE_PLAUSIBLE;
+}
+
+/* For that of the modules or processes for which it is the worst. */
+static enum source_state judge_all(const struct wanted_sources *w, const struct source_result *r,
+				   int fd, const char *text, size_t size)
+{
+	enum source_state state = SOURCE_UNCHANGED;
+	uint8_t digest[MD5_SIZE];
+	struct stat source;
+
+	if (fstat(fd, &source))
+		return SOURCE_CHANGED;
+	md5(text, size, digest);
+	for (uint32_t i = r->last; i; i = w->list.data[i - 1].before)
+		state = max_u64(state, judge(&w->list.data[i - 1], &source, digest));
+	return state;
 }
 
 #define IS_READ (-1)
@@ -212,8 +224,9 @@ static ssize_t read_text(int fd, size_t room, char **text)
 }
 
 /* 0 or negative errno. */
-static int read_source(const struct wanted_source *s, struct file_finder *finder,
-		       const char *mapped, size_t *room, struct source_result *result)
+static int read_source(const struct wanted_sources *w, const struct wanted_source *s,
+		       struct file_finder *finder, const char *mapped, size_t *room,
+		       struct source_result *result)
 {
 	struct symbolizer_source source = {.root_fd = result->root_fd, .path = s->path};
 	_cleanup_close_ int fd = open_source(s, finder, mapped);
@@ -225,7 +238,7 @@ static int read_source(const struct wanted_source *s, struct file_finder *finder
 		return got == -ENOMEM ? -ENOMEM : 0;
 	source.text = text;
 	source.size = got;
-	source.state = judge(s, result->started, fd, text, got);
+	source.state = judge_all(w, result, fd, text, got);
 	*room -= source.size;
 	return s->job->source(s->job->context, &source);
 }
@@ -236,15 +249,14 @@ static struct source_result result_of(const struct wanted_source *s, const char 
 				      .root_fd = mapped ? -1 : s->request.root_fd,
 				      .is_script = s->is_script,
 				      .result = SOURCE_LOSS_LIMIT,
-				      .started = s->started,
 				      .job = s->job};
 }
 
-static int collect_results(const struct wanted_sources *w, const struct symbolizer_options *options,
+static int collect_results(struct wanted_sources *w, const struct symbolizer_options *options,
 			   struct result_map *results)
 {
 	for (size_t i = 0; i < w->list.count; i++) {
-		const struct wanted_source *s = &w->list.data[i];
+		struct wanted_source *s = &w->list.data[i];
 		char path[PATH_MAX];
 		const struct source_result wanted =
 			result_of(s, map_path(options, file_of(s), path) ? path : NULL);
@@ -252,7 +264,8 @@ static int collect_results(const struct wanted_sources *w, const struct symboliz
 
 		if (!r)
 			return -ENOMEM;
-		r->started = min_u64(r->started, s->started);
+		s->before = r->last;
+		r->last = (uint32_t)i + 1;
 	}
 	return 0;
 }
@@ -275,7 +288,7 @@ int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 		struct source_result *r = result_map__find(&results, &wanted);
 
 		if (r->result != IS_READ)
-			err = read_source(s, finder, mapped, &room, r);
+			err = read_source(w, s, finder, mapped, &room, r);
 	}
 	for (size_t i = 0; i < results.count && !err; i++) {
 		const struct source_result *r = &results.data[i];

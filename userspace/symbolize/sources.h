@@ -24,6 +24,7 @@ struct wanted_source {
 	bool has_md5;
 	uint64_t started; /* of a script, as symbolizer_script has it */
 	bool is_script;	  /* else a module names it, whose file has a time */
+	uint32_t before;  /* the request before it for the same text, 1 + its place; 0: none */
 };
 
 struct wanted_sources {
@@ -44,8 +45,8 @@ int wanted_sources__add_script(struct wanted_sources *w, struct symbolizer_job *
 /*
  * Opens them by the finder, the hottest first, and passes each path of each root once to its job, of
  * modules and of scripts apart, those that could not be read last. Another module's path is tried
- * again in that case. A script that was changed after one of its processes began has changed. Adds to
- * left[] of each reason. 0, -ENOMEM, or what a job returned. Equal roots have one descriptor.
+ * again in that case. Its state is the worst for any of those that request it. Adds to left[] of each
+ * reason. 0, -ENOMEM, or what a job returned. Equal roots have one descriptor.
  */
 int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 			 const struct symbolizer_options *options,
