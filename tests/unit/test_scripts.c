@@ -3,6 +3,8 @@
 #include "unit.h"
 #undef fail /* ours has arguments */
 
+#include <sys/prctl.h>
+
 #include <sysprof/profile_builder.h>
 
 #include "base/proc_task.h"
@@ -137,9 +139,11 @@ TEST(processes_with_samples_in_scripts_have_roots)
 	struct scene s;
 	pid_t child = fork();
 
-	if (!child)
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
+	}
 	set_up(&s);
 	assert_int_equal(dso_opener__new(NULL, &opener), 0);
 	native = add_running(&s, child);
