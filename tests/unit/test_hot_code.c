@@ -63,12 +63,14 @@ static void add_function(uint32_t size)
 static int keep(void *context, struct event_header *event)
 {
 	const struct source_event *e = (const void *)event;
-	struct emitted *at = &emitted[counts.sources - counts.left_sources - 1];
+	size_t index = counts.sources - counts.left_sources - 1;
+	struct emitted *at;
 
 	(void)context;
 	if (event->type != EVENT_SOURCE)
 		return 0;
-	assert_in_range(at - emitted, 0, EMITTED_MAX - 1);
+	assert_in_range(index, 0, EMITTED_MAX - 1);
+	at = &emitted[index];
 	*at = (struct emitted){.root = e->root, .state = e->state};
 	snprintf(at->path, sizeof(at->path), "%s", e->data);
 	snprintf(at->text, sizeof(at->text), "%.*s", (int)e->count, e->data + e->path_size);

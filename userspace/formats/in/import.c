@@ -53,7 +53,7 @@ static bool has_columns(const struct json_text *text)
 {
 	const char *threads = json_member_at(text, text->start, "threads"), *samples;
 
-	if (!threads || *threads != '[')
+	if (!threads || threads == text->end || *threads != '[')
 		return false;
 	samples = json_member_at(text, threads + 1, "samples");
 	return json_member_at(text, samples, "stack") && !json_member_at(text, samples, "schema");
