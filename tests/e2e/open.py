@@ -417,7 +417,7 @@ def test_record_open():
         assert not os.path.exists(f"/proc/{child}")
     with Server("record", "-q", "--open", "-d", "0.2", "-o", path, "--", "sleep", "2",
                 what="http://") as server:
-        assert server.said() == server.page + "\n"
+        assert server.said() == server.page + "\n", server.said()
         server.end(signal.SIGTERM)
 
 

@@ -33,7 +33,8 @@ struct sealed_report {
 static int send_bytes(struct sealed_writer *w, uint32_t flags, const void *bytes, size_t size)
 {
 	w->message.frame = (struct message_frame){.flags = flags, .size = size};
-	memcpy(w->message.bytes, bytes, size);
+	if (size)
+		memcpy(w->message.bytes, bytes, size);
 	return message__write(CHILD_SOCKET, &w->message);
 }
 
