@@ -173,7 +173,7 @@ def is_a_chain(chain):
     else:
         return False
     name = way[len("by_name_"):] if way.startswith("by_name_") else rest[0] if rest else ""
-    bodies = {"asm_tail": (["asm_push2"],), "asm_calls": (["asm_calls"], ["asm_calls", "inner"]),
+    bodies = {"asm_tail": (["asm_tail"], ["asm_push2"]), "asm_calls": (["asm_calls"], ["asm_calls", "inner"]),
               "asm_aligned_calls": (["asm_aligned_calls"], ["asm_aligned_calls", "inner"]),
               "asm_calls_back": (["asm_calls_back"], ["asm_calls_back", "called_back"])}
     return rest in bodies.get(name, ([name],)) or (not way.startswith("by_name_") and rest[:1] == ["asm_tail"])
