@@ -299,9 +299,10 @@ def events_of(path):
 def check_long_waits(path, truths):
     """
     Waits of many periods that are apart from others: each is one slice, from its begin to its end, within a millisecond. It ends when
-    its time is over; that the thread then waits for a CPU is not in it. On a busy machine the thread may be held up between its own
-    reading of the clock and its wait, so one of ten may be off by more, and as many again as visits that were not made: without those
-    an end may not be seen. None is missed, unless no visit was made within it, and visits that are not made are in the books.
+    its time is over; that the thread then waits for a CPU is not in it. Of most: the thread may be held up between its own reading of
+    the clock and its wait, and a visit while an interrupt keeps the CPU of a thread takes that time for its CPU time; without the
+    visits that were not made an end may not be seen. None is missed, unless no visit was made within it, and visits that are not
+    made are in the books.
     """
     visits = report(path, "state")["visits"]
     out = e.scratch("long.trace.json")
@@ -319,7 +320,7 @@ def check_long_waits(path, truths):
                 off.append([(b - begin, c - over, end - over) for b, c in near])
     waits = sum(len(truth["waits"]) for truth in truths)
     periods = 120 * MS * HZ // (1000 * MS)  # all of those within a wait
-    assert waits >= 5 * len(truths) and len(off) <= waits * (1.1 - visits["made"] / visits["due"]), (waits, off, visits)
+    assert waits >= 5 * len(truths) and len(off) <= waits * (1.4 - visits["made"] / visits["due"]), (waits, off, visits)
     assert (waits - found) * periods <= visits["due"] - visits["made"], (waits, found, visits)
 
 
