@@ -35,8 +35,8 @@ e2e tests run alone unless they say `beside`; all others, and e2e tests with the
 `alone`. The parallel ones come first: as many as there are CPUs, and another one each time that the CPUs were idle for a
 while, or used by programs of nice 19 alone, because many tests mostly wait. TEST_JOBS=N: N at a time, always.
 
-A unit test or an end-to-end test that failed is run again at the end, alone, twice at most, of a test in Python the
-cases that failed: a host that takes the CPUs away for a moment can fail one. Its first log stays (NAME.first.log). If
+A unit test, an end-to-end test or distros that failed is run again at the end, alone, twice at most, of a test in Python
+the cases that failed: a host that takes the CPUs away for a moment can fail one. Its first log stays (NAME.first.log). If
 it passes then, it is unsteady: passed, and with CI=true failed ("unsteady, passed when it ran again: failed"), unless
 UNSTEADY_PASSES is set. More than SECOND_TRIES (8) failures are none of the host's: then nothing is run again. A report
 of a sanitizer, a crash or a limit that was exceeded gets no second try. What failed is printed once more at the end,
@@ -353,7 +353,7 @@ def run_again(tests, counts):
     """
     failed, unsteady = [test for test in tests if test.has("FAIL")], []
     if not failed or len(failed) > int(os.environ.get("SECOND_TRIES", 8)) or \
-            any(test.suite not in ("unit", *END_TO_END) or not test.lines[0].endswith(": exit status 1") for test in failed):
+            any(test.suite not in ("unit", "distros", *END_TO_END) or not test.lines[0].endswith(": exit status 1") for test in failed):
         return []
     print("again, alone: what failed", flush=True)
     # tests share them: one may be why several failed
