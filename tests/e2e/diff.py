@@ -21,6 +21,7 @@ from libe2e import (GOLDEN, SYSPROF, TOP, Background, Skip, alone, long, main, n
                     scratch, sysprof, wait_for, write)
 from libreport import invalid
 
+WORSE, CANNOT_TELL = 3, 4  # exit status
 PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
 SHARES = {"main;run;read;copy": 30, "main;run;read;check": 15, "main;run;parse;header": 5, "main;run;parse;body": 20,
           "main;run;parse": 5, "main;run;write": 15, "main;run;walk;walk;walk": 6, "main;idle": 3.99, "main;rare": 0.01}
@@ -368,16 +369,23 @@ def recordings(old, new, count=4):
     return paths
 
 
+def is_judged(found):
+    """Otherwise the host has taken so many ticks that they could be the difference."""
+    return "that can make any difference" not in found["sentence"]
+
+
 def assert_found(old, new, where):
     before, after = recordings(old, new)
     found = diff("--view", "share", *before, "--", *after)
-    slower = [row for row in found["rows"] if row["verdict"] in ("slower", "new")]
-    assert any(where in row["path"] for row in slower), (found["sentence"], found["rows"])
+    verdicts = ("slower", "new") if is_judged(found) else ("unclear",)
+    rows = [row for row in found["rows"] if row["verdict"] in verdicts]
+    assert any(where in row["path"] for row in rows), (found["sentence"], found["rows"])
     # all of it stays in the denominator if that it differs is not certain enough
     assert found["total"]["relative"] >= 0
     rule = "function " + where + " > 20%"
-    assert sysprof("diff", "--view", "share", "--fail-if", rule, *before, "--", *after).status == 3
-    assert sysprof("diff", "--view", "share", "--fail-if", rule, *after, "--", *before).status != 3
+    assert sysprof("diff", "--view", "share", "--fail-if", rule, *before, "--", *after).status == \
+        (WORSE if is_judged(found) else CANNOT_TELL)
+    assert sysprof("diff", "--view", "share", "--fail-if", rule, *after, "--", *before).status != WORSE
     found = diff(*before, "--", *after)
     assert found["view"] == "run" and found["runs_measured"], found["view"]
 
@@ -466,7 +474,8 @@ def test_compare():
     result = sysprof("compare", "-n", "6", "--view", "share", "--fail-if", "function parse_header > 20%", "--keep", keep,
                      "--json", "--", old, "--", "---", new, "---", timeout=120)
     found = json.loads(result.out)
-    assert result.status == 3 and found["runs_measured"] and found["level"] == 0.05, (result.status, found["sentence"])
+    assert result.status == (WORSE if is_judged(found) else CANNOT_TELL), (result.status, found["sentence"])
+    assert found["runs_measured"] and found["level"] == 0.05, found["sentence"]
     assert any("parse_header" in row["path"] for row in found["rows"]), found["rows"]
     assert found["elapsed"]["old"]["value"] > 0
     assert read(scratch("order")).split() == ["new", "old", *["old", "new", "new", "old"] * 3]

@@ -207,7 +207,7 @@ class Result:
         return f"status {self.status} after {self.seconds:.1f} s\n{self.out}\n{self.err}"
 
 
-def run(*args, timeout=60, check=None, **options):
+def run(*args, timeout=300, check=None, **options):
     """Run a program to its end. `check`: the exit status it must have."""
     begin = time.monotonic()
     p = subprocess.run([str(a) for a in args], stdin=subprocess.DEVNULL, capture_output=True,
