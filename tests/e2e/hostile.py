@@ -11,6 +11,7 @@ import os
 import platform
 import random
 import re
+import signal
 import struct
 import threading
 import time
@@ -70,6 +71,17 @@ def record(path, *target, status=0, prefix=()):
     assert result.status == status, result
     assert_clean(path)
     return result
+
+
+def record_until_used(path, seconds, *targets, prefix=()):
+    """Until each of them, which run already, has used so much CPU time."""
+    with Background(*prefix, SYSPROF, "record", *outputs(path), "-p", ",".join(str(t.pid) for t in targets)) as recorder:
+        e.started_sampling(recorder, f"{path}/x.sysprof")
+        for target in targets:
+            e.use_cpu(target.pid, seconds)
+        recorder.signal(signal.SIGINT)
+        recorder.finish(timeout=LIMIT, check=0)
+    assert_clean(path)
 
 
 def assert_samples(path, cpu_ns, hz=999, least=0.9):
@@ -304,7 +316,7 @@ def test_swapped_files():
             if before:
                 for file, swap, _ in targets:
                     swap(file)
-                record(path, "-p", pids, "-d", "0.7", prefix=prefix)
+                record_until_used(path, 0.1, *(t for _, _, t in targets), prefix=prefix)
             else:
                 with Background(SYSPROF, "record", "-p", pids, "-d", "1.2",
                                 *outputs(path)) as recorder:
@@ -331,7 +343,7 @@ def test_swapped_under_samples():
         for name, target in zip(names, targets):
             wait_for(lambda t=target: t.p.stdout.readline().startswith("mapped"), LIMIT, "mapped")
             swaps()[name](os.path.join(place, name))
-        record(path, "-p", ",".join(str(t.pid) for t in targets), "-d", "1.5")
+        record_until_used(path, 0.1, *targets)
     finally:
         for target in targets:
             target.__exit__()
@@ -371,7 +383,7 @@ def test_truncated_while_read():
             thread = threading.Thread(target=shake, args=(file,))
             thread.start()
             try:
-                record(path, "-p", target.pid, "-d", "0.4")
+                record_until_used(path, 0.3, target)
             finally:
                 stop.set()
                 thread.join()
@@ -391,7 +403,7 @@ def test_many_mappings():
     path = directory()
     with Background(fixture("mapexec"), "-c", "20000", file, PAGE, "60", "1") as target:
         wait_for(lambda: target.p.stdout.readline().startswith("mapped"), LIMIT, "mapped")
-        record(path, "-p", target.pid, "-d", "0.7")
+        record_until_used(path, 0.5, target)
     assert_seen_in(file, path, 0.05)
     # so many at once may be more than the kernel can tell; /proc is read again then, a bit later
     path = directory()
@@ -413,7 +425,7 @@ def test_many_threads():
     path = directory()
     with Background(fixture("crowd"), "2000", "60") as target:
         wait_for(lambda: target.p.stdout.readline().startswith("started"), LIMIT, "started")
-        record(path, "-p", target.pid, "-d", "1")
+        record_until_used(path, 0.8, target)
     assert share(folded(f"{path}/x.folded"), lambda f: "elbow" in f) > 0.9
 
 

@@ -18,3 +18,9 @@ def need_visits():
 
 def report(path, by, *options):
     return json.loads(e.sysprof("report", path, "--wall", "--by", by, "--json", "--top", 100000, *(options or ("--parked",))).out)
+
+
+def stolen_ns():
+    """By interrupts and the hypervisor, from all CPUs: in no account of a thread."""
+    words = e.read("/proc/stat").partition("\n")[0].split()
+    return sum(map(int, words[6:9])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")

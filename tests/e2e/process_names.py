@@ -143,7 +143,7 @@ def check_reports(path, running, recorded):
     total = sum(row["self"] for row in services["rows"])
     print(f"  {named} of {total} samples have a service; {len(services['rows'])} services")
     assert total == sum(row["self"] for row in rows(path, "process")["rows"])
-    assert named >= 0.999 * total, services["rows"]
+    assert named >= 0.999 * total - 3, services["rows"]  # one that ends at once may have been sampled once
     assert {row["service"]: row for row in services["rows"]}["payments"]["processes"] == 1
     assert len({row["service"] for row in services["rows"]}) == len(services["rows"])
     users = {row["user"] for row in rows(path, "user")["rows"]}

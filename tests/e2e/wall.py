@@ -20,7 +20,7 @@ from libbrowser import Browser
 from libconsumers import CACHE, CONSUMERS, node, structure
 from libgo import pprof
 from libreport import invalid
-from libwall import need_visits, report
+from libwall import need_visits, report, stolen_ns
 
 MS = 1000000
 STATES = ("sleep", "poll", "lock", "pipe", "network", "child")
@@ -73,12 +73,6 @@ def test_a_command_is_not_excluded():
     e.record("--wall", "--exclude-self", "-o", path, "--", "sleep", 1)
     row, = report(path, "thread")["rows"]
     assert row["process"] == "sleep" and row["states"].get("sleep", 0) > row["ns"] / 2, row
-
-
-def stolen_ns():
-    """By interrupts and the hypervisor, from all CPUs: in no account of a thread."""
-    words = e.read("/proc/stat").partition("\n")[0].split()
-    return sum(map(int, words[6:9])) * 1000 * MS // os.sysconf("SC_CLK_TCK")
 
 
 def test_a_thread_that_spins():
