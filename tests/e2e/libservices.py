@@ -154,20 +154,23 @@ class Windows:
 
 
 def run_tool(*args, until, meanwhile=lambda tool: None, **options):
-    """Until what it has printed is enough: that takes long where the host has no CPU time left for it."""
+    """
+    Until what it has printed is enough: that takes long where the host has no CPU time left for it. `tool.windows`: so far. Before
+    there is one it may not have begun to sample.
+    """
     e.need_root()
     path = e.scratch("windows")
     with open(path, "w", encoding="utf-8") as out, e.Background(TOOL, *args, 90, 1000, stdout=out, **options) as tool:
-        end = next_look = time.monotonic()
+        end, next_look, tool.windows = time.monotonic(), 0, Windows("")
         while tool.p.poll() is None and time.monotonic() < end + 80:
             meanwhile(tool)
             time.sleep(0.005)
             if time.monotonic() < next_look:
                 continue
             next_look = time.monotonic() + 0.3
-            with open(path, encoding="utf-8") as f:
-                if until(Windows(f.read())):
-                    break
+            tool.windows = Windows(e.read(path))
+            if until(tool.windows):
+                break
         tool.signal(signal.SIGTERM)
         result = tool.finish(timeout=90, check=0)
     result.out = e.read(path)
