@@ -83,25 +83,25 @@ def test_configuration():
             return log.read()
 
         try:
-            e.wait_for(lambda: glob.glob(out + "/*.json"), timeout=60, what="a window")
+            e.wait_for(lambda: glob.glob(out + "/*.json"), what="a window")
             write(good + "[agent]\nwindw = 4\n")
             p.send_signal(signal.SIGHUP)
-            e.wait_for(lambda: "line 8: unknown key 'windw'" in said(), timeout=20,
+            e.wait_for(lambda: "line 8: unknown key 'windw'" in said(),
                        what="the mistake")
             write(good.replace("where", "place").replace(f"dir:{out}", f"dir:{out}-2") +
                   "[sink b]\nto = pyroscope:https://127.0.0.1:1\nca-file = /nonexistent.pem\n")
             p.send_signal(signal.SIGHUP)
-            e.wait_for(lambda: said().count("the configuration is unchanged") == 2, timeout=20,
+            e.wait_for(lambda: said().count("the configuration is unchanged") == 2,
                        what="the certificates")
             count = len(glob.glob(out + "/*.json"))
-            e.wait_for(lambda: len(glob.glob(out + "/*.json")) > count, timeout=60,
+            e.wait_for(lambda: len(glob.glob(out + "/*.json")) > count,
                        what="a window by the old file")
             count = len(glob.glob(out + "/*.json"))
             write(good.replace("where", "place") + "[agent]\nlabel = job = env:JOB_ID\n")
             p.send_signal(signal.SIGHUP)
-            e.wait_for(lambda: "was reloaded" in said(), timeout=20, what="the new file")
+            e.wait_for(lambda: "was reloaded" in said(), what="the new file")
             assert "another environment variable takes a restart" in said(), said()
-            e.wait_for(lambda: len(glob.glob(out + "/*.json")) > count, timeout=60,
+            e.wait_for(lambda: len(glob.glob(out + "/*.json")) > count,
                        what="one more window")
             p.send_signal(signal.SIGTERM)
             assert p.wait(timeout=30) == 0, said()

@@ -117,11 +117,11 @@ def test_very_many_threads():
     need_visits()
     with e.Background(e.fixture("idlers"), "20000", "240") as target, \
             Agent("--wall", "20", "--cpu", "1%", "--memory", "0") as agent:
-        e.wait_for(lambda: target.p.stdout.readline(), timeout=60, what="its threads")
+        e.wait_for(lambda: target.p.stdout.readline(), what="its threads")
         agent.wait_until_it_answers()
         began = time.monotonic()
         # those of a window that has ended
-        made = e.wait_for(lambda: agent.metric("sysprof_visits_total", line="made"), timeout=60, what="visits")
+        made = e.wait_for(lambda: agent.metric("sysprof_visits_total", line="made"), what="visits")
         used = agent.metric("sysprof_agent_cpu_seconds_total", part="visitor")
         print(f"{made:.0f} visits took {used:.3f} s, of {agent.metric('sysprof_threads_visited'):.0f} threads in the last window")
         # 0.2 % of a CPU, one visit beyond it, and what it may be ahead by

@@ -100,7 +100,7 @@ def test_killed_again_and_again():
     need_root()
     path, files = scratch("killed.sysprof"), big_files()
     with Background("python3", "-c", MAPPER, *files) as mapper, Fixture("deep-no-fp", "60", "600") as victim:
-        wait_for(lambda: all(file in read(f"/proc/{mapper.pid}/maps") for file in files), 30, "the mappings")
+        wait_for(lambda: all(file in read(f"/proc/{mapper.pid}/maps") for file in files), what="the mappings")
         with Background(SYSPROF, "record", "-p", f"{mapper.pid},{victim.pid}", "-F", "499", "--no-symbol-cache",
                         "-o", path) as recorder:
             killer = Killer(wait_for(lambda: keeper_of(recorder), what="the keeper"))

@@ -619,7 +619,7 @@ def test_full_disk_keeps_the_recording():
                         cwd=path) as recorder:
             started_sampling(recorder, file)
             sampled = schedstat(chain.pid)[0] + 1.5e9
-            wait_for(lambda: schedstat(chain.pid)[0] >= sampled, 60, "1.5 s of CPU time")
+            wait_for(lambda: schedstat(chain.pid)[0] >= sampled, what="1.5 s of CPU time")
             fill(path)
             result = recorder.finish(timeout=LIMIT)
         assert chain.p.poll() is None, "the target has ended"

@@ -102,7 +102,7 @@ def fetch_page(place, environment, command):
     options = {"cwd": place, "env": environment, "stdout": subprocess.DEVNULL, "start_new_session": True}
     with open(log, "w", encoding="utf-8") as err, Background("sh", "-c", command, stderr=err, **options) as shell:
         try:
-            wait_for(lambda: "all formats:" in read(log) or shell.p.poll() is not None, 90, "the page")
+            wait_for(lambda: "all formats:" in read(log) or shell.p.poll() is not None, what="the page")
             address = re.search(r"(http://127\.0\.0\.1:\d+/\w+/)\n", read(log))
             assert address, read(log)
             with urllib.request.urlopen(address[1], timeout=60) as answer:

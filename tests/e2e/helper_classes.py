@@ -118,7 +118,7 @@ def test_an_agent():
                 Background(SYSPROF, "agent", "--sink", f"dir:{out}", "--spool", scratch("spool"), "--listen", "none",
                            "--window", "10", "--memory", "0") as agent:
             with Watch(agent.pid) as watch:
-                wait_for(lambda: len([n for n in os.listdir(out) if n.endswith(".json")]) >= 2, 60, "two windows")
+                wait_for(lambda: len([n for n in os.listdir(out) if n.endswith(".json")]) >= 2, what="two windows")
                 all_known(watch)
                 agent.signal(signal.SIGTERM)
                 result = agent.finish(timeout=30)
@@ -191,7 +191,7 @@ def test_a_server():
     need_root()
 
     def during(recorder, watch):
-        wait_for(lambda: "server" in watch.seen or watch.failures or recorder.p.poll() is not None, 30, "a server")
+        wait_for(lambda: "server" in watch.seen or watch.failures or recorder.p.poll() is not None, what="a server")
         all_known(watch)
         recorder.signal(signal.SIGINT)
 

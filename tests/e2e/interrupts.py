@@ -99,7 +99,7 @@ def test_packets_on_an_idle_cpu():
             e.started_sampling(recorder, path)
             within = [times_by_the_kernel()]
             with e.Background("nsenter", "-t", sender.pid, "-n", "taskset", "-c", sending, e.fixture("packets"), 60, RECEIVER.split("/")[0], 1000):
-                e.wait_for(lambda: oracle.read()[NET_RX] >= TICKS, 60, f"{TICKS} ticks in NET_RX")
+                e.wait_for(lambda: oracle.read()[NET_RX] >= TICKS, what=f"{TICKS} ticks in NET_RX")
             within.append(times_by_the_kernel())
             recorder.signal(signal.SIGINT)
             summary = recorder.finish(check=0).err

@@ -168,7 +168,7 @@ def functions_come_and_go(versions):
         with Background(node, "--perf-basic-prof", "--expose-gc", os.path.join(FIXTURES, "churn.js"), FOREVER, log, end,
                         cwd=scratch("")) as program:
             map_of = f"/tmp/perf-{program.pid}.map"
-            wait_for(lambda: os.path.exists(map_of) and "churn_9 " in read(map_of), 60, "ten functions")
+            wait_for(lambda: os.path.exists(map_of) and "churn_9 " in read(map_of), what="ten functions")
             result = record_cpu(program.pid, seconds, "-p", program.pid, "-F", 999, "-o", path)
             write(end, "")
             program.finish(check=0)

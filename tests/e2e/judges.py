@@ -242,7 +242,7 @@ def test_firefox_profiler_shows_our_instructions():
     expected = next(row["self"] for row in report(recording)["rows"] if row["function"] == "sum_order")
     with open(log, "w", encoding="utf-8") as err, Background(SYSPROF, "open", "--no-browser", recording, stderr=err), \
             FirefoxProfiler() as firefox:
-        wait_for(lambda: "all formats:" in read(log), 60, "the server")
+        wait_for(lambda: "all formats:" in read(log), what="the server")
         firefox.load(re.search(r"Firefox Profiler: +(\S+)", read(log))[1])
         functions = json.loads(firefox.call("thread", "functions", "--json", "--limit", "0"))["functions"]
         handle = next(f["functionHandle"] for f in functions if f["name"] == "sum_order")

@@ -40,6 +40,7 @@ SANITIZED = "asan" in os.path.basename(BUILD)
 CASES = os.environ.get("CASES", "all").split()
 KEPT = os.path.join(SCRATCH, "kept")
 KEPT_MAX = 64 << 20  # bytes of one recording
+PATIENCE = 300  # s, for what never ends or never comes: where others take the CPUs all takes long
 
 
 def for_all_users(program):
@@ -207,7 +208,7 @@ class Result:
         return f"status {self.status} after {self.seconds:.1f} s\n{self.out}\n{self.err}"
 
 
-def run(*args, timeout=300, check=None, **options):
+def run(*args, timeout=PATIENCE, check=None, **options):
     """Run a program to its end. `check`: the exit status it must have."""
     begin = time.monotonic()
     p = subprocess.run([str(a) for a in args], stdin=subprocess.DEVNULL, capture_output=True,
@@ -242,7 +243,7 @@ class Background:
     def __enter__(self):
         return self
 
-    def finish(self, timeout=60, check=None):
+    def finish(self, timeout=PATIENCE, check=None):
         out, err = self.p.communicate(timeout=timeout)
         result = Result(self.p.returncode, out or "", err or "", 0)
         keep_recordings(self.p.args)
@@ -268,7 +269,7 @@ class Running(Background):
         super().__init__(*command, self.ready)
 
     def __enter__(self):
-        wait_for(lambda: os.path.exists(self.ready), 30, f"{self.p.args} to run")
+        wait_for(lambda: os.path.exists(self.ready), what=f"{self.p.args} to run")
         time.sleep(self.more)
         return self
 
@@ -325,7 +326,7 @@ class Fixture(Background):
         with open(self.log, encoding="utf-8", errors="replace") as f:
             return Facts("".join(line for line in f if line.endswith("\n")))
 
-    def wait_facts(self, key, count=1, timeout=20):
+    def wait_facts(self, key, count=1, timeout=PATIENCE):
         """Until so many lines with that key are there; returns their values."""
         wait_for(lambda: len(self.facts().all(key)) >= count or self.p.poll() is not None, timeout,
                  f"{count} facts {key} of {self.p.args}")
@@ -333,10 +334,10 @@ class Fixture(Background):
         assert len(rows) >= count, f"{self.p.args} has ended: {super().finish()}"
         return rows
 
-    def wait_number(self, key, timeout=20):
+    def wait_number(self, key, timeout=PATIENCE):
         return int(self.wait_facts(key, 1, timeout)[0][0])
 
-    def finish(self, timeout=60, check=None):
+    def finish(self, timeout=PATIENCE, check=None):
         """Until it ends; its facts."""
         super().finish(timeout, check)
         return self.facts()
@@ -355,8 +356,7 @@ class Listening(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
-def wait_for(condition, timeout=60, what="a condition"):
-    """`timeout`, s: for what never comes. On a busy host all that comes may take long."""
+def wait_for(condition, timeout=PATIENCE, what="a condition"):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         value = condition()
@@ -401,7 +401,7 @@ def use_cpu(pid, seconds):
         return sum(map(int, read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
     begin = used()
-    wait_for(lambda: used() - begin >= seconds, 60, f"{seconds} s of CPU time of {pid}")
+    wait_for(lambda: used() - begin >= seconds, what=f"{seconds} s of CPU time of {pid}")
 
 
 def record_cpu(pid, seconds, *args):

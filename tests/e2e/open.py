@@ -42,7 +42,7 @@ class Server(Background):
             super().__init__(SYSPROF, *(args or ("open", RECORDING)), stderr=err,
                              stdin=stdin, stdout=subprocess.DEVNULL, env=environment(**(changes or {})))
         try:
-            wait_for(lambda: what in self.said() or self.p.poll() is not None, 60, "the server")
+            wait_for(lambda: what in self.said() or self.p.poll() is not None, what="the server")
             assert self.p.poll() is None, self.said()
         except BaseException:
             self.__exit__()
@@ -403,7 +403,7 @@ def test_record_open():
                 changes=changes) as server:
         assert os.path.getsize(path) > 1000
         # what read files for the recording may take a moment to end
-        wait_for(lambda: len(children_of(server.pid)) == 1, 30, "one child")
+        wait_for(lambda: len(children_of(server.pid)) == 1, what="one child")
         (child,) = children_of(server.pid)
         assert set(listening(child)) and not listening(server.pid)
         status = status_of(child)

@@ -413,7 +413,7 @@ def signalled(path, number, to_reader):
     """(result, reader) of a report during whose reading the program or the reader got a signal."""
     for _ in range(10):
         with Background(SYSPROF, "report", path) as program:
-            wait_for(lambda: reader_of(program) or program.p.poll() is not None, 60, "a reader")
+            wait_for(lambda: reader_of(program) or program.p.poll() is not None, what="a reader")
             reader = reader_of(program)
             if reader:
                 os.kill(reader if to_reader else program.pid, number)

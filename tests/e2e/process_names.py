@@ -180,7 +180,7 @@ def test_forty_of_forty():
     with Groups() as groups, contextlib.ExitStack() as opened:
         running = {name: groups.start(group, *command, **environment) for name, (group, command, environment) in fixtures().items()}
         assert len(running) == 40, len(running)
-        e.wait_for(lambda: "\nUid:\t65534" in e.read(f"/proc/{running['variables'].pid}/status"), 60, "the program of nobody")
+        e.wait_for(lambda: "\nUid:\t65534" in e.read(f"/proc/{running['variables'].pid}/status"), what="the program of nobody")
 
         read = set()  # pids that were sampled, and then read
 

@@ -91,7 +91,7 @@ def running(binary, *flags):
     """The program, when it has compiled what is hot."""
     with Running(binary, *flags, "-cp", classes(), "Names") as program:
         before = cpu_ns(program.pid)
-        wait_for(lambda: cpu_ns(program.pid) > before + 2e9, 60, "what is hot to be compiled")
+        wait_for(lambda: cpu_ns(program.pid) > before + 2e9, what="what is hot to be compiled")
         yield program
 
 
@@ -205,7 +205,7 @@ def counted_leaves(*flags):
     write(source, COUNTED[1:])
     run("javac", "-d", place, source, check=0, timeout=120)
     with Background(java(), *flags, "-cp", place, "Counted") as program:
-        wait_for(lambda: cpu_ns(program.pid) > 2e9, 60, "what is hot to be compiled")
+        wait_for(lambda: cpu_ns(program.pid) > 2e9, what="what is hot to be compiled")
         for seconds in 0.6, 2, 4, 8, 16:
             leaves = collections.Counter()
             result = record("--no-wall", "-p", program.pid, "-F", HZ, "-d", seconds, "-o", scratch("counted.folded"))

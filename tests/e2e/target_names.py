@@ -320,7 +320,7 @@ def test_a_service_that_is_published_late():
     """By the process itself, while it runs: it is read again."""
     with Recorder("--service", "^late-context$") as recorder:
         with Background(sys.executable, "-c", published("late-context")) as process:
-            wait_for(lambda: has_samples(recorder, 300), 60, "samples of it")
+            wait_for(lambda: has_samples(recorder, 300), what="samples of it")
             process.signal(signal.SIGKILL)
         recorder.finish()
     counts = comms(folded(recorder.folded))

@@ -42,7 +42,7 @@ class Tenants:
     def __enter__(self):
         started = [self.stack.enter_context(Fixture("manymaps", *c, wrap=as_user(self.uid))) for c in self.commands]
         for tenant in started:
-            tenant.wait_facts("mapped", timeout=60)
+            tenant.wait_facts("mapped")
         return started
 
     def __exit__(self, *why):
@@ -100,7 +100,7 @@ class Recording:
             for program in VICTIMS:
                 self.victims.append(Fixture(program, 100, wrap=as_user(SOMEBODY)))
             for victim in self.victims:
-                wait_for(lambda: has_run(victim, 1.2), 90, "CPU time of the victims")
+                wait_for(lambda: has_run(victim, 1.2), what="CPU time of the victims")
                 victim.finish()
             stopped = time.monotonic()
             recorder.signal(signal.SIGINT)
@@ -319,7 +319,7 @@ class Crowd:
         started = [self.stack.enter_context(Fixture("manymaps", *command, wrap=("nice", "-n", "19", *as_user(uid))))
                    for command, uid in self.commands]
         for tenant in started:
-            tenant.wait_facts("mapped", timeout=60)
+            tenant.wait_facts("mapped")
 
     def __exit__(self, *why):
         return self.stack.__exit__(*why)
@@ -336,7 +336,7 @@ class Starts:
             time.sleep(3)
             for program in programs:
                 self.started.append(Fixture(program, 100))
-                wait_for(lambda: has_run(self.started[-1], 0.8), 60, "CPU time of a program")
+                wait_for(lambda: has_run(self.started[-1], 0.8), what="CPU time of a program")
                 self.started[-1].finish()
             recorder.signal(signal.SIGINT)
             self.reported = recorder.finish(timeout=120, check=0)

@@ -85,7 +85,7 @@ def test_another_one_with_this_build_id():
     try:
         with Background(*as_user(ATTACKER), forged, "30") as attacker:
             wait_for(lambda: os.path.exists(f"/proc/{attacker.pid}/exe") and
-                     os.readlink(f"/proc/{attacker.pid}/exe") == forged, 20, "the attacker")
+                     os.readlink(f"/proc/{attacker.pid}/exe") == forged, what="the attacker")
             record_beside(4, path)
     finally:
         shutil.rmtree(place, ignore_errors=True)

@@ -169,13 +169,13 @@ class Attack:
         self.start("manymaps", "-r", 1000, 60000, 100)
         self.start("manymaps", "-r", 1000, "-b", 20, "-s", 60, 4000, 100)
         for process in self.started[-43:]:
-            process.wait_facts("mapped", timeout=60)
+            process.wait_facts("mapped")
 
     def new_files(self):
         self.start("newfiles", fixture("loop"), self.place, 2000, 100)
 
     def namespaces(self):
-        self.start("namespaces", 1024, 100).wait_facts("namespaces", timeout=60)
+        self.start("namespaces", 1024, 100).wait_facts("namespaces")
 
     def names(self):
         program = f"{self.place}/{ESCAPES}"

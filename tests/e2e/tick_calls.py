@@ -82,14 +82,14 @@ def counts_of(*command):
     path = new_scratch("counted.sysprof")
     with Background(*command, preexec_fn=lambda: os.sched_setaffinity(0, {CPU})) as target:
         # of JavaScript, until it is compiled
-        wait_for(lambda: schedstat(target.pid)[0] > (6e8 if command[0] == "node" else 2e8), 60, "a target that runs")
+        wait_for(lambda: schedstat(target.pid)[0] > (6e8 if command[0] == "node" else 2e8), what="a target that runs")
         with Background(os.path.join(BUILD, "counted/sysprof"), "record", "-q", "-p", target.pid, "-F", "2999", "-C", CPU,
                         "-o", path) as recorder:
             started_sampling(recorder, path)
             counts = Counts(recorder.pid)
             reading = Reading(counts)
             try:
-                wait_for(reading.is_steady, 50, "counts that stay")
+                wait_for(reading.is_steady, what="counts that stay")
             finally:
                 print(f"  calls and helpers in a sample: {', '.join('%.1f %.1f' % seen for seen in reading.seen)}")
             counts.close()
@@ -147,7 +147,7 @@ def test_filtered_ticks():
                 before = now
             return seen and seen[-1] <= 2.05
 
-        wait_for(is_least, 50, "ticks with few calls")
+        wait_for(is_least, what="ticks with few calls")
         counts.close()
     print(f"  helpers in a filtered tick: {', '.join('%.2f' % each for each in seen)}")
     # and they are counted at all

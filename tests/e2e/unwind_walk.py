@@ -25,7 +25,7 @@ def compare(name, *command, longer=0.0):
     seed = random.getrandbits(31)
     with Background(*command) as program:
         # its functions are bound, and it does what it is there for
-        wait_for(lambda: schedstat(program.pid)[0] > 300_000_000, 60, "300 ms of CPU time")
+        wait_for(lambda: schedstat(program.pid)[0] > 300_000_000, what="300 ms of CPU time")
         result = run(os.path.join(BUILD, "tests/e2e/unwind_oracle"), program.pid, STOPS, seed, timeout=120)
     total = {x[1]: int(x[2]) for x in (line.split() for line in result.out.splitlines())
              if x[0] == "total"}

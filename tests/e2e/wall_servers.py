@@ -46,7 +46,7 @@ def threads_of(pid, seconds=3):
 def idle(command, port, least, **options):
     with e.Background(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options) as server:
         if port:
-            e.wait_for(lambda: answers(port), what=command[0], timeout=30)
+            e.wait_for(lambda: answers(port), what=command[0])
         time.sleep(1)
         rows = threads_of(server.pid)
         server.p.terminate()
@@ -130,7 +130,7 @@ def test_postgres():
         with e.Background(*user, "sh", "-c", 'echo $$; exec "$@"', "sh", bin_ + "/postgres", "-D", base + "/data", "-k", base, "-p", port,
                           stderr=subprocess.DEVNULL) as server:
             main = int(server.p.stdout.readline())
-            e.wait_for(lambda: answers(port), what="postgres", timeout=30)
+            e.wait_for(lambda: answers(port), what="postgres")
             time.sleep(1)
             rows = threads_of(main)
             assert len(rows) >= 4 and all(row.get("parked") for row in rows), rows
