@@ -154,17 +154,6 @@ static int root_of(struct dso_opener *o, pid_t pid, const struct process_times *
 	return -2;
 }
 
-static void map_program(struct dso_opener *o, pid_t pid, uint32_t root_number, struct mapping *m)
-{
-	char *program;
-
-	assert_true(asprintf(&program, "%s/program", numbered("root", root_number)) > 0);
-	make_perf_event(m, pid, "/program", program);
-	m->event.header.time = monotonic_ns();
-	assert_int_equal(see(o, m), FILE_STATE_RIGHT);
-	free(program);
-}
-
 static struct process_times older(struct process_times times)
 {
 	times.born -= SECOND;
@@ -190,16 +179,15 @@ TEST(a_process_that_runs_has_its_root)
 	assert_int_equal(root_of(o, pid, &other), -1);
 	assert_int_equal(root_of(o, pid, &unborn), -1);
 	times.end = monotonic_ns();
-	assert_int_equal(root_of(o, pid, &times), -1); /* and it mapped nothing */
+	assert_int_equal(root_of(o, pid, &times), -1); /* and nothing was noted */
 	stop_program(pid);
 	close_opener(o);
 }
 
-TEST(a_process_that_ended_has_the_root_of_a_mapping_before)
+TEST(a_process_that_ended_has_the_root_that_was_noted)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){});
 	struct process_times times, other;
-	struct mapping m;
 	uint64_t before;
 	pid_t pid;
 
@@ -210,7 +198,7 @@ TEST(a_process_that_ended_has_the_root_of_a_mapping_before)
 	pid = start_in_root(0, 2000);
 	times = times_of(pid);
 	before = monotonic_ns();
-	map_program(o, pid, 0, &m);
+	dso_opener__note_process(o, pid);
 	stop_program(pid);
 	assert_int_equal(root_of(o, pid, &times), 0); /* the event of its end was lost */
 	times.end = monotonic_ns();
@@ -220,7 +208,7 @@ TEST(a_process_that_ended_has_the_root_of_a_mapping_before)
 	other.end = 0;
 	assert_int_equal(root_of(o, pid, &other), -1);
 	other = times;
-	other.end = before; /* the mapping was of the next one */
+	other.end = before; /* the note is of the next one */
 	assert_int_equal(root_of(o, pid, &other), -1);
 	other = times;
 	other.start = times.end; /* of the one before */
@@ -254,7 +242,6 @@ TEST(a_process_never_has_the_root_of_a_later_one_with_its_pid)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){});
 	struct process_times first, second, lost;
-	struct mapping m;
 	pid_t pid;
 
 	if (!may_chroot() || access(LAST_PID, W_OK)) {
@@ -263,7 +250,7 @@ TEST(a_process_never_has_the_root_of_a_later_one_with_its_pid)
 	}
 	pid = start_in_root(0, 2000);
 	first = times_of(pid);
-	map_program(o, pid, 0, &m);
+	dso_opener__note_process(o, pid);
 	stop_program(pid);
 	first.end = monotonic_ns();
 	lost = older(first);
@@ -276,7 +263,7 @@ TEST(a_process_never_has_the_root_of_a_later_one_with_its_pid)
 	assert_int_equal(root_of(o, pid, &second), 1);
 	assert_int_equal(root_of(o, pid, &first), 0);
 	assert_int_equal(root_of(o, pid, &lost), -1);
-	map_program(o, pid, 1, &m);
+	dso_opener__note_process(o, pid);
 	assert_int_equal(root_of(o, pid, &first), -1);
 	assert_int_equal(root_of(o, pid, &lost), -1);
 	stop_program(pid);

@@ -182,7 +182,7 @@ static int open_session(struct recording *r, int argc, char **argv, struct failu
 	options.arguments = r->options.arguments == ARGUMENTS_SHOWN;
 	options.blank_code = !(r->options.symbols.code_share > 0);
 	options.jit_text = !options.blank_code && outputs__have_code(&r->options.outputs);
-	options.sources = options.jit_text && r->options.symbols.sources;
+	options.live.sources = options.jit_text && r->options.symbols.sources;
 	options.live.target_text = target;
 	options.live.command_line = r->options.arguments == ARGUMENTS_NOWHERE ? command_short
 									      : command_line;

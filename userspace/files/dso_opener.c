@@ -212,6 +212,12 @@ int dso_opener__request(struct dso_opener *o, uint64_t number, const struct file
 	return dso_files__answer(&o->files, file, located, request);
 }
 
+void dso_opener__note_process(struct dso_opener *o, pid_t pid)
+{
+	advance_time(o, monotonic_ns());
+	dso_roots__note(&o->roots, pid);
+}
+
 int dso_opener__root_of(struct dso_opener *o, pid_t pid, const struct process_times *times,
 			uint32_t *user)
 {

@@ -117,6 +117,8 @@ struct file_request {
 /* A file seen before; if closed, reopened by its path. The result of the answer, or -ENOMEM. */
 int dso_opener__request(struct dso_opener *o, uint64_t file, const struct file_request *request);
 
+/* As dso_roots__note(). */
+void dso_opener__note_process(struct dso_opener *o, pid_t pid);
 /* As dso_roots__of_process(). Its descriptor is valid until the next call; -1: unknown. */
 int dso_opener__root_of(struct dso_opener *o, pid_t pid, const struct process_times *times,
 			uint32_t *user);

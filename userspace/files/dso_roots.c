@@ -11,7 +11,8 @@
 #include "tenants/owner.h"
 #include "tenants/tenant_open.h"
 
-#define SWEEPS 4 /* in the time after which a root may go */
+#define SWEEPS	   4		 /* in the time after which a root may go */
+#define NOTE_AGAIN 1000000000ull /* ns */
 
 static uint32_t place_of(struct root_id id)
 {
@@ -188,6 +189,20 @@ static bool holds(const struct dso_roots *r, const struct recent_root *recent,
 	return recent->root.v ? has_root(r, recent->root) : event->tid == event->pid;
 }
 
+struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event)
+{
+	struct recent_root *recent = &r->recent[event->pid % RECENT_ROOTS];
+
+	if (!holds(r, recent, event)) {
+		recent->pid = event->pid;
+		recent->read = monotonic_ns();
+		recent->root = root_of_mapping(r, event);
+	}
+	return recent->root;
+}
+
+/* ---- processes that may end ------------------------------------------------------------------ */
+
 /* When the process was born that has the pid; 0: unknown. */
 static uint64_t birth_of(pid_t pid)
 {
@@ -197,82 +212,59 @@ static uint64_t birth_of(pid_t pid)
 	return identity.tgid == pid ? identity.start_time : 0;
 }
 
-struct proc_directory {
-	uint64_t inode; /* 0: there is none */
-	uint32_t owner;
-};
-
-static struct proc_directory directory_of(pid_t pid)
+/* See noted_process.directory; 0: there is none. */
+static uint64_t directory_of(pid_t pid)
 {
 	struct statx stx;
 
-	if (statx(AT_FDCWD, proc_path(pid, "").text, AT_STATX_DONT_SYNC, STATX_UID | STATX_INO,
-		  &stx))
-		return (struct proc_directory){.owner = TENANT_UNKNOWN};
-	return (struct proc_directory){stx.stx_ino, stx.stx_uid};
+	return statx(AT_FDCWD, proc_path(pid, "").text, AT_STATX_DONT_SYNC, STATX_INO, &stx)
+		       ? 0
+		       : stx.stx_ino;
 }
 
-/* Reading these takes long, so they are read again only for another process or owner. */
-static void note_process(struct recent_root *recent, uint32_t pid,
-			 const struct proc_directory *directory)
+void dso_roots__note(struct dso_roots *r, pid_t pid)
 {
-	if (recent->pid != pid || recent->inode != directory->inode ||
-	    recent->owner != directory->owner) {
-		recent->user = tenant_user((pid_t)pid);
-		recent->born = birth_of((pid_t)pid);
-	}
-	recent->pid = pid;
-	recent->inode = directory->inode;
-	recent->owner = directory->owner;
-}
+	struct noted_process *noted = &r->noted[(uint32_t)pid % NOTED_PROCESSES];
+	struct noted_process read = {
+		.pid = (uint32_t)pid, .directory = directory_of(pid), .read = monotonic_ns()};
 
-static void read_root(struct dso_roots *r, struct recent_root *recent,
-		      const struct mmap_event *event)
-{
-	const pid_t pid = (pid_t)event->pid;
-	const struct proc_directory directory = directory_of(pid);
-
-	recent->read = monotonic_ns();
-	note_process(recent, event->pid, &directory);
-	recent->root = root_of_mapping(r, event);
-	if (directory_of(pid).inode != directory.inode)
-		recent->born = 0;
-	recent->done = monotonic_ns();
-}
-
-struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event)
-{
-	struct recent_root *recent = &r->recent[event->pid % RECENT_ROOTS];
-
-	if (!holds(r, recent, event))
-		read_root(r, recent, event);
-	return recent->root;
+	if (noted->pid == read.pid && noted->directory == read.directory &&
+	    read.read < noted->read + NOTE_AGAIN)
+		return;
+	read.user = tenant_user(pid);
+	read.born = birth_of(pid);
+	read.root = dso_roots__of(r, pid);
+	/* if it has ended, what was noted before is all */
+	if (!read.directory || directory_of(pid) != read.directory)
+		return;
+	read.done = monotonic_ns();
+	*noted = read;
 }
 
 /* Was the reading of this process? Its end is missing if the event was lost, so its birth counts too. */
-static bool is_of(const struct recent_root *recent, pid_t pid, const struct process_times *times)
+static bool is_of(const struct noted_process *noted, pid_t pid, const struct process_times *times)
 {
-	return recent->pid == (uint32_t)pid && recent->read >= times->start &&
-	       (!times->end || recent->done <= times->end) &&
-	       proc_same_birth(recent->born, times->born);
+	return noted->pid == (uint32_t)pid && noted->read >= times->start &&
+	       (!times->end || noted->done <= times->end) &&
+	       proc_same_birth(noted->born, times->born);
 }
 
 struct root_id dso_roots__of_process(struct dso_roots *r, pid_t pid,
 				     const struct process_times *times, uint32_t *user)
 {
-	const struct recent_root *recent = &r->recent[(uint32_t)pid % RECENT_ROOTS];
+	const struct noted_process *noted = &r->noted[(uint32_t)pid % NOTED_PROCESSES];
 	struct root_id root = times->end ? (struct root_id){} : dso_roots__of(r, pid);
 
 	*user = root.v ? tenant_user(pid) : TENANT_UNKNOWN;
 	/* who has the pid afterwards had it all the time since */
 	if (root.v && proc_same_birth(birth_of(pid), times->born))
 		return root;
-	if (!is_of(recent, pid, times)) {
+	if (!is_of(noted, pid, times)) {
 		*user = TENANT_UNKNOWN;
 		return (struct root_id){};
 	}
-	*user = recent->user;
-	return recent->root;
+	*user = noted->user;
+	return noted->root;
 }
 
 /* ---- one root -------------------------------------------------------------------------------- */

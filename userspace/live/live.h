@@ -55,6 +55,7 @@ struct live_options {
 	group_wanted_fn group_wanted;
 	void *group_context;
 	struct name_judge names; /* targets by name; session.names is taken from it */
+	bool sources;	    /* note the root directories of processes with readable functions */
 	size_t queue_bytes; /* of events waiting for older ones; more are lost. 0: the default */
 };
 

@@ -182,18 +182,32 @@ static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *
 	return bpf_session__set_runtime(live->session, tgid, info);
 }
 
+/* An event_push_fn: the source of a function is opened after its process has ended. */
+static int push_code_event(void *context, struct event_header *event)
+{
+	struct live *live = context;
+
+	if (event->type == EVENT_CODE_RUNTIME)
+		dso_opener__note_process(live->opener,
+					 (pid_t)((const struct code_runtime_event *)event)->pid);
+	else if (event->type == EVENT_CODE_FUNCTION)
+		dso_opener__note_process(live->opener,
+					 (pid_t)((const struct code_function_event *)event)->pid);
+	return event_queue__push_reading(live->queue, event);
+}
+
 static int add_code(struct live *live, const struct live_options *options, struct live_part *part)
 {
 	const struct code_options code = {.tasks = live->tasks,
 					  .readers = live->readers,
 					  .service = SERVICE_CODE,
 					  .books = live->books,
-					  .push = event_queue__push_reading,
-					  .context = live->queue,
+					  .push = options->sources ? push_code_event
+								   : event_queue__push_reading,
+					  .context = options->sources ? (void *)live : live->queue,
 					  .set_runtime = set_runtime,
 					  .runtime_context = live};
 
-	(void)options;
 	return code_part__new(&code, part);
 }
 

@@ -61,7 +61,7 @@ static int new_windows(const struct session_options *options, struct session *s)
 		.split = true,
 		.arguments = options->arguments,
 		.blank_code = options->blank_code,
-		.sources = options->sources,
+		.sources = options->live.sources,
 		.finisher =
 			{
 				.threaded = true,

@@ -49,8 +49,8 @@ struct session_options {
 	bool symbolize;	 /* symbolize windows that are rotated out */
 	struct symbolizer_options symbols; /* of these */
 	bool full_names;		   /* as in finisher_options */
-	bool arguments;			   /* as in windows_options, as are the next two */
-	bool blank_code, sources;
+	bool arguments;			   /* as in windows_options, as is the next */
+	bool blank_code;
 	bool jit_text;	     /* as in finisher_options */
 	uint64_t jit_memory; /* bytes of JIT files in memory, half for one user; 0: default */
 	window_finished_fn finished; /* called by the finisher, see window/finisher.h */
