@@ -80,6 +80,18 @@ static inline void put_load_of(struct dump *d, uint64_t time, uint64_t address, 
 	end_record(d, at);
 }
 
+/* All but its code, which comes next. */
+static inline void put_load_head(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
+				 const char *name)
+{
+	size_t at = d->size;
+	uint32_t record;
+
+	put_load_of(d, time, address, size, 0, 0, name);
+	record = d->size - at + size;
+	memcpy(d->bytes + at + 4, &record, sizeof(record));
+}
+
 static inline void put_load_cut(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
 				uint64_t written, const char *name)
 {

@@ -2,6 +2,7 @@
 /* From pieces of perf maps and jitdumps to the names and lines of an address at a time. */
 
 #include "text_cases.h"
+#include "base/cleanup.h"
 #include "jit/jit_code.h"
 
 #include "unit/forge_jitdump.h"
@@ -482,6 +483,48 @@ TEST(bytes_without_room_are_marked)
 	assert_int_equal(feed_records(0, 0, false), 0);
 	settle();
 	byte_at(0x1008, 150, JIT_TEXT_NONE);
+}
+
+/* A dump with so many functions of this size, each at a place of its own. */
+static void feed_large(uint32_t count, size_t size)
+{
+	_cleanup_free_ unsigned char *code = malloc(size);
+
+	memset(code, 0x90, size);
+	begin_dump(0);
+	jit_code__keep_text(c);
+	for (uint32_t i = 0; i < count; i++) {
+		put_load_head(&d, 100, (i + 1) * UINT64_C(0x1000000), size, "f");
+		assert_int_equal(feed_records(0, 0, false), 0);
+		assert_int_equal(feed(code, size, 0, 0), 0);
+	}
+	settle();
+}
+
+/* The bytes that are kept of function `i` of feed_large(). */
+static uint32_t kept_of(uint32_t i, enum jit_text_state expected)
+{
+	struct jit_bytes bytes = {};
+	struct jit_answer answer = request((i + 1) * UINT64_C(0x1000000), 150);
+
+	assert_int_not_equal(answer.entry, JIT_NO_ENTRY);
+	assert_int_equal(jit_code__bytes(c, answer.entry, &bytes), expected);
+	return bytes.size;
+}
+
+TEST(of_a_function_the_first_mebibyte_is_kept)
+{
+	feed_large(1, 1 << 20);
+	assert_int_equal(kept_of(0, JIT_TEXT_KEPT), 1 << 20);
+	feed_large(1, (1 << 20) + 1);
+	assert_int_equal(kept_of(0, JIT_TEXT_KEPT), 1 << 20);
+}
+
+TEST(of_a_dump_64_mebibytes_are_kept)
+{
+	feed_large(65, 1 << 20);
+	assert_int_equal(kept_of(63, JIT_TEXT_KEPT), 1 << 20);
+	assert_int_equal(kept_of(64, JIT_TEXT_LEFT), 0);
 }
 
 EACH_TEST_WITH(NULL, tear_down);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* JIT files over windows: times of the TSC, records that come late, files that are none. */
 #include "unit.h"
+#undef fail /* ours has arguments */
+
+#include <sysprof/meta_keys.h>
+
 #include "base/cleanup.h"
 #include "jit/jitdump.h"
 #include "jit/names/jit_names.h"
@@ -428,6 +432,61 @@ TEST(an_oversized_record_is_in_the_books_once)
 		}
 		profile_builder__free(b);
 	}
+}
+
+#define LARGE (1u << 20)
+
+/* A dump with so many functions of a mebibyte, and a process with a sample in each of them. */
+static struct jit_process sample_large(struct profile_builder *b, uint32_t file, uint32_t count)
+{
+	_cleanup_free_ unsigned char *code = malloc(LARGE);
+	const struct profile_process process = {.pid = file};
+	const struct dso_id jit = profile_builder__dso(
+		b, &(struct profile_dso){.kind = DSO_JIT,
+					 .name = profile_builder__string(b, "[jit]")});
+	struct jit_process made = {.id = profile_builder__process(b, &process)};
+	struct thread_id thread = profile_builder__thread(b, made.id, file, true,
+							  (struct string_id){}, M0);
+
+	memset(code, 0x90, LARGE); /* zeros are no code */
+	made.files[JIT_FILE_DUMP] = file;
+	report_file_of(file, 1000, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	put_header(&d, 0);
+	for (uint32_t i = 0; i < count; i++) {
+		struct profile_sample sample = {
+			.kind = SAMPLE_CPU, .time = M0 + 2 * S + i, .weight = 1};
+
+		put_load_head(&d, M0 + S, (i + 1) * UINT64_C(0x1000000), LARGE, "f");
+		report_bytes(file, d.bytes, d.size);
+		report_bytes(file, code, LARGE);
+		d.size = 0;
+		sample.stack = profile_builder__stack(
+			b, sample.stack,
+			profile_builder__location(b, jit, (i + 1) * UINT64_C(0x1000000), made.id,
+						  CATEGORY_USER));
+		profile_builder__sample(b, thread, &sample);
+	}
+	return made;
+}
+
+/* Each of the dumps is within its own limit. */
+TEST(a_profile_has_64_mebibytes_of_machine_code)
+{
+	struct profile_builder *b = profile_builder__new();
+	struct jit_process processes[2];
+	const struct profile *p;
+
+	jit_sources__limit(s, UINT64_C(1) << 30, UINT64_C(1) << 30);
+	jit_sources__keep_text(s);
+	processes[0] = sample_large(b, 1, 33);
+	processes[1] = sample_large(b, 2, 33);
+	profile_builder__session(b)->start = M0;
+	profile_builder__session(b)->end = M0 + 9 * S;
+	assert_int_equal(name_jit_code(b, s, processes, 2), 0);
+	assert_int_equal(profile_builder__finish(b, &p, NULL, 0), 0);
+	assert_int_equal(p->code_count, 64);
+	assert_string_equal(profile__meta(p, META_JIT_CODE_LEFT_OUT), "2 of 66 functions");
+	profile_builder__free(b);
 }
 
 /* Users come and go; those that stay are charged with what they had. */

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/order.h"
 #include "stream/code_events.h"
 
@@ -64,33 +65,26 @@ int hot_code__add_source(struct hot_code *h, const struct symbolizer_source *sou
 
 /* ---- roots ----------------------------------------------------------------------------------- */
 
-/* What a path is in all roots with a number. */
-struct numbered_source {
+struct placed_source {
+	int root_fd;
 	const char *path;
-	uint8_t root;
-	const struct hot_source *source;
-	enum source_state state; /* of a script: the worst, or TEXTS_DIFFER */
+	struct hot_source *source;
 };
 
-#define TEXTS_DIFFER SOURCE_STATE_COUNT
+DEFINE_ORDER(compare_placed, struct placed_source,
+	     ASCENDING(source->is_script) ?: ASCENDING(root_fd) ?: strcmp(x->path, y->path)
+		     ?: ASCENDING(source));
 
-static uint64_t hash_numbered(const struct numbered_source *n)
-{
-	return hash_combine(hash_string(n->path), n->root);
-}
+/* Its sources, which are in the order of their paths. */
+struct placed_root {
+	const struct placed_source *files;
+	size_t count;
+	const struct hot_source *hottest;
+	uint8_t number;
+	bool owns_number; /* is the first that has it */
+};
 
-static bool equal_numbered(const struct numbered_source *a, const struct numbered_source *b)
-{
-	return a->root == b->root && !strcmp(a->path, b->path);
-}
-
-DEFINE_MAP_OF(numbered_map, struct numbered_source, hash_numbered, equal_numbered);
-
-static struct numbered_source numbered(const struct hot_code *h, const struct hot_source *s,
-				       uint8_t root)
-{
-	return (struct numbered_source){.path = h->texts.data + s->path, .root = root, .source = s};
-}
+DEFINE_ORDER(compare_roots, struct placed_root, ASCENDING(hottest));
 
 static bool same_text(const struct hot_code *h, const struct hot_source *a,
 		      const struct hot_source *b)
@@ -99,168 +93,132 @@ static bool same_text(const struct hot_code *h, const struct hot_source *a,
 	       !memcmp(h->texts.data + a->text, h->texts.data + b->text, a->size);
 }
 
-static bool is_in_root(const struct hot_source *s, int root_fd)
-{
-	return s->root_fd == root_fd && !s->is_script;
-}
-
-static size_t count_in_root(const struct hot_code *h, int root_fd)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < h->sources.count; i++)
-		count += is_in_root(&h->sources.data[i], root_fd);
-	return count;
-}
-
 /*
  * Have both roots the same paths, with one text each? A path that one of them alone has is not shared: a
  * program of the other may name it in code that is not hot.
  */
-static bool fits(const struct hot_code *h, const struct numbered_map *known, int root_fd,
-		 const struct hot_root *other)
+static bool same_files(const struct hot_code *h, const struct placed_root *a,
+		       const struct placed_root *b)
 {
-	if (count_in_root(h, root_fd) != count_in_root(h, other->fd))
-		return false;
-	for (size_t i = 0; i < h->sources.count; i++) {
-		const struct hot_source *s = &h->sources.data[i];
-		const struct numbered_source wanted = numbered(h, s, other->number);
-		const struct numbered_source *same;
+	bool same = a->count == b->count;
 
-		if (!is_in_root(s, root_fd))
-			continue;
-		same = numbered_map__find(known, &wanted);
-		if (!same || s->state != same->source->state || !same_text(h, s, same->source))
-			return false;
+	for (size_t i = 0; i < a->count && same; i++)
+		same = !strcmp(a->files[i].path, b->files[i].path) &&
+		       a->files[i].source->state == b->files[i].source->state &&
+		       same_text(h, a->files[i].source, b->files[i].source);
+	return same;
+}
+
+/* Of roots with one number the texts of the hottest are emitted. Those beyond the last number have none. */
+static int number_root(struct hot_code *h, struct placed_root *roots, size_t i, uint8_t *next)
+{
+	struct placed_root *root = &roots[i];
+	const struct placed_root *same = find_first(roots, i, r,
+						    r->owns_number && same_files(h, r, root));
+
+	root->owns_number = !same && *next <= SOURCE_ROOT_LAST;
+	root->number = same ? same->number : root->owns_number ? (*next)++ : SOURCE_ROOT_NONE;
+	for (size_t f = 0; f < root->count; f++) {
+		root->files[f].source->root = root->number;
+		if (same)
+			root->files[f].source->size = 0;
 	}
-	return true;
+	return vec_push(&h->roots, ((struct hot_root){root->files->root_fd, root->number}));
 }
 
-static uint8_t choose_number(const struct hot_code *h, const struct numbered_map *known,
-			     int root_fd, uint8_t next)
+/* The files of one root, or one script's. */
+static size_t count_group(const struct placed_source *files, size_t count)
 {
-	for (size_t i = 0; i < h->roots.count; i++)
-		if (h->roots.data[i].number != SOURCE_ROOT_NONE &&
-		    fits(h, known, root_fd, &h->roots.data[i]))
-			return h->roots.data[i].number;
-	return next <= SOURCE_ROOT_LAST ? next : SOURCE_ROOT_NONE;
+	size_t n = 1;
+
+	while (n < count && files[n].source->is_script == files->source->is_script &&
+	       (files->source->is_script ? !strcmp(files[n].path, files->path)
+					 : files[n].root_fd == files->root_fd))
+		n++;
+	return n;
 }
 
-/* Roots beyond the last number have no texts. *next: the first number that no root has. */
-static int number_root(struct hot_code *h, struct numbered_map *known, int root_fd, uint8_t *next)
+/*
+ * The texts of one path in several roots: the first stays, in the worst state of all, or none if they
+ * differ. That it could not be read in one of the roots may mean another text.
+ */
+static void join_script(const struct hot_code *h, const struct placed_source *files, size_t count,
+			size_t *several)
 {
-	const uint8_t number = choose_number(h, known, root_fd, *next);
-	int err = 0;
+	enum source_state worst = SOURCE_UNCHANGED;
+	struct hot_source *first = NULL;
+	bool differ = false;
 
-	*next += number == *next;
-	for (size_t i = 0; i < h->sources.count && !err; i++) {
-		struct hot_source *s = &h->sources.data[i];
-		const struct numbered_source entry = numbered(h, s, number);
+	for (size_t i = 0; i < count; i++) {
+		struct hot_source *s = files[i].source;
 
-		if (!is_in_root(s, root_fd))
+		if (s->size || s->root_fd >= 0)
+			worst = max_u64(worst, s->size ? s->state : SOURCE_CHANGED);
+		if (!s->size)
 			continue;
-		s->root = number;
-		if (!numbered_map__need(known, &entry, NULL))
-			err = -ENOMEM;
-	}
-	return err ?: vec_push(&h->roots, ((struct hot_root){root_fd, number}));
-}
-
-static bool has_number(const struct hot_code *h, int root_fd)
-{
-	return any_of(h->roots.data, h->roots.count, r, r->fd == root_fd);
-}
-
-/* The texts of one path in several roots. That it could not be read in one of them may mean another text. */
-static void join_script(const struct hot_code *h, struct numbered_source *all,
-			const struct hot_source *s, size_t *several)
-{
-	enum source_state state = s->size ? s->state : SOURCE_CHANGED;
-
-	if (!s->size && s->root_fd < 0)
-		return;
-	if (s->size && !all->source)
-		all->source = s;
-	if (s->size && !same_text(h, s, all->source))
-		state = TEXTS_DIFFER;
-	*several += state == TEXTS_DIFFER && all->state != TEXTS_DIFFER;
-	if (state > all->state)
-		all->state = state;
-}
-
-static int settle_scripts(struct hot_code *h, size_t *several)
-{
-	struct numbered_map known = {};
-	int err = 0;
-
-	for (size_t i = 0; i < h->sources.count && !err; i++) {
-		struct hot_source *s = &h->sources.data[i];
-		struct numbered_source entry = numbered(h, s, SOURCE_ROOT_SCRIPTS), *all;
-
-		if (!s->is_script)
-			continue;
-		s->root = SOURCE_ROOT_SCRIPTS;
-		entry.source = NULL;
-		all = numbered_map__need(&known, &entry, NULL);
-		if (all)
-			join_script(h, all, s, several);
+		differ |= first && !same_text(h, s, first);
+		if (first)
+			s->size = 0;
 		else
-			err = -ENOMEM;
+			first = s;
 	}
-	for (size_t i = 0; i < h->sources.count && !err; i++) {
-		struct hot_source *s = &h->sources.data[i];
-		const struct numbered_source entry = numbered(h, s, SOURCE_ROOT_SCRIPTS);
-
-		if (!s->is_script)
-			continue;
-		s->state = numbered_map__find(&known, &entry)->state;
-		if (s->state == TEXTS_DIFFER)
-			s->size = 0;
-	}
-	numbered_map__fini(&known);
-	return err;
+	*several += differ;
+	if (!first)
+		return;
+	first->state = worst;
+	if (differ)
+		first->size = 0;
 }
 
-/* Of several roots with one number the first one's text is emitted. */
-static int drop_repeated(struct hot_code *h)
+static const struct hot_source *hottest_of(const struct placed_source *files, size_t count)
 {
-	struct numbered_map known = {};
-	bool is_new = true;
+	const struct hot_source *hottest = files->source;
+
+	for (size_t i = 1; i < count; i++)
+		if (files[i].source < hottest)
+			hottest = files[i].source;
+	return hottest;
+}
+
+/* The sources are sorted, so that what belongs together is in one piece. */
+static int number_sorted(struct hot_code *h, struct placed_source *all, size_t *several)
+{
+	VEC(struct placed_root) roots = {};
+	uint8_t next = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < h->sources.count && !err; i++) {
-		struct hot_source *s = &h->sources.data[i];
-		const struct numbered_source entry = numbered(h, s, s->root);
-
-		if (!s->size || s->root == SOURCE_ROOT_NONE)
-			continue;
-		if (!numbered_map__need(&known, &entry, &is_new))
-			err = -ENOMEM;
-		if (!is_new)
-			s->size = 0;
+	for (size_t i = 0, n; i < h->sources.count && !err; i += n) {
+		n = count_group(&all[i], h->sources.count - i);
+		if (all[i].source->is_script)
+			join_script(h, &all[i], n, several);
+		else if (all[i].root_fd >= 0)
+			err = vec_push(&roots,
+				       ((struct placed_root){.files = &all[i],
+							     .count = n,
+							     .hottest = hottest_of(&all[i], n)}));
 	}
-	numbered_map__fini(&known);
+	vec_sort(&roots, compare_roots);
+	for (size_t i = 0; i < roots.count && !err; i++)
+		err = number_root(h, roots.data, i, &next);
+	vec_free(&roots);
 	return err;
 }
 
 int hot_code__number_roots(struct hot_code *h, size_t *several)
 {
-	struct numbered_map known = {};
-	uint8_t next = 0;
-	int err = settle_scripts(h, several);
+	_cleanup_free_ struct placed_source *all = calloc(h->sources.count + 1, sizeof(*all));
 
-	for (size_t i = 0; i < h->sources.count && !err; i++) {
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < h->sources.count; i++) {
 		struct hot_source *s = &h->sources.data[i];
 
-		if (s->is_script)
-			continue;
-		if (s->root_fd < 0)
-			s->root = SOURCE_ROOT_ALL;
-		else if (!has_number(h, s->root_fd))
-			err = number_root(h, &known, s->root_fd, &next);
+		s->root = s->is_script ? SOURCE_ROOT_SCRIPTS : SOURCE_ROOT_ALL;
+		all[i] = (struct placed_source){s->is_script ? -1 : s->root_fd,
+						h->texts.data + s->path, s};
 	}
-	numbered_map__fini(&known);
-	return err ?: drop_repeated(h);
+	qsort(all, h->sources.count, sizeof(*all), compare_placed);
+	return number_sorted(h, all, several);
 }
 
 uint8_t hot_code__root(const struct hot_code *h, int root_fd)
