@@ -14,7 +14,7 @@ import time
 
 import libe2e as e
 from libchildren import children_of
-from libservices import CONTEXT, HOLD_UP, NOW_AND_THEN, SPIN, Groups, run_tool, start, write
+from libservices import CONTEXT, HOLD_UP, NOW_AND_THEN, SECRET, SPIN, Groups, run_tool, start, write
 
 ATTACKER = 23457
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -44,12 +44,12 @@ def test_services_of_processes():
     with Groups() as groups:
         running = {
             "env": groups.start("system.slice/named.service", "python3", "-c", SPIN, DD_SERVICE="shop", DD_VERSION="1.2",
-                                TEAM="red", SECRET_TOKEN="hunter2-not-to-be-seen"),
+                                TEAM="red", SECRET_TOKEN=SECRET),
             "attributes": groups.start(user, "python3", "-c", SPIN,
                                        OTEL_RESOURCE_ATTRIBUTES="service.name=pay%6Dents,service.namespace=eu"),
             "hostile": groups.start(user, "python3", "-c", SPIN, OTEL_SERVICE_NAME="a\nb\x1b[31m" + 3000 * "x",
                                     DD_SERVICE="  e\x7fvil\n\tname  ", OTEL_RESOURCE_ATTRIBUTES="%%%=,"),
-            "script": groups.start(user, "python3", "-u", script, "--password", "hunter2-not-to-be-seen"),
+            "script": groups.start(user, "python3", "-u", script, "--password", SECRET),
             "shell": groups.start(user, "/bin/sh", shell),
             "context": groups.start(user, "python3", context, DD_SERVICE="not-this-one"),
             "loader": groups.start(user, LOADER, "--library-path", "/nowhere", "/usr/bin/perl", "-e", "1 while 1"),
@@ -101,8 +101,8 @@ def test_services_of_processes():
     excluded = [s["labels"]["service_name"] for w in windows.windows for s in w["services"] if s["excluded"]]
     assert set(excluded) == {"noise"}, excluded
     # nothing but what is on the list was ever read
-    assert "hunter2" not in result.out + result.err
-    assert b"hunter2" not in e.read(e.scratch("services.sysprof"), "rb")
+    assert SECRET not in result.out + result.err
+    assert SECRET.encode() not in e.read(e.scratch("services.sysprof"), "rb")
 
 
 def check_short_lives(windows):

@@ -8,6 +8,8 @@ import time
 import libe2e as e
 
 TOOL = os.path.join(e.BUILD, "tests", "e2e", "agent_services")
+SECRET = f"secret-{os.getpid()}-not-to-be-seen"  # no text of a script: recordings of a host have those
+
 # a tenth of a CPU
 SPIN = """
 import time

@@ -18,7 +18,7 @@ import struct
 
 import libe2e as e
 from libreport import invalid
-from libservices import Groups, run_tool, write
+from libservices import SECRET, Groups, run_tool, write
 from read_pprof import read_pprof
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -109,10 +109,10 @@ def fixtures():
         "shell": ("plain-shell", ["/bin/sh", shell], {}),
         "loader": ("plain-loader", [LOADER, "--library-path", "/nowhere", "/usr/bin/perl", perl], {}),
         "env": ("plain-env", ["/usr/bin/env", "-S", f"python3 {script}"], {}),
-        "sh -c exec": ("plain-exec", ["/bin/sh", "-c", f"exec python3 {script} --password hunter2-not-to-be-seen"], {}),
+        "sh -c exec": ("plain-exec", ["/bin/sh", "-c", f"exec python3 {script} --password {SECRET}"], {}),
         "attributes": ("plain-attributes", python, {"OTEL_RESOURCE_ATTRIBUTES": "service.name=pay%6Dents,service.namespace=eu"}),
         "variables": ("system.slice/named.service", ["python3", "-c", AS_NOBODY, *python],
-                      {"DD_SERVICE": "basket", "DD_VERSION": "1.2", "SECRET_TOKEN": "hunter2-not-to-be-seen"}),
+                      {"DD_SERVICE": "basket", "DD_VERSION": "1.2", "SECRET_TOKEN": SECRET}),
         "hostile variable": ("plain-hostile", python, {"DD_SERVICE": "  e\x7fvil\n\t\"<name>\x1b[31m  " + 3000 * "x"}),
     }
 
@@ -208,7 +208,7 @@ def test_forty_of_forty():
         assert ours == {key: value for key, value in agent[name].items() if key in LABELS}, (name, ours, agent[name])
         same += 1
     assert same == 40
-    assert b"hunter2" not in e.read(path, "rb")
+    assert SECRET.encode() not in e.read(path, "rb")
     check_reports(path, running, recorded)
     check_titles(path, running)
 
