@@ -261,20 +261,14 @@ static void put_function(struct anonymous_profile *a, const char *name, enum nam
 static void put_path(struct anonymous_profile *a, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	size_t directory = public_directory(path);
+	const char *at = path + public_directory(path), *kept = public_source(path);
 
-	if (is_public_source(path)) {
-		put(a, path, strlen(path));
-		return;
-	}
-	put(a, path, directory);
-	if (!is_public_module(name)) {
-		put_words(a, path + directory);
-		return;
-	}
-	for (const char *at = path + directory; at < name;)
-		at += put_word(a, at, at == path + directory || ends_word(at - 1));
-	put(a, name, strlen(name));
+	if (!kept)
+		kept = is_public_module(name) ? name : path + strlen(path);
+	put(a, path, (size_t)(at - path));
+	while (at < kept)
+		at += put_word(a, at, at == path || ends_word(at - 1));
+	put(a, at, strlen(at));
 }
 
 /* The size of "@10s-20s", "@10:00Z-10:05Z" or "--cpu=3"; 0: it has a name, as that of a marker. */
@@ -409,9 +403,10 @@ static bool is_public_dso(const struct anonymous_profile *a, const struct profil
 
 	if (dso->kind == DSO_KERNEL)
 		return is_kernel_image(name) || is_public_kernel_file(name);
-	if (dso->kind == DSO_FILE && *path == '/' && is_public_module(name))
+	if (dso->kind == DSO_FILE && *path == '/' &&
+	    (is_public_module(name) || public_source(path)))
 		return true;
-	return dso->kind == DSO_VDSO || (dso->is_interpreted && is_public_source(path));
+	return dso->kind == DSO_VDSO || (dso->is_interpreted && public_source(path));
 }
 
 /* Does its build-id say which kernel it is? */
@@ -494,8 +489,8 @@ static enum text_kind kind_of_function(const struct anonymous_profile *a,
 	if (dso->kind == DSO_KERNEL)
 		return is_public && is_public_kernel_function(name) ? TEXT_KEPT : TEXT_NATIVE;
 	if (dso->is_interpreted ||
-	    is_public_source(profile__string(a->from, function->definition_file)))
-		is_public = is_public_source(source_of(a, function)) && is_method(name);
+	    public_source(profile__string(a->from, function->definition_file)))
+		is_public = public_source(source_of(a, function)) && is_method(name);
 	if (is_public)
 		return TEXT_KEPT;
 	return dso_kind_is_made(dso->kind) ? TEXT_MANAGED : TEXT_NATIVE;

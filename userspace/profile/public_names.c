@@ -169,15 +169,15 @@ static const char *const directories[] = {
 	"/dev/shm/",
 };
 
-/* Libraries of source files: below a directory, but not what was installed into it. */
+/* Libraries of runtimes: below a directory of any prefix, but not what was installed into it. */
 static const struct {
 	const char *pattern, *except;
 } sources[] = {
 	{"node:*", NULL},
 	{"<frozen *>", NULL},
-	{"/usr/lib/python[23].[0-9]*/*", "-packages/"},
-	{"/usr/local/lib/python[23].[0-9]*/*", "-packages/"},
-	{"/usr/lib/ruby/[0-9].[0-9]*/*", "/gems/"},
+	{"/lib/python[23].[0-9]*/*", "-packages/"},
+	{"/lib64/python[23].[0-9]*/*", "-packages/"},
+	{"/lib/ruby/[0-9].[0-9]*/*", "/gems/"},
 };
 
 /* Sorted by nothing: they are few. With a letter, because numbers are always hashed. */
@@ -187,6 +187,9 @@ static const char words[] =
 	" static inline class struct enum union namespace template typename operator new delete"
 	" func gowrap lambda closure anonymous anon Proxy Accessor unnamed Lambda MH anonfun impl for"
 	" locals module listcomp genexpr dictcomp setcomp"
+	" __init__ __main__ __new__ __call__ __del__ __iter__ __next__ __enter__ __exit__ __get__ __set__"
+	" __getattr__ __setattr__ __getitem__ __setitem__ __contains__ __len__ __eq__ __lt__ __hash__"
+	" __repr__ __str__ __bool__ __add__ __await__ __aenter__ __aexit__ __init_subclass__"
 	" as dyn mut fn self this module clone isra constprop part cold llvm lto_priv localalias"
 	" unlikely str str2 warm specialized so py js mjs cjs ts java jar class rb php pl go rs c cc cpp h"
 	" hpp lib bin usr tmp home opt srv var dev shm perf map dump jit deleted memfd file"
@@ -294,12 +297,14 @@ bool is_public_kernel_module(const char *name, size_t length)
 	return matches(kernel_modules, COUNT(kernel_modules), module);
 }
 
-bool is_public_source(const char *path)
+const char *public_source(const char *path)
 {
-	for (size_t i = 0; i < COUNT(sources); i++)
-		if (!fnmatch(sources[i].pattern, path, 0))
-			return !sources[i].except || !strstr(path, sources[i].except);
-	return false;
+	for (const char *at = path; at; at = *at ? strchr(at + 1, '/') : NULL)
+		for (size_t i = 0; i < COUNT(sources); i++)
+			if (!fnmatch(sources[i].pattern, at, 0))
+				return !sources[i].except || !strstr(at, sources[i].except) ? at
+											    : NULL;
+	return NULL;
 }
 
 /* Is it one of the words of a list, which has a space around each? */

@@ -17,8 +17,11 @@ enum name_language { NAME_NATIVE, NAME_MANAGED };
 bool is_public_module(const char *name);
 /* A module of the kernel, without brackets: "ext4". */
 bool is_public_kernel_module(const char *name, size_t length);
-/* A source file of a runtime's own library: "node:fs", "/usr/lib/python3.12/json/decoder.py". */
-bool is_public_source(const char *path);
+/*
+ * What is kept of the path of a file of a runtime's own library, wherever it is installed: "node:fs",
+ * "/lib/python3.12/json/decoder.py" of "/opt/python/lib/python3.12/json/decoder.py"; NULL: no such file.
+ */
+const char *public_source(const char *path);
 /* A word: "int", "lambda", "str2". */
 bool is_public_word(const char *word, size_t length);
 /*
