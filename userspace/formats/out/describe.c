@@ -698,6 +698,7 @@ int write_recording(const struct profile *p, struct json_writer *w)
 		FIGURE_SAMPLES,	    FIGURE_CLOCK,     FIGURE_TSC_KHZ,
 		FIGURE_CLOCK_ERROR, FIGURE_CUT_SHORT, FIGURE_COMPLETE_SHARE,
 	};
+	static const enum figure_id silent[] = {FIGURE_SILENT_THREADS, FIGURE_SILENT_CPU};
 	struct figures f;
 	int err;
 
@@ -707,6 +708,8 @@ int write_recording(const struct profile *p, struct json_writer *w)
 	json_key_uint(w, "startTime", p->start / 1000);
 	json_key_uint(w, "endTime", p->end / 1000);
 	write_list(&f, ids, COUNT(ids), CAMEL_CASE, w);
+	if (f.value[FIGURE_SILENT_THREADS]) /* whose CPU time is kept, and in no sample */
+		write_list(&f, silent, COUNT(silent), CAMEL_CASE, w);
 	write_event(p, &f, CAMEL_CASE, w);
 	write_filter(p, &f, CAMEL_CASE, w);
 	write_group(&f, "stackEnds", FIGURE_ENDS, FIGURE_ENDS_END, w);
