@@ -271,6 +271,25 @@ static inline void end_map(void)
 	unlink(FILENAME);
 }
 
+/* Whether what is waited for since then is over: something else had the CPU for so long, and the test begins again. */
+static inline bool was_stopped(uint64_t since)
+{
+	if (monotonic_ns() < since + PATIENCE)
+		return false;
+	end_map();
+	return true;
+}
+
+/* By the file's time, which is that of the kernel's last tick. */
+static inline uint64_t last_write(void)
+{
+	uint64_t real = realtime_ns(), now = monotonic_ns();
+	struct stat st;
+
+	assert_int_equal(stat(FILENAME, &st), 0);
+	return st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec - (real - now);
+}
+
 static inline void end_test(void)
 {
 	end_map();

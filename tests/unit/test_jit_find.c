@@ -51,7 +51,7 @@ static void expect_refusal(const struct jit_owner *owner, enum jit_file_state wh
 {
 	struct jit_found found = {.fd = 4711};
 
-	alarm(10); /* an open that blocks ends the test */
+	alarm(60); /* an open that blocks ends the test */
 	assert_int_equal(jit_find_map(owner, &found), 0);
 	alarm(0);
 	assert_int_equal(found.state, why);
@@ -193,8 +193,7 @@ TEST(the_clock_offset_turns_monotonic_into_real_time)
 	for (int i = 0; i < 10 && !known; i++)
 		known = jit_clock_offset(&offset);
 	assert_true(known);
-	assert_in_range(monotonic_ns() + offset, realtime_ns() - SECOND / 10,
-			realtime_ns() + SECOND / 10);
+	assert_in_range(monotonic_ns() + offset, realtime_ns() - SECOND, realtime_ns() + SECOND);
 }
 
 /* ---- maps ------------------------------------------------------------------------------------ */
@@ -211,8 +210,8 @@ TEST(a_regular_map_of_the_process_is_followed)
 	assert_string_equal(found.path, map_path);
 	assert_int_equal(found.st.st_size, 10);
 	assert_int_equal(found.st.st_uid, geteuid());
-	/* files have the time of the last tick */
-	assert_in_range(found.modified, began - SECOND / 50, ended + SECOND / 50);
+	/* files have the time of the last tick, which is late where an interrupt or a hypervisor keeps the CPU */
+	assert_in_range(found.modified, began - SECOND / 2, ended + SECOND / 50);
 	expect_content(found.fd, "1000 10 f\n");
 }
 

@@ -620,16 +620,20 @@ static int answer_half(const struct module_files *files, const uint64_t *address
 		pause();
 }
 
-static pid_t first_child(void)
+/* 0: there is none, or others as well. */
+static pid_t only_child(void)
 {
 	char path[64];
 	_cleanup_free_ char *text = NULL;
+	char *end;
 	size_t size;
+	pid_t child;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
 	if (read_file_at(AT_FDCWD, path, 4096, &text, &size) || !size)
 		return 0;
-	return atoi(text);
+	child = (pid_t)strtol(text, &end, 10);
+	return strtol(end, NULL, 10) ? 0 : child;
 }
 
 struct watch {
@@ -661,7 +665,7 @@ static void look_at(struct watch *w, pid_t pid)
 static int watch(void *context, size_t done, size_t total)
 {
 	struct watch *w = context;
-	pid_t pid = first_child();
+	pid_t pid = only_child();
 
 	assert_int_equal(total, 3 * ADDRESSES);
 	assert_true(done <= total);

@@ -434,7 +434,7 @@ TEST(a_connection_waits_idly_until_a_descriptor_is_free)
 	cpu = thread_cpu_ns() - cpu;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(s->peers.count, 0);
-	assert_in_range(cpu, 0, SECOND / 20);
+	assert_in_range(cpu, 0, SECOND / 10);
 	for (int i = 0; i < 100 && !s->peers.count; i++)
 		assert_int_equal(server__run(s, wake, monotonic_ns() + SECOND / 10), 0);
 	assert_int_equal(s->peers.count, 1);

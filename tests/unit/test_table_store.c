@@ -273,7 +273,7 @@ TEST(each_build_request_is_answered_once)
 		struct pollfd done = {.fd = table_builder__fd(builder), .events = POLLIN};
 
 		while (!table_builder__take(builder, !(i % 2), &built))
-			assert_int_equal(poll(&done, 1, 10000), 1);
+			assert_int_equal(poll(&done, 1, 60000), 1);
 		assert_false(seen[built.id]);
 		seen[built.id] = true;
 		assert_int_equal(!built.err, built.id % 3 != 0);
