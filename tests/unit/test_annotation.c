@@ -279,6 +279,17 @@ static void print_page_source(FILE *out, struct page_reader *r)
 	}
 }
 
+static char *bytes_of(const struct page_code *code, size_t *size)
+{
+	char *data = NULL;
+	FILE *page = open_memstream(&data, size);
+
+	assert_non_null(code);
+	assert_int_equal(page_code__write(code, page), 0);
+	fclose(page);
+	return data;
+}
+
 /* What the page has of the code and sources, and the place of each location. */
 static void write_page(FILE *out, char *input)
 {
@@ -289,16 +300,12 @@ static void write_page(FILE *out, char *input)
 	struct page_code *code;
 	cJSON *words;
 	size_t size;
-	FILE *page;
 
 	(void)input;
 	build_fib(&f);
 	p = finish(&f);
 	code = page_code__new(p);
-	assert_non_null(code);
-	page = open_memstream(&data, &size);
-	assert_int_equal(page_code__write(code, page), 0);
-	fclose(page);
+	data = bytes_of(code, &size);
 	r.at = data;
 	words = read_page_words(&r);
 	for (int i = 0; i < cJSON_GetNumberValue(cJSON_GetObjectItem(words, "codes")); i++)
@@ -445,6 +452,47 @@ TEST(other_sources_of_one_path_have_other_names)
 	ASSERT_NAMES(ROOTS(SOURCE_ROOT_SCRIPTS), {DSO_JIT, 0, "/a.c"},
 		     {DSO_FILE, 0, "/a.c (root directory 1)"});
 	ASSERT_NAMES(ROOTS(SOURCE_ROOT_ALL), {DSO_JIT, 0, "/a.c"}, {DSO_FILE, 3, "/a.c"});
+}
+
+/* Of two files with a sample each. Which path has the lower number differs when a recording is read again. */
+static char *page_of_two_files(bool is_read_again, size_t *size)
+{
+	static const char *const paths[] = {"/a.c", "/b.c"};
+	_cleanup_fixture_ struct fixture f;
+	struct thread_id thread;
+	struct page_code *code;
+	char *data;
+
+	fixture__init(&f, 10);
+	f.process = add_process(&f, 42, "fixture", 0, 0);
+	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
+	text(&f, paths[is_read_again]);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct location_id at = add_location(&f, f.program, 0x1200 + i);
+
+		add_sample(&f, thread, 1 + i, STACK(&f, at), 1, "fixture");
+		NAME(&f, at, {"run", paths[i], 1, 1, 0, 0x401200, 0, NULL});
+		profile_builder__add_source(f.b,
+					    &(struct profile_source){.path = text(&f, paths[i]),
+								     .root = SOURCE_ROOT_ALL,
+								     .size = 4,
+								     .text = paths[i]});
+	}
+	code = page_code__new(finish(&f));
+	data = bytes_of(code, size);
+	page_code__free(code);
+	return data;
+}
+
+TEST(sources_in_a_page_are_not_in_the_order_of_their_numbers)
+{
+	size_t size, size_again;
+	_cleanup_free_ char *data = page_of_two_files(false, &size);
+	_cleanup_free_ char *again = page_of_two_files(true, &size_again);
+
+	assert_non_null(memmem(data, size, "/b.c", 4));
+	assert_int_equal(size, size_again);
+	assert_memory_equal(data, again, size);
 }
 
 /* Two programs, of two roots. */

@@ -43,6 +43,7 @@ struct source_span {
 struct ranked_source {
 	uint64_t events;
 	const struct profile_source *source;
+	const char *path;
 	struct dso_id dso;   /* one whose source it is */
 	VEC(uint32_t) lines; /* with code or samples */
 	VEC(struct source_span) spans;
@@ -223,7 +224,9 @@ struct page_place page_code__place(const struct page_code *c,
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-DEFINE_ORDER(compare_sources, struct ranked_source, DESCENDING(events) ?: ASCENDING(source));
+/* Not by the numbers of paths: those that the names of functions bring differ when a recording is read again. */
+DEFINE_ORDER(compare_sources, struct ranked_source,
+	     DESCENDING(events) ?: strcmp(x->path, y->path) ?: ASCENDING(source->root));
 DEFINE_ORDER(compare_numbers, uint32_t, order_of(*x, *y));
 
 static int need_line(struct page_code *c, struct dso_id dso, struct string_id file, uint32_t line,
@@ -337,9 +340,14 @@ static int choose_sources(struct page_code *c, const uint64_t *hits)
 	size_t kept = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < p->source_count; i++)
-		if (vec_push(&c->sources, (struct ranked_source){.source = &p->sources[i]}))
+	for (size_t i = 0; i < p->source_count; i++) {
+		const struct profile_source *s = &p->sources[i];
+
+		if (vec_push(&c->sources,
+			     (struct ranked_source){.source = s,
+						    .path = profile__string(p, s->path)}))
 			return -ENOMEM;
+	}
 	err = need_lines(c, hits);
 	vec_sort(&c->sources, compare_sources);
 	for (size_t i = 0; i < c->sources.count && !err; i++)
