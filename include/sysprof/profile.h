@@ -815,6 +815,10 @@ const char *profile__event_unit(const struct profile *p);
 #define EVENT_CPU_UNIT "nanoseconds"
 bool profile__events_are_cpu(const struct profile *p);
 
+/* Formats without times, or whose times are relative, start one second after the clock's zero. */
+#define PROFILE_MADE_UP_START 1000000000ULL
+#define PROFILE_YEAR_2000     946684800000000000ULL /* ns: later times are since 1970 */
+
 /* The code at a location; NULL: the profile has none. */
 const struct profile_code *profile__code(const struct profile *p,
 					 const struct profile_location *location);

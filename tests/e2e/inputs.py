@@ -154,7 +154,13 @@ def test_what_a_file_does_not_say_is_unknown():
         assert unknown == ([] if known else ["lost", "stacks"]), header
         assert [summary.get("losses_known", True), summary["complete_share"] is not None,
                 summary["clock"] is not None] == 3 * [known], summary
+        assert [summary[f"{name}_ns"] is not None for name in ("start_monotonic", "duration")] == 2 * [known], summary
         assert ("format" in summary["meta"]) != known, summary
+    times = '{"$schema":"x","shared":{"frames":[{"name":"f"}]},"profiles":[{"type":"evented","unit":"seconds","events":[' \
+            '{"type":"O","frame":0,"at":5},{"type":"C","frame":0,"at":7}]}]}'
+    write(scratch("times.speedscope.json"), times)
+    summary = json.loads(sysprof("report", scratch("times.speedscope.json"), "--json", check=0).out)["summary"]
+    assert [summary[f"{name}_ns"] for name in ("start_monotonic", "start_realtime", "period")] == 3 * [None] and summary["duration_ns"] // 10**9 == 2, summary
 
 
 def test_the_copy_of_a_pipe_has_no_name_and_goes_to_tmpdir():

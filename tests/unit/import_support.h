@@ -178,7 +178,7 @@ static inline void put_tables(FILE *out, const struct profile *p)
 static inline void put_profile(FILE *out, const struct profile *p)
 {
 	fprintf(out, "%llu ns", (unsigned long long)(p->end - p->start));
-	if (p->start != IMPORT_MADE_UP_START)
+	if (p->start != PROFILE_MADE_UP_START)
 		fprintf(out, " from %llu", (unsigned long long)p->start);
 	fprintf(out, ", realtime %llu, period %llu, %llu samples",
 		(unsigned long long)p->start_realtime, (unsigned long long)p->period,

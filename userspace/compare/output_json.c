@@ -34,6 +34,15 @@ static void key_doubt(struct json_writer *w, const char *key, uint64_t ticks, ui
 		json_key_uint(w, key, ticks);
 }
 
+/* 0: the files have no times. */
+static void key_duration(struct json_writer *w, uint64_t ns)
+{
+	if (ns)
+		json_key_uint(w, "duration_ns", ns);
+	else
+		json_key_null(w, "duration_ns");
+}
+
 static void write_file(struct json_writer *w, const struct compare_output *o, size_t i)
 {
 	const struct comparison *c = o->comparison;
@@ -46,7 +55,7 @@ static void write_file(struct json_writer *w, const struct compare_output *o, si
 	if (counts_events(o))
 		json_key_uint(w, "events", f->ticks);
 	json_key_uint(w, "cpu_ns", f->cpu_ns);
-	json_key_uint(w, "duration_ns", f->untimed ? 0 : f->duration_ns);
+	key_duration(w, f->untimed ? 0 : f->duration_ns);
 	key_doubt(w, "lost", f->lost, f->unknown, COMPARE_DOUBT_LOST);
 	key_doubt(w, "cut", f->cut, f->unknown, COMPARE_DOUBT_CUT);
 	key_doubt(w, "unnamed", f->unnamed, f->unknown, COMPARE_DOUBT_UNNAMED);
@@ -76,7 +85,7 @@ static void write_side(struct json_writer *w, const struct compare_output *o,
 	if (counts_events(o))
 		json_key_uint(w, "events", sum->ticks);
 	json_key_uint(w, "cpu_ns", sum->cpu_ns);
-	json_key_uint(w, "duration_ns", sum->duration_ns);
+	key_duration(w, sum->duration_ns);
 	key_doubt(w, "unnamed", sum->unnamed, sum->unknown, COMPARE_DOUBT_UNNAMED);
 	for (int i = 0; i < COMPARE_DOUBT_COUNT; i++)
 		key_number(w, doubts[i], sum->unknown & 1 << i ? NAN : sum->doubt[i]);

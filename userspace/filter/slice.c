@@ -14,7 +14,6 @@
 #define MOMENT_SIZE  64
 #define OFFSET_MAX   (UINT64_C(100) * 366 * 86400 * NS_PER_SECOND)
 #define DAY	     (UINT64_C(86400) * NS_PER_SECOND)
-#define YEAR_2000    UINT64_C(946684800000000000)
 #define REALTIME_MAX ((uint64_t)INT64_MAX / 2) /* in the year 2116; sums of two fit */
 
 /* "10", "1.5", as ns of a unit. Digits below 1 ns are cut. */
@@ -231,7 +230,7 @@ static int resolve_times(const struct slice *slice, const struct profile *p,
 	int64_t from, until, length = (int64_t)(p->end - p->start);
 
 	if ((needs_realtime(&slice->from) || needs_realtime(&slice->until)) &&
-	    (p->start_realtime < YEAR_2000 || p->start_realtime > REALTIME_MAX))
+	    (p->start_realtime < PROFILE_YEAR_2000 || p->start_realtime > REALTIME_MAX))
 		return fail(failure, -ENODATA, "its time of day is not known");
 	from = resolve(&slice->from, p);
 	until = slice->has_length ? from + (int64_t)slice->length : resolve(&slice->until, p);

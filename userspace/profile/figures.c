@@ -120,6 +120,9 @@ static void set_figures(struct figures *f, const struct profile *p, const struct
 		.losses_known = !format || has_copies || !strcmp(format, META_FORMAT_PERF),
 		.ends_known = !format || has_copies,
 		.clock_known = !format,
+		.times_known = !p->untimed,
+		.start_known = !p->untimed && p->start != PROFILE_MADE_UP_START &&
+			       p->start < PROFILE_YEAR_2000,
 	};
 	f->names_known = f->losses_known || p->has_only_names || !strcmp(format, META_FORMAT_PPROF);
 #define X(id, unit, key, expression, text)                                                         \
@@ -146,6 +149,14 @@ bool figures__is_known(const struct figures *f, unsigned int id)
 		return f->ends_known;
 	case FIGURE_NAMED_SHARE:
 		return f->names_known;
+	case FIGURE_START:
+		return f->start_known;
+	case FIGURE_DURATION:
+		return f->times_known;
+	case FIGURE_START_REALTIME:
+		return f->value[id] >= PROFILE_YEAR_2000;
+	case FIGURE_PERIOD:
+		return f->value[id];
 	case FIGURE_CLOCK:
 	case FIGURE_CLOCK_ERROR:
 		return f->clock_known;

@@ -114,6 +114,7 @@ struct figures {
 	bool due_known;		      /* for at least one CPU; FIGURE_DUE is the sum of those */
 	/* of a file that is no recording: see META_FORMAT */
 	bool losses_known, ends_known, clock_known;
+	bool times_known, start_known; /* the start on CLOCK_MONOTONIC */
 	bool names_known; /* else a file says what code is called, not whether that is its symbol */
 };
 

@@ -435,7 +435,7 @@ static int next_time(struct cdp *c, struct columns *columns)
 	    ns < -CDP_TIME_MAX)
 		return json_fail(c->text, number.at, -EBADMSG, "%s %zu is out of range",
 				 columns->absolute ? "timestamp" : "timeDelta", times->index - 1);
-	if (before > CDP_TIME_MAX - ns || before + ns < 0)
+	if (before > CDP_TIME_MAX - ns || before + ns < c->time_min)
 		return json_fail(c->text, number.at, -EBADMSG,
 				 "the time of sample %zu is out of range", times->index - 1);
 	c->last_time = before + ns;
@@ -602,6 +602,12 @@ static int sort_samples(struct cdp *c)
 	for (size_t i = 0; i < count; i++)
 		c->samples.data[i] = copy[order[i].index];
 	return 0;
+}
+
+void cdp__shift_times(struct cdp *c, int64_t ns)
+{
+	for (size_t i = 0; i < c->samples.count; i++)
+		c->samples.data[i].time += ns;
 }
 
 int cdp__settle(struct cdp *c)

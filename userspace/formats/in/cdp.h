@@ -17,7 +17,8 @@
 #define CDP_CPU_TIME                                                                               \
 	"wall-clock time: the file has no CPU time, so waits other than (idle) are included"
 
-#define CDP_NONE UINT32_MAX
+#define CDP_NONE     UINT32_MAX
+#define CDP_TIME_MIN (-(1LL << 60)) /* ns: of a .cpuprofile, before they are shifted */
 #define CDP_TIME_MAX                                                                               \
 	(1LL << 61) /* ns: some writers count from 1970, which this is the year 2043 of */
 
@@ -114,7 +115,7 @@ struct cdp {
 	VEC(uint32_t) path; /* scratch */
 	VEC(struct cdp_branch) branches;
 	bool has_lines; /* each sample has its own; else they are those of `ticks` in order */
-	int64_t last_time;
+	int64_t last_time, time_min;
 	size_t counted;	     /* samples of nodes that the file has */
 	bool untimed;	     /* they are of cdp__hits(), or without times */
 	bool by_time;	     /* shares are of the time: of other tools' files */
@@ -160,6 +161,9 @@ int cdp__untimed_samples(struct cdp *c, struct json_value samples, int64_t start
 
 /* Add samples by the hitCount of nodes: they have no order, and share the time evenly. */
 int cdp__hits(struct cdp *c, int64_t start, int64_t end);
+
+/* Makes all times of samples as many ns later. */
+void cdp__shift_times(struct cdp *c, int64_t ns);
 
 /* Everything was added: sort the samples and find the parents. */
 int cdp__settle(struct cdp *c);

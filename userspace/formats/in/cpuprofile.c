@@ -137,7 +137,7 @@ static int read_time(const struct json_text *text, struct json_value value, int 
 	*ns = 0;
 	if (!value.at || json_is(value, "null"))
 		return 0;
-	err = json_time(text, value, scale, 0, CDP_TIME_MAX, ns);
+	err = json_time(text, value, scale, CDP_TIME_MIN, CDP_TIME_MAX, ns);
 	if (*ns / 1000 >= 1LL << 50)
 		*ns = (*ns + 500) / 1000 * 1000;
 	return err;
@@ -197,6 +197,22 @@ static void set_times(const struct cdp *c, const struct members *m, int64_t *sta
 		*end = 0;
 }
 
+/* Times below 0 are of no clock: the first one becomes 0. */
+static void shift_times(struct cdp *c, int64_t *start, int64_t *end)
+{
+	int64_t first = *start;
+
+	if (c->samples.count && c->samples.data[0].time < first)
+		first = c->samples.data[0].time;
+	if (first < 0) {
+		cdp__shift_times(c, -first);
+		*start = 0;
+		*end -= *end ? first : 0;
+	}
+	if (*end < 0)
+		*end = 0;
+}
+
 static int read_profile(const struct import_request *request, const struct json_text *text,
 			struct members *m, const struct identity *id, struct frames *frames)
 {
@@ -223,10 +239,12 @@ static int read_profile(const struct import_request *request, const struct json_
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
 	cdp__init(&c, text, frames, &call_frames, &id->scripts,
 		  profile_builder__process(b, &process));
+	c.time_min = CDP_TIME_MIN;
 	/* a title that looks like a path is not the file of the code */
 	c.program = id->present && (!id->ahead || id->is_merged) ? name + strspn(name, "/") : NULL;
 	err = read_samples(&c, m, start, end);
 	set_times(&c, m, &start, &end);
+	shift_times(&c, &start, &end);
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
 					 comm, (uint64_t)start);
 	c.by_time = !err && !id->present && !c.untimed && cdp__is_uneven(&c, end);

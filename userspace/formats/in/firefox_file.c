@@ -97,7 +97,7 @@ int firefox_file__meta(struct firefox_file *r, struct json_value meta)
 			?: firefox_ms(&r->text, end, FIREFOX_TIME_LIMIT, &last);
 	if (!err && json_type(monotonic) == JSON_NUMBER)
 		err = json_integer(&r->text, monotonic, "the start time", 0, START_MAX, &base);
-	r->base = base ? (uint64_t)base : IMPORT_MADE_UP_START;
+	r->base = base ? (uint64_t)base : PROFILE_MADE_UP_START;
 	r->interval = period > 0 ? (uint64_t)period : 0;
 	r->end = r->base + (last > 0 ? (uint64_t)last : 0);
 	profile_builder__session(r->b)->start_realtime = r->realtime > 0 ? (uint64_t)r->realtime

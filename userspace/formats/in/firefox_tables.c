@@ -153,7 +153,7 @@ struct column_spec {
 	const char *name;
 	void *out; /* a firefox_column, or if the limit is ADDRESSES firefox_addresses */
 	int64_t limit;
-	bool required;
+	bool required; /* rows without it are out of range */
 };
 
 static int32_t at(const firefox_column *column, uint32_t index)
@@ -213,11 +213,10 @@ static int read_column(struct firefox_common *common, struct json_value value,
 	return fit_column(common, spec, count, *rows);
 }
 
-/* The columns of a table, all with the same number of rows. -ENOENT: there is no such table. */
-static int read_table(struct firefox_common *common, struct json_value table, const char *name,
+/* The columns of a table, all with the same number of rows; of a missing table none. */
+static int read_table(struct firefox_common *common, struct json_value table,
 		      const struct column_spec *specs, size_t count, size_t *rows)
 {
-	const struct json_text *text = common->text;
 	struct json_value values[COLUMNS_MAX];
 	struct json_member wanted[COLUMNS_MAX + 1] = {};
 	bool is_first = true;
@@ -225,22 +224,20 @@ static int read_table(struct firefox_common *common, struct json_value table, co
 
 	*rows = 0;
 	if (json_type(table) != JSON_OBJECT)
-		return json_fail(text, table.at ? table.at : text->start, -ENOENT, "there is no %s",
-				 name);
+		return 0;
 	for (size_t i = 0; i < count; i++)
 		wanted[i] = (struct json_member){specs[i].name, &values[i]};
-	err = json_find_members(text, table, wanted);
-	for (size_t i = 0; i < count && !err; i++) {
-		if (specs[i].required && json_type(values[i]) != JSON_ARRAY)
-			return json_fail(text, table.at, -ENOENT, "the %s has no column %s", name,
-					 specs[i].name);
+	err = json_find_members(common->text, table, wanted);
+	for (size_t i = 0; i < count && !err; i++)
 		err = read_column(common, values[i], &specs[i], &is_first, rows);
-	}
+	for (size_t i = 0; i < count && !err; i++)
+		if (specs[i].required && json_type(values[i]) != JSON_ARRAY)
+			err = fit_column(common, &specs[i], 0, *rows);
 	return err;
 }
 
-#define READ_TABLE(in, table, name, specs, rows)                                                   \
-	read_table((in)->common, table, name, specs, sizeof(specs) / sizeof(*(specs)), rows)
+#define READ_TABLE(in, table, specs, rows)                                                         \
+	read_table((in)->common, table, specs, sizeof(specs) / sizeof(*(specs)), rows)
 
 static int add_string(void *context, struct json_value value)
 {
@@ -251,11 +248,9 @@ static int add_string(void *context, struct json_value value)
 
 static int read_strings(struct firefox_in *in, struct json_value strings)
 {
-	const struct json_text *text = in->common->text;
-
 	return json_type(strings) == JSON_ARRAY
-		       ? json_each(text, strings, add_string, in)
-		       : json_fail(text, text->start, -ENOENT, "there is no stringArray");
+		       ? json_each(in->common->text, strings, add_string, in)
+		       : 0;
 }
 
 int firefox_in__string(struct firefox_in *in, int32_t number, struct string_id *id)
@@ -289,7 +284,7 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 	const int64_t texts = (int64_t)in->strings.count;
 	size_t resources = 0, natives = 0, sources = 0;
 	const struct column_spec resource[] = {{"lib", &in->resource_lib, INT32_MAX, false}};
-	const struct column_spec source[] = {{"filename", &in->source_file, texts, true}};
+	const struct column_spec source[] = {{"filename", &in->source_file, texts, false}};
 	const struct column_spec native[] = {
 		{"libIndex", &in->native_lib, INT32_MAX, false},
 		{"address", &in->native_address, ADDRESSES, false},
@@ -298,11 +293,11 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 	int err = 0;
 
 	if (t->resources.at)
-		err = READ_TABLE(in, t->resources, "resourceTable", resource, &resources);
+		err = READ_TABLE(in, t->resources, resource, &resources);
 	if (!err && t->sources.at)
-		err = READ_TABLE(in, t->sources, "sources", source, &sources);
+		err = READ_TABLE(in, t->sources, source, &sources);
 	if (!err && t->natives.at)
-		err = READ_TABLE(in, t->natives, "nativeSymbols", native, &natives);
+		err = READ_TABLE(in, t->natives, native, &natives);
 	if (err)
 		return err;
 	const struct column_spec func[] = {
@@ -315,7 +310,7 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 		{"columnNumber", &in->func_column, INT32_MAX, false},
 	};
 
-	return READ_TABLE(in, t->funcs, "funcTable", func, funcs);
+	return READ_TABLE(in, t->funcs, func, funcs);
 }
 
 static bool is_idle(const struct firefox_in *in, uint32_t frame)
@@ -340,7 +335,7 @@ static int read_frames(struct firefox_in *in, const struct tables *t, size_t fun
 		{"address", &in->frame_address, ADDRESSES, false},
 	};
 
-	int err = READ_TABLE(in, t->frames, "frameTable", frame, frames);
+	int err = READ_TABLE(in, t->frames, frame, frames);
 
 	if (!categories) /* of old files they are bits of a list of their own */
 		in->frame_category.count = 0;
@@ -392,7 +387,7 @@ static int read_stacks(struct firefox_in *in, const struct tables *t, size_t fra
 		{"prefixOffset", &offset, INT32_MAX, false},
 	};
 	size_t rows;
-	int err = READ_TABLE(in, t->stacks, "stackTable", stack, &rows);
+	int err = READ_TABLE(in, t->stacks, stack, &rows);
 	bool offsets = offset.data != NULL;
 
 	if (!err && offsets && in->stack_prefix.data)
@@ -402,9 +397,8 @@ static int read_stacks(struct firefox_in *in, const struct tables *t, size_t fra
 		memcpy(&in->stack_prefix, &offset, sizeof(offset));
 		offset = (firefox_column){};
 	}
-	if (!err && in->stack_prefix.count != rows)
-		err = json_fail(in->common->text, t->stacks.at, -ENOENT,
-				"the stackTable has neither prefix nor prefixOffset");
+	if (!err && !in->stack_prefix.data)
+		err = fit_column(in->common, &stack[1], 0, rows);
 	vec_free(&offset);
 	for (size_t i = 0; i < rows && !err; i++)
 		settle_stack(in, i, offsets);
@@ -428,6 +422,9 @@ int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struc
 			   {"frameTable", &t.frames}, {"funcTable", &t.funcs},
 			   {"resourceTable", &t.resources}, {"nativeSymbols", &t.natives},
 			   {"sources", &t.sources}, {"stringArray", &t.strings});
+	if (!err && json_type(t.stacks) != JSON_OBJECT)
+		return json_fail(common->text, common->text->start, -ENOENT,
+				 "there is no stackTable");
 	if (!err && !t.strings.at)
 		t.strings = strings;
 	if (!err && !t.sources.at)

@@ -17,7 +17,7 @@ int firefox_common__libs(struct firefox_common *common, struct json_value libs);
 int firefox_common__categories(struct firefox_common *common, struct json_value categories);
 void firefox_common__fini(struct firefox_common *common);
 
-/* Read the tables of `shared` or of a thread. `strings`, `sources`: used if it has none. */
+/* Read the tables of `shared` or of a thread. `strings`, `sources`: used if it has none. -ENOENT: it has no stacks. */
 int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
 		     struct json_value strings, struct json_value sources);
 /* Room for what is made of `count` stacks, whose frames and prefixes are there. 0 or -ENOMEM. */

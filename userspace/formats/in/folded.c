@@ -943,7 +943,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 	struct folded f = {
 		.b = request->builder,
 		.frames = {.b = request->builder, .left_out = {[LEFT_OUT_REST] = request->cut > 0}},
-		.owners = {.b = request->builder, .start = IMPORT_MADE_UP_START},
+		.owners = {.b = request->builder, .start = PROFILE_MADE_UP_START},
 		.failure = failure,
 		.start = bytes,
 		.end = end_of(request),
@@ -956,7 +956,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 		return import_fail(
 			failure, (uint64_t)((const char *)memchr(bytes, 0, request->size) - bytes),
 			-EBADMSG, "a zero byte in folded stacks");
-	session->start = IMPORT_MADE_UP_START;
+	session->start = PROFILE_MADE_UP_START;
 	session->untimed = true;
 	session->finished_symbols = true;
 	f.code = frames__dso(&f.frames, DSO_UNKNOWN, "", 0);

@@ -28,9 +28,6 @@
 /* Call paths, parts of others included: one takes a byte of a file and some 40 in memory. */
 #define IMPORT_PATHS_MAX (1u << 25)
 
-/* Start of profiles without times or without a clock: one second after the clock's zero, ns. */
-#define IMPORT_MADE_UP_START 1000000000ULL
-
 /*
  * Fill a new builder from the bytes of a file. 0; -EBADMSG: damaged or unknown format;
  * -EPROTONOSUPPORT: known format that is not read; -E2BIG: over a limit; -ENOMEM.

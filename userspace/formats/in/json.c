@@ -477,6 +477,7 @@ int json_column__next(struct json_column *c, struct json_number *number)
 {
 	const struct json_text *text = c->text;
 	const char *at = json_skip_spaces(text, c->at), *end;
+	int err = 0;
 
 	if (at == text->end)
 		return fail_cut(text);
@@ -493,8 +494,12 @@ int json_column__next(struct json_column *c, struct json_number *number)
 	if (c->index == JSON_ELEMENTS_MAX)
 		return fail_long(text, at);
 	end = parse_number(at, text->end, number);
-	if (!end)
-		return json_fail(text, at, -EBADMSG, "expected a number");
+	if (!end) { /* of another type */
+		*number = (struct json_number){.mantissa = 1, .exponent = EXPONENT_LIMIT, .at = at};
+		err = skip_value(text, at, &end);
+	}
+	if (err)
+		return err;
 	c->at = end;
 	c->index++;
 	return 1;

@@ -137,7 +137,7 @@ int json_scaled(const struct json_number *number, int scale, int64_t *value);
 /* The same of a number that is not negative, rounded down; the rest in billionths. */
 int json_split(const struct json_number *number, int scale, int64_t *value, uint32_t *rest);
 
-/* A column of numbers and nulls, parsed as it is walked. */
+/* A column of numbers and nulls, parsed as it is walked. Other values are numbers beyond any range. */
 struct json_column {
 	const struct json_text *text;
 	const char *at;

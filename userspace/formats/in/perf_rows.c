@@ -361,7 +361,7 @@ void perf_rows__describe(struct perf_rows *s)
 	struct profile *session = profile_builder__session(s->b);
 
 	set_event(s);
-	session->start = s->is_timed ? first_time(s) : IMPORT_MADE_UP_START;
+	session->start = s->is_timed ? first_time(s) : PROFILE_MADE_UP_START;
 	session->untimed = !s->is_timed;
 	session->finished_symbols = true;
 }

@@ -472,7 +472,7 @@ static int add_sample(struct pprof *p, const struct wire *w, const void *message
 	row.comm = labels.comm.v	   ? labels.comm
 		   : labels.owner.thread.v ? labels.owner.thread
 					   : thread->name;
-	row.time = IMPORT_MADE_UP_START + ++thread->rows;
+	row.time = PROFILE_MADE_UP_START + ++thread->rows;
 	return frames__sample(&p->frames, thread->id, &row, p->failure,
 			      (uint64_t)(w->bytes - p->request->bytes));
 }
@@ -481,7 +481,7 @@ static void set_session(const struct pprof *p)
 {
 	struct profile *session = profile_builder__session(p->b);
 
-	session->start = session->end = IMPORT_MADE_UP_START;
+	session->start = session->end = PROFILE_MADE_UP_START;
 	if (p->duration > 0)
 		session->end += min_u64((uint64_t)p->duration, INT64_MAX / 4);
 	session->start_realtime = p->time > 0 ? (uint64_t)p->time : 0;
@@ -519,7 +519,7 @@ static int read_pprof(const struct import_request *request, struct import_failur
 		.failure = failure,
 		.b = request->builder,
 		.frames = {.b = request->builder},
-		.owners = {.b = request->builder, .start = IMPORT_MADE_UP_START},
+		.owners = {.b = request->builder, .start = PROFILE_MADE_UP_START},
 	};
 	int err;
 

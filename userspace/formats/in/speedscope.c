@@ -234,7 +234,8 @@ static int add_row(struct speedscope *s, struct scope_thread *t, struct stack_id
 		.ticks = 1,
 	};
 
-	row.time = IMPORT_MADE_UP_START + (s->untimed ? ++t->rows : (uint64_t)(time - s->base) + 1);
+	row.time = PROFILE_MADE_UP_START +
+		   (s->untimed ? ++t->rows : (uint64_t)(time - s->base) + 1);
 	if (has_weights_alone(s)) {
 		row.ticks = (uint64_t)weight;
 	} else {
@@ -262,7 +263,7 @@ static int add_idle(struct speedscope *s, struct scope_thread *t, int64_t time)
 		.kind = SAMPLE_IDLE,
 		.comm = t->comm,
 		.end = STACK_END_ROOT,
-		.time = IMPORT_MADE_UP_START + (uint64_t)(time - s->base) + 1,
+		.time = PROFILE_MADE_UP_START + (uint64_t)(time - s->base) + 1,
 	};
 
 	if (t->is_idle)
@@ -530,7 +531,7 @@ static int make_thread(struct speedscope *s, const struct scope_profile *p, stru
 	/* times begin again in a second profile of a thread: it is a thread of its own */
 	if (thread->rows++)
 		t->id = profile_builder__thread(s->b, process, owner.tid, false, t->comm,
-						IMPORT_MADE_UP_START);
+						PROFILE_MADE_UP_START);
 	return t->id.v ? 0 : -ENOMEM;
 }
 
@@ -834,7 +835,7 @@ static void set_session(struct speedscope *s)
 	for (size_t i = 0; i < s->remainders.count; i++)
 		if (i >= s->frames.has_sample.count || !s->frames.has_sample.data[i])
 			s->frames.left_out[LEFT_OUT_SMALL] += s->remainders.data[i].small;
-	session->start = session->end = IMPORT_MADE_UP_START;
+	session->start = session->end = PROFILE_MADE_UP_START;
 	session->untimed = s->untimed;
 	session->uncounted = s->uncounted;
 	session->event_period = s->period;
@@ -857,7 +858,7 @@ static int read_speedscope(const struct import_request *request, struct import_f
 		.text = {bytes, bytes + request->size, failure},
 		.b = request->builder,
 		.frames = {.b = request->builder},
-		.owners = {.b = request->builder, .start = IMPORT_MADE_UP_START},
+		.owners = {.b = request->builder, .start = PROFILE_MADE_UP_START},
 	};
 	int err;
 

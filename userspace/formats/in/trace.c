@@ -199,8 +199,8 @@ static int add_head(struct trace *t, const struct event *e)
 		err = json_members(&t->text, data, {"startTime", &start}, {"cpuProfile", &whole});
 	if (!err && json_type(whole) == JSON_OBJECT)
 		err = json_members(&t->text, whole, {"startTime", &start});
-	if (!err && json_type(start) == JSON_NUMBER)
-		err = read_time(t, start, &time);
+	if (!err && json_type(start) == JSON_NUMBER && read_time(t, start, &time))
+		time = e->time; /* of its event */
 	if (err)
 		return err;
 	if (t->heads.data[number].begun)

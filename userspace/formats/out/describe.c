@@ -15,11 +15,9 @@
 #include "profile/profile.h"
 #include "tenants/outside_books.h"
 
-#define YEAR_2000 946684800000000000ull /* ns since the epoch */
-
 bool export_has_realtime(const struct profile *p)
 {
-	return p->start_realtime >= YEAR_2000;
+	return p->start_realtime >= PROFILE_YEAR_2000;
 }
 
 uint64_t export_period(const struct profile *p)
@@ -858,7 +856,7 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 	if (profile__meta(p, META_PART_OF))
 		add_filter_comment(&c, "part of", "the file that was read",
 				   profile__meta(p, META_PART_OF));
-	if (!p->untimed)
+	if (figures__is_known(&figures, FIGURE_START))
 		add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
 	if (p->books_count) /* or it was read from another format */
 		add_books(&c, p, &figures);

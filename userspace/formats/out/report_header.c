@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/utf8.h"
 #include "formats/out/describe.h"
 #include "formats/out/report_paint.h"
@@ -163,7 +164,8 @@ static void print_event(const struct profile *p, FILE *out)
 	bool is_count = !strcmp(profile__event_unit(p), "count");
 
 	if (profile__events_are_cpu(p))
-		fprintf(out, ", shares of %s",
+		fprintf(out, ", %.6f ms each on average, shares of %s",
+			(double)p->event_count / 1e6 / (double)max_u64(p->sample_count, 1),
 			profile__meta(p, META_CPU_TIME) ? "time" : "CPU time");
 	else
 		fprintf(out, ", for %" PRIu64 " %s%s%s", p->event_count,
@@ -198,7 +200,7 @@ static void print_samples(const struct profile *p, const struct figures *f, FILE
 		f->value[FIGURE_THREADS] == 1 ? "" : "s");
 	if (p->uncounted)
 		return;
-	if (p->period && (!p->event.v || profile__events_are_cpu(p)))
+	if (p->period && !p->event.v)
 		fprintf(out, ", one each %.6f ms%s", (double)p->period / 1e6,
 			profile__meta(p, META_CPU_TIME) ? "" : " of a CPU");
 	if (p->event.v)
