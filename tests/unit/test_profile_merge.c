@@ -503,17 +503,13 @@ TEST(code_and_sources_of_both_are_kept)
 			    "/src/a.c");
 }
 
-/* A program with a root of its own, which may have the source. */
-static void add_with_root(struct profile_merge *m, struct fixture *f, const char *program,
-			  uint8_t root, const char *source)
+/* A sample of a program, whose root may have the source. */
+static void add_program(struct fixture *f, uint32_t tid, const char *program, uint8_t root,
+			const char *source)
 {
-	struct dso_id dso;
-	struct thread_id thread;
+	struct dso_id dso = add_dso(f, DSO_FILE, program, 0);
+	struct thread_id thread = add_thread(f, f->process, tid, tid == 7, "app", 0);
 
-	fixture__init(f, 10);
-	dso = add_dso(f, DSO_FILE, program, 0);
-	f->process = add_process(f, 7, "app", 0, 0);
-	thread = add_thread(f, f->process, 7, true, "app", 0);
 	add_sample(f, thread, 1, STACK(f, add_location(f, dso, 0x1000)), 1, "app");
 	profile_builder__source_root(f->b, dso, root);
 	if (source)
@@ -522,6 +518,20 @@ static void add_with_root(struct profile_merge *m, struct fixture *f, const char
 						       .root = root,
 						       .size = (uint32_t)strlen(source),
 						       .text = source});
+}
+
+static void begin_with_root(struct fixture *f, const char *program, uint8_t root,
+			    const char *source)
+{
+	fixture__init(f, 10);
+	f->process = add_process(f, 7, "app", 0, 0);
+	add_program(f, 7, program, root, source);
+}
+
+static void add_with_root(struct profile_merge *m, struct fixture *f, const char *program,
+			  uint8_t root, const char *source)
+{
+	begin_with_root(f, program, root, source);
 	add(m, program, finish(f));
 }
 
@@ -558,19 +568,63 @@ TEST(roots_of_one_file_are_none_of_another)
 	assert_string_equal(source_of(p, "/bin/three"), "int b;");
 }
 
-TEST(roots_beyond_the_last_number_have_no_sources)
+/* Each number means a root of its own recording, 0 as well. */
+TEST(programs_of_two_hosts_have_the_sources_of_their_own)
 {
-	_cleanup_fixture_ struct fixture x = {}, y = {}, z = {};
+	_cleanup_fixture_ struct fixture w = {}, x = {}, y = {}, z = {};
 	_cleanup_merge_ struct profile_merge *m = profile_merge__new();
 	const struct profile *p;
 
-	add_with_root(m, &x, "/bin/one", 200, "int a;");
-	add_with_root(m, &y, "/bin/two", SOURCE_ROOT_LAST - 199, "int b;");
-	add_with_root(m, &z, "/bin/three", SOURCE_ROOT_LAST - 200, "int c;");
+	add_with_root(m, &w, "/bin/without", 0, NULL);
+	add_with_root(m, &x, "/bin/one", 0, "int a;");
+	add_with_root(m, &y, "/bin/two", 0, "int b;");
+	add_with_root(m, &z, "/bin/without-too", 0, NULL);
 	p = finish_merge(m);
+	assert_string_equal(source_of(p, "/bin/without"), "none");
 	assert_string_equal(source_of(p, "/bin/one"), "int a;");
-	assert_string_equal(source_of(p, "/bin/two"), "none");
-	assert_string_equal(source_of(p, "/bin/three"), "int c;");
+	assert_string_equal(source_of(p, "/bin/two"), "int b;");
+	assert_string_equal(source_of(p, "/bin/without-too"), "none");
+}
+
+/* A root with a program that was there before is that root, unless a text of it is another one. */
+TEST(a_program_of_two_files_joins_their_roots)
+{
+	static const char *const texts[] = {"int a;", "int b;"};
+
+	for (int other = 0; other < 2; other++) {
+		_cleanup_fixture_ struct fixture x = {}, y = {};
+		_cleanup_merge_ struct profile_merge *m = profile_merge__new();
+		const struct profile *p;
+
+		add_with_root(m, &x, "/bin/one", 0, "int a;");
+		begin_with_root(&y, "/bin/one", 3, texts[other]);
+		add_program(&y, 8, "/bin/two", 3, NULL);
+		add(m, "two", finish(&y));
+		p = finish_merge(m);
+		assert_string_equal(source_of(p, "/bin/one"), "int a;");
+		assert_string_equal(source_of(p, "/bin/two"), texts[other]);
+		assert_int_equal(p->source_count, 1 + other);
+		assert_int_equal(p->sources[0].state, other ? SOURCE_CHANGED : SOURCE_UNCHANGED);
+	}
+}
+
+TEST(roots_beyond_the_last_number_have_no_sources)
+{
+	_cleanup_merge_ struct profile_merge *m = profile_merge__new();
+	char program[32], source[32];
+	const struct profile *p;
+
+	for (int i = 0; i <= SOURCE_ROOT_LAST + 1; i++) {
+		_cleanup_fixture_ struct fixture f = {};
+
+		snprintf(program, sizeof(program), "/bin/%d", i);
+		snprintf(source, sizeof(source), "int a%d;", i);
+		add_with_root(m, &f, program, 0, source);
+	}
+	p = finish_merge(m);
+	assert_string_equal(source_of(p, "/bin/0"), "int a0;");
+	assert_string_equal(source_of(p, "/bin/252"), "int a252;");
+	assert_string_equal(source_of(p, "/bin/253"), "none");
 }
 
 /* In the first one it had no hot code. */

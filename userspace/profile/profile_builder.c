@@ -220,6 +220,12 @@ struct dso_id profile_builder__dso(struct profile_builder *b, const struct profi
 	return id;
 }
 
+const struct profile_dso *builder_find_dso(const struct profile_builder *b,
+					   const struct profile_dso *like)
+{
+	return dso_table__find(&b->dsos, like);
+}
+
 static struct profile_location location_key(const struct profile_builder *b, struct dso_id dso,
 					    uint64_t address, struct process_id process)
 {

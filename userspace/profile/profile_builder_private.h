@@ -96,6 +96,10 @@ struct profile_builder {
 	VEC(char *) texts;	     /* bytes of codes, texts of sources */
 };
 
+/* NULL: it has none like this. */
+const struct profile_dso *builder_find_dso(const struct profile_builder *b,
+					   const struct profile_dso *like);
+
 /* Remember the first error; true if there is one. */
 static inline bool builder_has_failed(struct profile_builder *b, int err)
 {

@@ -101,20 +101,20 @@ struct profile_source *builder_find_source(struct profile_builder *b,
 	return source_table__find(&b->sources, like);
 }
 
-static uint8_t later_root(uint8_t last, uint8_t root)
+static unsigned int next_root(unsigned int next, uint8_t root)
 {
-	return root > last && root <= SOURCE_ROOT_LAST ? root : last;
+	return root <= SOURCE_ROOT_LAST && root >= next ? root + 1u : next;
 }
 
-uint8_t builder_last_source_root(const struct profile_builder *b)
+unsigned int builder_next_source_root(const struct profile_builder *b)
 {
-	uint8_t last = 0;
+	unsigned int next = 0;
 
 	for (size_t i = 0; i < b->sources.count; i++)
-		last = later_root(last, b->sources.data[i].root);
-	for (size_t i = 0; i < b->dsos.count; i++)
-		last = later_root(last, b->dsos.data[i].source_root);
-	return last;
+		next = next_root(next, b->sources.data[i].root);
+	for (size_t i = 1; i < b->dsos.count; i++)
+		next = next_root(next, b->dsos.data[i].source_root);
+	return next;
 }
 
 void profile_builder__source_root(struct profile_builder *b, struct dso_id id, uint8_t root)

@@ -11,7 +11,7 @@ void builder_free_code(struct profile_builder *b);
 /* The source with this path and root. */
 struct profile_source *builder_find_source(struct profile_builder *b,
 					   const struct profile_source *like);
-/* The largest number of a root of its sources, 0: there is only that. */
-uint8_t builder_last_source_root(const struct profile_builder *b);
+/* The first number that no root of its sources or programs has, nor any behind it. */
+unsigned int builder_next_source_root(const struct profile_builder *b);
 
 #endif

@@ -44,6 +44,89 @@ static uint32_t *numbers(size_t count)
 	return calloc(count + 1, sizeof(uint32_t));
 }
 
+struct string_id profile_copy__string(struct profile_copy *c, struct string_id id)
+{
+	uint32_t *number = &c->strings[id.v];
+
+	if (id.v && !*number)
+		*number = profile_builder__string(c->b, profile__string(c->p, id)).v;
+	return (struct string_id){*number};
+}
+
+/* ---- roots of sources ------------------------------------------------------------------------ */
+
+static bool same_text(const struct profile_source *a, const struct profile_source *b)
+{
+	return a->size == b->size && !memcmp(a->text, b->text, a->size);
+}
+
+/* As the builder has it; NULL: it does not. */
+static const struct profile_dso *find_dso(struct profile_copy *c, const struct profile_dso *from)
+{
+	struct profile_dso dso = *from;
+
+	dso.path = profile_copy__string(c, dso.path);
+	dso.name = profile_copy__string(c, dso.name);
+	return builder_find_dso(c->b, &dso);
+}
+
+/* A root with a program that the builder has is taken for that program's root there. */
+static void match_roots(struct profile_copy *c)
+{
+	bool is_taken[SOURCE_ROOTS] = {};
+
+	memset(c->roots, SOURCE_ROOT_NONE, SOURCE_ROOT_LAST + 1);
+	c->roots[SOURCE_ROOT_SCRIPTS] = SOURCE_ROOT_SCRIPTS;
+	c->roots[SOURCE_ROOT_NONE] = SOURCE_ROOT_NONE;
+	c->roots[SOURCE_ROOT_ALL] = SOURCE_ROOT_ALL;
+	for (size_t i = 1; i < c->p->dso_count; i++) {
+		const struct profile_dso *from = &c->p->dsos[i], *known;
+
+		if (from->kind != DSO_FILE || c->roots[from->source_root] != SOURCE_ROOT_NONE)
+			continue;
+		known = find_dso(c, from);
+		if (!known || is_taken[known->source_root])
+			continue;
+		c->roots[from->source_root] = known->source_root;
+		is_taken[known->source_root] = true;
+	}
+}
+
+/*
+ * In another profile a number means another root, which may be of another host. It is the same if a
+ * program is in both and no path has two texts. Roots without texts have no number: the text of another
+ * one is not theirs. So have those beyond the last number.
+ */
+static void map_roots(struct profile_copy *c)
+{
+	bool has_text[SOURCE_ROOTS] = {}, is_apart[SOURCE_ROOTS] = {};
+	unsigned int next = builder_next_source_root(c->b);
+
+	match_roots(c);
+	for (size_t i = 0; i < c->p->source_count; i++) {
+		struct profile_source source = c->p->sources[i];
+		const uint8_t root = source.root;
+		struct profile_source *known;
+
+		source.root = c->roots[root];
+		source.path = profile_copy__string(c, source.path);
+		known = root <= SOURCE_ROOT_LAST ? builder_find_source(c->b, &source) : NULL;
+		has_text[root] = true;
+		if (!known || same_text(known, &source))
+			continue;
+		known->state = SOURCE_CHANGED;
+		is_apart[root] = true;
+	}
+	for (unsigned int r = 0; r <= SOURCE_ROOT_LAST; r++) {
+		if (!has_text[r])
+			c->roots[r] = SOURCE_ROOT_NONE;
+		else if (is_apart[r] || c->roots[r] == SOURCE_ROOT_NONE)
+			c->roots[r] = next <= SOURCE_ROOT_LAST ? next++ : SOURCE_ROOT_NONE;
+	}
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
 int profile_copy__init(struct profile_copy *c, const struct profile *p, struct profile_builder *b,
 		       struct copied_code *code)
 {
@@ -51,7 +134,6 @@ int profile_copy__init(struct profile_copy *c, const struct profile *p, struct p
 		.p = p,
 		.b = b,
 		.code = code,
-		.roots_before = builder_last_source_root(b),
 		.strings = numbers(p->string_count),
 		.dsos = numbers(p->dso_count),
 		.functions = numbers(p->function_count),
@@ -59,9 +141,11 @@ int profile_copy__init(struct profile_copy *c, const struct profile *p, struct p
 		.stacks = numbers(p->stack_count),
 		.processes = numbers(p->process_count),
 	};
-	return c->strings && c->dsos && c->functions && c->locations && c->stacks && c->processes
-		       ? 0
-		       : -ENOMEM;
+	if (!c->strings || !c->dsos || !c->functions || !c->locations || !c->stacks ||
+	    !c->processes)
+		return -ENOMEM;
+	map_roots(c);
+	return 0;
 }
 
 void profile_copy__fini(struct profile_copy *c)
@@ -75,24 +159,6 @@ void profile_copy__fini(struct profile_copy *c)
 	vec_free(&c->path);
 }
 
-struct string_id profile_copy__string(struct profile_copy *c, struct string_id id)
-{
-	uint32_t *number = &c->strings[id.v];
-
-	if (id.v && !*number)
-		*number = profile_builder__string(c->b, profile__string(c->p, id)).v;
-	return (struct string_id){*number};
-}
-
-/* Sources of several profiles with number 0 are of the same root. Beyond the last number there are none. */
-static uint8_t copy_root(const struct profile_copy *c, uint8_t root)
-{
-	if (!root || root > SOURCE_ROOT_LAST)
-		return root;
-	return root <= SOURCE_ROOT_LAST - c->roots_before ? c->roots_before + root
-							  : SOURCE_ROOT_NONE;
-}
-
 static struct dso_id copy_dso(struct profile_copy *c, struct dso_id id)
 {
 	uint32_t *number = &c->dsos[id.v];
@@ -102,7 +168,7 @@ static struct dso_id copy_dso(struct profile_copy *c, struct dso_id id)
 		return (struct dso_id){*number};
 	dso.path = profile_copy__string(c, dso.path);
 	dso.name = profile_copy__string(c, dso.name);
-	dso.source_root = copy_root(c, dso.source_root);
+	dso.source_root = c->roots[dso.source_root];
 	*number = profile_builder__dso(c->b, &dso).v;
 	if (profile_builder__get_dso(c->b, (struct dso_id){*number})->source_root ==
 	    SOURCE_ROOT_NONE)
@@ -299,27 +365,32 @@ struct stack_id profile_copy__stack(struct profile_copy *c, struct stack_id id)
 	return (struct stack_id){c->stacks[id.v]};
 }
 
-static void copy_source(struct profile_copy *c, const struct profile_source *from)
+static void copy_source(struct profile_copy *c, const struct profile_source *from,
+			const bool *is_seen)
 {
 	struct profile_source source = *from;
 	struct profile_source *known;
 
 	source.path = profile_copy__string(c, from->path);
-	source.root = copy_root(c, from->root);
+	source.root = c->roots[from->root];
 	known = builder_find_source(c->b, &source);
-	if (!known)
-		profile_builder__add_source(c->b, &source);
-	else if (known->size != from->size || memcmp(known->text, from->text, from->size) != 0)
+	if (known && !same_text(known, from))
 		known->state = SOURCE_CHANGED;
+	else if (!known && is_seen[source.root])
+		profile_builder__add_source(c->b, &source);
 }
 
 void profile_copy__code(struct profile_copy *c)
 {
+	/* roots of whose programs another profile had all have no number */
+	bool is_seen[SOURCE_ROOTS] = {[SOURCE_ROOT_SCRIPTS] = true, [SOURCE_ROOT_ALL] = true};
 	const struct profile *p = c->p;
 
 	for (size_t i = 0; i < p->code_count; i++)
 		if (p->dsos[p->codes[i].dso.v].kind == DSO_FILE)
 			copy_code(c, &p->codes[i], (struct process_id){0}, 0);
+	for (size_t i = 1; i < c->b->dsos.count; i++)
+		is_seen[c->b->dsos.data[i].source_root] = true;
 	for (size_t i = 0; i < p->source_count; i++)
-		copy_source(c, &p->sources[i]);
+		copy_source(c, &p->sources[i], is_seen);
 }

@@ -10,6 +10,7 @@
 #ifndef PROFILE_PROFILE_COPY_H
 #define PROFILE_PROFILE_COPY_H
 
+#include <sysprof/event.h>
 #include <sysprof/profile_builder.h>
 
 #include "base/map.h"
@@ -67,15 +68,17 @@ struct copied_code {
 };
 void copied_code__fini(struct copied_code *code);
 
+#define SOURCE_ROOTS (SOURCE_ROOT_ALL + 1)
+
 /* Of one profile. The caller sets the numbers of processes before it copies their stacks. */
 struct profile_copy {
-	uint8_t roots_before; /* roots of sources of other profiles have numbers up to this */
 	const struct profile *p;
 	struct profile_builder *b;
 	struct copied_code *code;
 	/* by number in the profile: the number in the builder, 0: none yet */
 	uint32_t *strings, *dsos, *functions, *locations, *stacks, *processes;
-	VEC(uint32_t) path; /* stacks whose copy is pending, the outermost last */
+	uint8_t roots[SOURCE_ROOTS]; /* of sources */
+	VEC(uint32_t) path;	     /* stacks whose copy is pending, the outermost last */
 };
 
 /* 0 or -ENOMEM; call fini in both cases. */
