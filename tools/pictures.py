@@ -81,7 +81,7 @@ WAITING = {
     "locks": ("mode=wall&measure=cpu&view=locks", False, 1280, 640, ""),
 }
 
-SERVICES = {"service": ("group=service&filter=--service%3Dshop%20--service%3Dsearch%20--show-from%3D%5Ehandle", False, 1280, 800, "showMenu('words')")}
+SERVICES = {"service": ("group=service&sort=name&filter=--service%3Dshop%20--service%3Dsearch%20--show-from%3D%5Ehandle", False, 1280, 800, "showMenu('words')")}
 
 BY_STATE = "mode=waiting&measure=cpu&group=state"
 THROTTLED = {"throttled": ("mode=wall&measure=cpu&group=state", False, 1180, 560, "")}
