@@ -72,6 +72,10 @@ static int state_by_name(const char *name, size_t size)
 	return WALL_NONE;
 }
 
+#define X(id, name, text) name " "
+static const char known_states[] = WALL_STATES(X);
+#undef X
+
 static int take_states(struct filter_clause *clause, struct failure *failure)
 {
 	const char *at = clause->text;
@@ -82,9 +86,9 @@ static int take_states(struct filter_clause *clause, struct failure *failure)
 
 		if (state == WALL_NONE)
 			return fail(failure, -EINVAL,
-				    "--state %s: expected states of `report --wall`, as in "
-				    "lock,disk; running is what uses CPU time",
-				    clause->text);
+				    "--state %s: expected states, as in lock,disk, of%s"
+				    "(parked is no state, but a kind of thread)",
+				    clause->text, known_states);
 		clause->states |= 1u << state;
 		if (!at[size])
 			return 0;
