@@ -143,7 +143,7 @@ def test_shadow_stack():
             wrong.append((when, expected, mine))
     depth = sum(len(chain) for _, _, chain in calls) / max(1, len(calls))
     print(f"  {right} of {compared} stacks are as the program kept them, {depth:.1f} calls deep on average")
-    assert compared >= 300, (compared, len(calls))
+    assert compared >= 100, (compared, len(calls))
     assert right == compared, wrong[:3]
 
 
@@ -172,7 +172,7 @@ def test_frame_pointers_alone():
     path = scratch("fp.folded")
     record("-g", "fp", "-o", path, "--", compiled("shadow", "-finstrument-functions"), "1")
     rows = [(f[1:], n) for f, n in folded(path) if not kernel_part(f)]
-    assert total(rows) > 100 and share(rows, lambda f: f[0] in ROOTS) < 0.5, rows[:5]
+    assert total(rows) > 20 and share(rows, lambda f: f[0] in ROOTS) < 0.5, rows[:5]
 
 
 @long
