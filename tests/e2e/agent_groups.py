@@ -133,8 +133,8 @@ def test_out_of_a_group_that_is_left_out():
         sampled = sum(x["cpu_ns"] for w in windows.windows[3:] for x in w["processes"] if x["pid"] == p.pid)
         print(f"  {before / 1e6:.0f} ms before it was moved, {after / 1e6:.0f} ms in all, {sampled / 1e6:.0f} ms in samples")
         assert windows.last(p.pid)["service_name"] == "kept"
-        # what it has used by then is read at the next tick, and taken for all of the time in between
-        assert sampled <= after - before + max(0.25 * before, 4e8), (before, after, sampled)
+        # what it has used by then is read at the next tick, which may be late, and taken for all of the time in between
+        assert sampled <= after - 0.25 * before, (before, after, sampled)
 
 
 THREADS = """
