@@ -175,7 +175,7 @@ class Sink:
     def errors(self):
         return e.read(self.log, errors="replace")
 
-    def wait(self, timeout=30, **values):
+    def wait(self, timeout=e.PATIENCE, **values):
         """Until the stats have at least these values, and as little in the spool; then exactly these."""
         end = time.monotonic() + timeout
         while True:
@@ -441,13 +441,13 @@ def test_names():
     with Sink("http://nowhere.example:4040", wrap=wrap) as sink:
         sink.put(1)
         e.wait_for(lambda: "resolve host" in sink.stats()["error"])
-        assert sink.end(100) < 2
+        assert sink.end(100) < 4
     with Sink("http://silent.example:4040", wrap=wrap) as sink:
         sink.put(2)
         e.wait_for(lambda: any(b"silent" in question for question in requested))
         seconds = sink.end(100)
         print(f"a name server that hangs: ended after {seconds} s")
-        assert seconds < 2, seconds
+        assert seconds < 4, seconds
         spool = sink.spool
     assert len([f for f in os.listdir(spool) if f.endswith(".win")]) == 2
     with Server() as server, Sink(server.url, spool=spool) as sink:
@@ -472,7 +472,7 @@ def test_an_outage():
         e.wait_for(lambda: sink.stats()["failures"] > 3)
         during = sink.send_request("memory")["bytes"]
         with Server(port=port) as back:
-            end = time.monotonic() + 30
+            end = time.monotonic() + e.PATIENCE
             after = 0
             while sink.stats()["windows_sent"] < 300:
                 after = max(after, sink.send_request("memory")["bytes"])
@@ -503,7 +503,7 @@ def test_the_end_during_a_push():
         e.wait_for(lambda: server.arrived)
         seconds = sink.end(100)
         print(f"a server that does not answer: ended after {seconds} s")
-        assert seconds < 2 and "left behind" not in sink.errors(), seconds
+        assert seconds < 4 and "left behind" not in sink.errors(), seconds
         spool = sink.spool
     with Server() as server, Sink(server.url, spool=spool) as sink:
         sink.wait(windows_sent=3, ambiguous=1, windows_put=0)
@@ -587,13 +587,13 @@ def test_secrets():
 
     plan = [repeat(code) for code in (500, 503, 401, 307, 429)] + [
         raw(f"HTTP/1.1 {token}\r\n\r\n".encode()),
-        lambda h: (hold.wait(10), h.give(400, f"denied: {password} {token} {h.headers}".encode()))]
+        lambda h: (hold.wait(60), h.give(400, f"denied: {password} {token} {h.headers}".encode()))]
     left = b""
     for option in ("bearer", "basic", "header"):
         hold.clear()
         with Server(plan) as server, Sink(server.url, f"{option}={files[option]}", "slow=20") as sink:
             sink.put(1)
-            e.wait_for(lambda: len(server.arrived) >= len(plan), 20)  # pylint: disable=cell-var-from-loop
+            e.wait_for(lambda: len(server.arrived) >= len(plan))  # pylint: disable=cell-var-from-loop
             sent = server.arrived[-1][2]
             assert token in str(sent) or "dXNlcjpjb3JyM2N0" in str(sent), "it is sent"
             left += dumped_memory(sink.p.pid)
@@ -643,7 +643,7 @@ def test_memory_alone():
 
 
 def probe(url, *options):
-    p = subprocess.run([TOOL, f"url={url}", "probe=1", *options], capture_output=True, text=True, timeout=20,
+    p = subprocess.run([TOOL, f"url={url}", "probe=1", *options], capture_output=True, text=True, timeout=60,
                        env=ENVIRONMENT, check=False)
     return p.returncode, p.stdout
 

@@ -256,7 +256,7 @@ def check_beside_silence(*options):
     assert any(row["path"] == os.path.realpath("/usr/bin/python3") and row["unwind"] == "CFI" for row in reported["files"]), reported["files"]
     # its perf map is one of these files
     assert runtime(reported, "Python")["state"] == "partly"
-    assert took < 40, took
+    assert took < 150, took
 
 
 def test_files_that_do_not_answer():

@@ -20,7 +20,7 @@ from libe2e import (SANITIZED, SYSPROF, Background, Skip, children_of, fixture, 
                     long, main, natively, need_root, quick, read, run, schedstat, scratch, share, started_sampling,
                     sysprof, wait_for, write)
 
-LIMIT = 30 if SANITIZED else 10
+LIMIT = 120  # s, for what hangs
 libc = ctypes.CDLL(None, use_errno=True)
 
 CLONE_NEWNS = 0x00020000
@@ -53,7 +53,7 @@ def tree(path):
 
 def no_children():
     """We are the reaper of every descendant, so what sysprof leaves running shows here."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -644,8 +644,8 @@ def test_no_directory_at_start():
     for output in ("no/x.json", "no/x.sysprof", "file/x.json", "/proc/x.json", "folded:dir",
                    "sysprof:dir", "folded:dir/"):
         begin = time.monotonic()
-        check_row(1, "cannot create", ["record", "-a", "-d", "8", "-o", output], place=place)
-        assert time.monotonic() - begin < 6, f"{output}: noticed only at the end"
+        check_row(1, "cannot create", ["record", "-a", "-d", "50", "-o", output], place=place)
+        assert time.monotonic() - begin < 40, f"{output}: noticed only at the end"
 
 
 def vanish(outputs, change):
@@ -657,7 +657,7 @@ def vanish(outputs, change):
     # files, not pipes: COMMAND lives on with them
     out, err = scratch("vanish.out"), scratch("vanish.err")
     with open(out, "w", encoding="ascii") as o, open(err, "w", encoding="ascii") as e:
-        with Background(SYSPROF, "record", "-d", "1", *args, "--", fixture("chain"), "60",
+        with Background(SYSPROF, "record", "-d", "4", *args, "--", fixture("chain"), "60",
                         cwd=place.path, stdout=o, stderr=e) as recorder:
             wait_for(lambda: os.path.getsize(out), LIMIT, "the command")
             time.sleep(0.6)

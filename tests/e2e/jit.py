@@ -327,7 +327,7 @@ def test_unwinding_by_jitdump():
 class Elsewhere(Fixture):
     """The fixture, whose real map is not found, so the test makes the one in /tmp."""
 
-    def __init__(self, *options, seconds=30):
+    def __init__(self, *options, seconds=600):
         need_root()
         super().__init__("jitreuse", "-f", scratch(""), "-p", 100, *options, seconds)
         self.wait_facts("start")

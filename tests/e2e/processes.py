@@ -458,7 +458,7 @@ static void *late(void *unused)
 {
 	uint64_t (*spin)(uint64_t);
 
-	usleep(2600000);
+	usleep(5000000);
 	spin = (uint64_t (*)(uint64_t))dlsym(dlopen(library, RTLD_NOW), "libdl_one_spin");
 	if (!fork()) {
 		spin(now_ns() + 400000000);

@@ -17,7 +17,7 @@ from libconsumers import structure
 from libe2e import (CANCELLATION, SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, assert_sample_count, comms,
                     firefox_extra, firefox_threads, fixture, folded, has_chain, kernel_part, load_json, long, lost_in,
                     main, natively, quick, read, record, record_cpu, recording_events, run, scratch, share, started_sampling, sysprof, total,
-                    user_part, write)
+                    use_cpu, user_part, write)
 
 CHAIN = ("outer", "middle", "inner", "leaf")
 SLACK_NS = 2_000_000
@@ -118,7 +118,7 @@ def test_threads_of_a_thread():
     """The first thread starts two others after a while: they belong to it, by default."""
     path = scratch("tid-inherit.json.gz")
     for options, wanted in ([], 2), (["--no-inherit"], 0):
-        with Fixture("chain", "-w", "1.5", "-t", "2", "0.7") as chain:
+        with Fixture("chain", "-w", "4", "-t", "2", "0.7") as chain:
             chain.wait_facts("pid")
             record("-t", chain.pid, *options, "-o", path)
         busy = {t.tid for t in firefox_threads(path) if t.count >= 20}
@@ -147,7 +147,7 @@ def test_recording_ends_with_its_target():
             chain.wait_facts("start")
             with Background(SYSPROF, "record", option, chain.pid, "-o", path) as recorder:
                 chain.p.wait(60)
-                recorder.finish(timeout=10, check=0)
+                recorder.finish(check=0)
         assert share(of_user(folded(path)), lambda f: has_chain(f, *CHAIN)) > 0.9, folded(path)
 
 
@@ -173,7 +173,8 @@ def test_children_that_are_there_and_that_come():
             started_sampling(recorder, outputs[0])
         write(go, "go\n")
         shell.wait_facts("grandchild")
-        time.sleep(1)
+        for child in CHILDREN:
+            use_cpu(shell.wait_number(child), 0.2)
         for recorder in recorders:
             recorder.signal(signal.SIGINT)
             recorder.finish(check=0)
@@ -377,10 +378,10 @@ def test_duration():
             assert result.status == 0 and took >= duration
             meta = load_json(path)["meta"]
             recorded = meta["profilingEndTime"] / 1000
-            assert abs(recorded - duration) < 0.3, f"{recorded} s, not {duration}"
+            assert abs(recorded - duration) < 1, f"{recorded} s, not {duration}"
             (thread,) = [t for t in firefox_threads(path) if t.count]
             span = (max(thread.times) - min(thread.times)) / 1000
-            assert span <= duration + 0.3, span
+            assert span <= duration + 1, span
         assert chain.p.poll() is None
 
 

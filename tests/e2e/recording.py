@@ -16,7 +16,7 @@ import libe2e as e
 from libe2e import (SYSPROF, Background, fixture, folded, has_chain, main, natively, need_root, read, run, scratch,
                     share, sysprof, wait_for, write)
 
-LIMIT = 60
+LIMIT = 180
 PERIOD = 1e9 / 999
 FORMATS = ("json", "json.gz", "cpuprofile", "trace.json", "trace.json.gz", "pb.gz", "html", "folded", "txt")
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
@@ -81,12 +81,11 @@ def test_kill_9():
     with Background(fixture("chain"), "60") as target:
         with Background(SYSPROF, "record", "-p", target.pid, "-o", file, "-o",
                         os.path.join(path, "live.json.gz")) as recorder:
-            wait_for(lambda: os.path.exists(file), LIMIT, file)
-            time.sleep(0.5)
+            e.started_sampling(recorder, file)
             cpu, begin = cpu_ns(target.pid), time.monotonic_ns()
             time.sleep(3)
             cpu, end = cpu_ns(target.pid) - cpu, time.monotonic_ns()
-            time.sleep(1)
+            time.sleep(2)
             recorder.signal(signal.SIGKILL)
             recorder.finish(timeout=LIMIT)
         assert os.listdir(path) == ["x.sysprof"], os.listdir(path)
@@ -126,8 +125,9 @@ def test_kill_9_on_another_machine():
     file = os.path.join(path, "x.sysprof")
     with Background(os.path.join(programs, "chain"), "60") as target:
         with Background(SYSPROF, "record", "-p", target.pid, "-o", file) as recorder:
-            wait_for(lambda: os.path.exists(file), LIMIT, file)
-            time.sleep(1)
+            e.started_sampling(recorder, file)
+            e.use_cpu(target.pid, 0.5)
+            time.sleep(2)  # what is older than a second is in the file
             recorder.signal(signal.SIGKILL)
             recorder.finish(timeout=LIMIT)
     here = convert(file, os.path.join(path, "here.folded"), check=0)

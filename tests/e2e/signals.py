@@ -96,7 +96,7 @@ def test_signals_end_it():
                     recorder.signal(number)
                 result = recorder.finish(timeout=LIMIT)
             assert result.status == 0, result
-            assert_complete(path, names, samples=50)
+            assert_complete(path, names, samples=5)
             structure(*(os.path.join(path, name) for name in names if name != "x.sysprof"))
             before = cpu_seconds(target.pid)
             assert state(target.pid) in ("R", "D"), state(target.pid)
@@ -157,7 +157,7 @@ def test_kill_ends_recording_not_command():
             alive = state(pid)
             os.kill(pid, signal.SIGKILL)
         assert status == 0 and alive == "R", (status, alive)
-        assert_complete(path, samples=50)
+        assert_complete(path, samples=5)
 
 
 # ---- the terminal -------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_ctrl_c_ends_command():
     with on_terminal(path, "--", fixture("chain"), "60") as terminal:
         terminal.ctrl_c()
         assert terminal.wait() == 128 + signal.SIGINT, terminal.text
-    assert_complete(path, samples=50)
+    assert_complete(path, samples=5)
 
 
 @natively
@@ -245,10 +245,10 @@ def test_ctrl_c_waits_for_command():
     with on_terminal(path, "--", "sh", "-c", script) as terminal:
         terminal.ctrl_c()
         assert terminal.wait() == 5, terminal.text
-    assert_complete(path, samples=50)
+    assert_complete(path, samples=5)
     cleaning = sum(n for frames, n in folded(os.path.join(path, "x.folded"))
                    if frames[0] == "loop")
-    assert cleaning > 100, f"{cleaning} samples of what COMMAND did after the Ctrl-C"
+    assert cleaning > 10, f"{cleaning} samples of what COMMAND did after the Ctrl-C"
 
 
 def test_second_ctrl_c():
@@ -263,7 +263,7 @@ def test_second_ctrl_c():
             terminal.read(1)
             assert os.waitpid(terminal.pid, os.WNOHANG) == (0, 0), terminal.text
             terminal.ctrl_c()
-            assert terminal.wait(5) == 1, terminal.text
+            assert terminal.wait() == 1, terminal.text
             assert "aborted" in terminal.text, terminal.text
             assert is_alive(command), "COMMAND was killed"
         finally:
@@ -364,7 +364,7 @@ def test_stopped_for_five_seconds():
             recorder.signal(signal.SIGINT)
             result = recorder.finish(timeout=LIMIT, check=0)
         used = cpu_seconds(target.pid) - before
-    assert_complete(path, samples=50)
+    assert_complete(path, samples=5)
     lost = int(re.search(r"lost: (\d+)", result.err)[1])
     assert lost > 0 and "ring-full" in result.err, result
     assert "unexplained" not in result.err, result
@@ -420,13 +420,13 @@ def test_status_line():
             terminal.ctrl_c()
             assert terminal.wait() == 0, terminal.text
         assert state(target.pid) in ("R", "D")
-    assert_complete(path, samples=50)
+    assert_complete(path, samples=5)
     lines = re.findall(r"\r\x1b\[K([^\r]*)", terminal.text)
     status = [re.fullmatch(r"(\d+\.\d) s · (\d+) samples · (\d+) threads? · (\d+) lost · "
                            r"own CPU (\d+\.\d\d) s.*", line) for line in lines]
     status = [m for m in status if m]
     assert len(status) >= 5, terminal.text
-    assert float(status[-1][1]) > 1 and int(status[-1][2]) > 50, terminal.text
+    assert float(status[-1][1]) > 1 and int(status[-1][2]) > 5, terminal.text
     assert int(status[-1][3]) >= 1, terminal.text
     assert all(float(a[1]) <= float(b[1]) and int(a[2]) <= int(b[2])
                for a, b in zip(status, status[1:])), terminal.text

@@ -30,7 +30,7 @@ def check_books(path):
     return v, threads
 
 
-def recorded(*args, timeout=60):
+def recorded(*args, timeout=e.PATIENCE):
     path = e.scratch("attack.sysprof")
     result = e.record("--wall", "-o", path, *args, timeout=timeout)
     return path, result
@@ -46,18 +46,18 @@ def room_for_threads():
 def test_fifty_thousand_threads():
     """Or as many as there may be. The budget holds: visits become fewer, and all threads are in the account."""
     need_visits()
-    with e.Background(e.fixture("idlers"), min(50000, room_for_threads()), 60) as target:
+    with e.Background(e.fixture("idlers"), min(50000, room_for_threads()), 300) as target:
         started = int(target.p.stdout.readline().split()[1])
         if started < 5000:
             raise e.Skip(f"no more than {started} threads here")
-        path, result = recorded("-d", 8, "-p", target.pid, timeout=120)
+        path, result = recorded("-d", 8, "-p", target.pid)
         target.p.kill()
     v, rows = check_books(path)
     assert 0 < v["made"] < v["due"] / 2, v
     # half a percent, and what may be ahead: 60 ms and the last visit
     assert v["cpu_ns"] <= 8 * 0.005 * NS + 0.3 * NS + started * 20000, (v, started)
     assert len(rows) >= 0.95 * min(started, 16384), (len(rows), started)
-    assert result.seconds < 60, result
+    assert result.seconds < 200, result
 
 
 def test_threads_that_come_and_go():
@@ -79,9 +79,9 @@ def test_pages_of_a_userfaultfd():
         e.wait_for(lambda: e.comm_of(target.pid) == "foreign", what="the target")
         path, result = recorded("--wall-cpu", "10%", "-d", 2, "-p", target.pid)
     v, rows = check_books(path)
-    assert result.seconds < 10 and not v["left"], (result, v)
-    (row,) = rows
-    assert row["blocked_ns"] > 1.8 * NS, row
+    assert not v["left"], (result, v)
+    (row,) = rows  # since the first visit
+    assert row["blocked_ns"] > 0.9 * row["ns"] > 0.5 * NS, row
 
 
 @contextlib.contextmanager
@@ -160,8 +160,8 @@ def test_throttled_for_seconds():
             e.write(os.path.join(os.path.dirname(group), "cgroup.procs"), str(target.pid))  # else it ends when it may run again
             target.p.wait()
     v, (row,) = check_books(path)
-    assert row["ns"] > 3.8 * NS and row["states"].get("throttled", 0) > 0.8 * row["ns"], row
-    assert v["unchanged"] > v["walked"] and result.seconds < 20, (v, result)
+    assert row["ns"] > 2.5 * NS and row["states"].get("throttled", 0) > 0.8 * row["ns"], row
+    assert v["unchanged"] > v["walked"] and result.seconds < 120, (v, result)
 
 
 def test_a_control_group():
@@ -203,9 +203,10 @@ def test_a_control_group():
     _, rows = check_books(file)
     idle = {row["pid"]: row for row in rows if row["thread"] == "idles"}
     assert set(idle) == {inside.pid, joins.pid, leaves.pid}, idle
-    assert idle[inside.pid]["ns"] > 3.8 * NS, idle
-    assert 1.5 * NS < idle[joins.pid]["ns"] < 2.9 * NS, idle
-    assert idle[leaves.pid]["ns"] < 2.5 * NS, idle
+    whole = idle[inside.pid]["ns"]
+    assert whole > 2.5 * NS, idle
+    assert 0.5 * NS < idle[joins.pid]["ns"] < whole - 0.5 * NS, idle
+    assert idle[leaves.pid]["ns"] < whole - 0.5 * NS, idle
     assert len([row for row in rows if row["pid"] == inside.pid]) >= 9, rows
 
 
@@ -215,10 +216,10 @@ def test_stopped_by_a_signal():
     with e.Background(e.fixture("waits"), 20) as target:
         e.wait_for(lambda: len(os.listdir(f"/proc/{target.pid}/task")) >= 9, what="the threads")
         target.p.send_signal(signal.SIGSTOP)
-        path, _ = recorded("--wall-cpu", "10%", "--no-inherit", "-d", 2, "-p", target.pid)
+        path, _ = recorded("--wall-cpu", "10%", "--no-inherit", "-d", 3, "-p", target.pid)
         assert e.read(f"/proc/{target.pid}/stat").rsplit(") ", 1)[1][0] == "T"
     _, rows = check_books(path)
-    stopped = [row for row in rows if row["process"] == "waits" and row["states"].get("stopped", 0) > 1.8 * NS]
+    stopped = [row for row in rows if row["process"] == "waits" and row["states"].get("stopped", 0) > 1.5 * NS]
     assert len(stopped) >= 8, rows
 
 
@@ -232,10 +233,10 @@ def test_stopped_by_a_debugger():
     with e.Background(e.fixture("chain"), 20) as target:
         assert libc.ptrace(PTRACE_ATTACH, target.pid, 0, 0) == 0, os.strerror(ctypes.get_errno())
         os.waitpid(target.pid, 0)
-        path, _ = recorded("--wall-cpu", "10%", "-d", 1.5, "-p", target.pid)
+        path, _ = recorded("--wall-cpu", "10%", "-d", 3, "-p", target.pid)
         libc.ptrace(PTRACE_DETACH, target.pid, 0, 0)
     _, rows = check_books(path)
-    assert [row for row in rows if row["states"].get("stopped", 0) > 1.3 * NS], rows
+    assert [row for row in rows if row["states"].get("stopped", 0) > 1.5 * NS], rows
 
 
 SPAWNS = """
@@ -251,7 +252,7 @@ def test_vfork_and_execve():
     need_visits()
     path, _ = recorded("--wall=1000", "--wall-cpu", "20%", "--", sys.executable, "-c", SPAWNS)
     _, rows = check_books(path)
-    assert [row for row in rows if row["thread"].startswith("python") and row["ns"] > 1.2 * NS], rows
+    assert [row for row in rows if row["thread"].startswith("python") and row["ns"] > NS], rows
     assert "wall" in pprof("-raw", pprof_of(path))
 
 
