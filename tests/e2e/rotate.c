@@ -25,9 +25,12 @@
 #define TIDS_MAX (1u << 23) /* threads of interrupts are above the numbers of all others */
 #define HZ	 499
 
+/* Hashes. */
 struct kept_sample {
-	uint64_t hash;	/* of thread, time, name, dsos and addresses */
-	uint64_t names; /* of the functions */
+	uint64_t key;	 /* thread and time */
+	uint64_t comm;	 /* the thread's name then */
+	uint64_t places; /* dsos and addresses */
+	uint64_t names;	 /* of the functions */
 };
 
 struct totals {
@@ -69,10 +72,10 @@ static void add_frames(const struct profile *p, struct stack_id stack, struct ke
 	for (; stack.v; stack = p->stacks[stack.v].parent) {
 		const struct profile_location *l = &p->locations[p->stacks[stack.v].location.v];
 
-		sample->hash = hash_combine(sample->hash, hash_dso(p, l->dso));
+		sample->places = hash_combine(sample->places, hash_dso(p, l->dso));
 		/* a number of this profile */
 		if (p->dsos[l->dso.v].kind != DSO_RUNTIME)
-			sample->hash = hash_combine(sample->hash, hash_u64(l->address));
+			sample->places = hash_combine(sample->places, hash_u64(l->address));
 		if (!dso_kind_is_made(p->dsos[l->dso.v].kind))
 			continue;
 		for (uint32_t i = 0; i < l->line_count; i++)
@@ -94,9 +97,11 @@ static void add_thread(struct totals *t, const struct profile *p,
 	t->cpu[thread->tid] += (int64_t)(profile_thread__cpu(thread) - thread->cpu_excess);
 	t->cuts += thread->cut_count;
 	for (size_t i = 0; i < s->count; i++) {
-		struct kept_sample sample = {.hash = hash_combine(thread->tid, s->time[i])};
+		struct kept_sample sample = {
+			.key = hash_combine(thread->tid, s->time[i]),
+			.comm = hash_text(0, profile__string(p, s->comm[i])),
+		};
 
-		sample.hash = hash_text(sample.hash, profile__string(p, s->comm[i]));
 		add_frames(p, s->stack[i], &sample);
 		if (vec_push(&t->samples, sample))
 			fail_now("no memory", NULL);
@@ -142,7 +147,7 @@ static int compare_samples(const void *a, const void *b)
 {
 	const struct kept_sample *x = a, *y = b;
 
-	return x->hash < y->hash ? -1 : x->hash > y->hash;
+	return x->key < y->key ? -1 : x->key > y->key;
 }
 
 static bool differs(const char *what, uint64_t one, uint64_t windows)
@@ -156,7 +161,7 @@ static bool differs(const char *what, uint64_t one, uint64_t windows)
 
 static bool samples_differ(struct totals *one, struct totals *windows)
 {
-	size_t missing = 0, other_names = 0;
+	size_t missing = 0, other_comms = 0, other_places = 0, other_names = 0;
 
 	if (differs("samples", one->samples.count, windows->samples.count))
 		return true;
@@ -164,11 +169,17 @@ static bool samples_differ(struct totals *one, struct totals *windows)
 	qsort(windows->samples.data, windows->samples.count, sizeof(struct kept_sample),
 	      compare_samples);
 	for (size_t i = 0; i < one->samples.count; i++) {
-		missing += one->samples.data[i].hash != windows->samples.data[i].hash;
-		other_names += one->samples.data[i].names != windows->samples.data[i].names;
+		const struct kept_sample *a = &one->samples.data[i], *b = &windows->samples.data[i];
+
+		missing += a->key != b->key;
+		other_comms += a->comm != b->comm;
+		other_places += a->places != b->places;
+		other_names += a->names != b->names;
 	}
 	printf("samples %zu\nother_jit_names %zu\n", one->samples.count, other_names);
-	return differs("samples of other content", 0, missing);
+	return differs("samples of other threads or times", 0, missing) ||
+	       differs("samples with another name of their thread", 0, other_comms) ||
+	       differs("samples of other places", 0, other_places);
 }
 
 static long long unexplained_ticks(const struct totals *t)
