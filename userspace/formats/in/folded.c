@@ -29,30 +29,18 @@
 #include "base/map.h"
 #include "base/minmax.h"
 #include "base/vec.h"
+#include "formats/in/folded_lines.h"
 #include "formats/in/frames.h"
 #include "formats/in/import.h"
 #include "formats/in/owners.h"
 #include "formats/in/text_span.h"
 #include "formats/in/weights.h"
 
-#define COUNT_MAX	 (1ULL << 62)
-#define PERIOD_MAX	 (1ULL << 53)
-#define LINE_MAX_DIGITS	 9
-#define RECOGNIZED_LINES 3
-#define SKIPPED_LINES	 2 /* before the first stack, besides comments */
-#define PYTHON_THREAD	 "thread ("
-#define PYTHON_PROCESS	 "process "
-#define FRACTION_DIGITS	 9 /* of a number; the others are cut */
+#define PERIOD_MAX	(1ULL << 53)
+#define LINE_MAX_DIGITS 9
 
 /* Of 10 stacks of a comparison of two profiles, as many end in a number. */
 #define COMPARED_STACKS 9
-
-/* A line, split. */
-struct folded_line {
-	struct span stack;
-	uint64_t count;
-	uint32_t billionths, digits; /* of the fraction, and how many were there */
-};
 
 /* Most texts of fields occur often. */
 struct field {
@@ -119,315 +107,9 @@ static int fail_at(const struct folded *f, const char *at, int error, const char
 			   what);
 }
 
-/* ---- lines ----------------------------------------------------------------------------------- */
-
-/* "12" or "12.5", which flamegraph.pl takes. */
-static bool parse_count(struct span text, struct folded_line *line)
-{
-	uint64_t value = 0;
-	uint32_t fraction = 0, digits = 0;
-	const char *at = text.at;
-
-	for (; at < text.end && is_digit(*at); at++) {
-		if (value > COUNT_MAX / 10)
-			return false;
-		value = value * 10 + (uint64_t)(*at - '0');
-	}
-	if (at == text.at)
-		return false;
-	if (at < text.end && *at == '.')
-		at++;
-	for (; at < text.end && is_digit(*at); at++)
-		if (digits < FRACTION_DIGITS) {
-			fraction = fraction * 10 + (uint32_t)(*at - '0');
-			digits++;
-		}
-	line->digits = digits;
-	for (; digits < FRACTION_DIGITS; digits++)
-		fraction *= 10;
-	line->count = value;
-	line->billionths = fraction;
-	return at == text.end;
-}
-
-/* 0: a line; -EAGAIN: a blank one, or a comment; -ENODATA: a count alone, of a stack without frames; -EBADMSG. */
-static int split_line(struct span line, struct folded_line *out)
-{
-	const char *space;
-
-	while (line.end > line.at && strchr(" \t\r", line.end[-1]) && line.end[-1])
-		line.end--;
-	if (line.at == line.end || *line.at == '#')
-		return -EAGAIN;
-	for (space = line.end; space > line.at && !is_space(space[-1]);)
-		space--;
-	if (space-- == line.at || !parse_count((struct span){space + 1, line.end}, out))
-		return -EBADMSG;
-	out->stack = (struct span){line.at, space};
-	while (out->stack.end > out->stack.at && is_space(out->stack.end[-1]))
-		out->stack.end--;
-	if (out->stack.at == out->stack.end)
-		return -ENODATA;
-	/* of strace, or of settings: "read(3, …) = 5" */
-	return span_ends(out->stack, " =") ? -EBADMSG : 0;
-}
-
-static struct span next_field(struct span *rest)
-{
-	const char *semicolon = memchr(rest->at, ';', (size_t)(rest->end - rest->at));
-	struct span field = {rest->at, semicolon ? semicolon : rest->end};
-
-	rest->at = semicolon ? semicolon + 1 : rest->end;
-	return field;
-}
-
-static bool has_callers(const struct folded_line *line)
-{
-	return memchr(line->stack.at, ';', span_size(line->stack));
-}
-
-/* Of our own files, which may have nothing else. */
-static bool is_own_comment(struct span line)
-{
-	return span_begins(line, FOLDED_WEIGHTS) || span_begins(line, FOLDED_SAMPLES) ||
-	       span_begins(line, FOLDED_FILTER);
-}
-
-/* Any text may have a line that ends in a number, so behind lines that are none there have to be several stacks. */
-static bool recognizes_folded(const uint8_t *bytes, size_t size)
-{
-	const char *at = (const char *)bytes, *end = at + size;
-	unsigned int lines = 0, skipped = 0;
-	bool is_own = false;
-
-	if (memchr(bytes, 0, size < 4096 ? size : 4096))
-		return false;
-	for (const char *newline; at < end && lines < RECOGNIZED_LINES; at = newline + 1) {
-		struct folded_line line;
-		int err;
-
-		newline = line_end(at, end);
-		err = split_line((struct span){at, newline}, &line);
-		if (err == -EBADMSG && lines)
-			return !skipped; /* what follows may be damaged */
-		skipped += err == -EBADMSG;
-		if (skipped > SKIPPED_LINES || (skipped && !err && !has_callers(&line)))
-			return false;
-		lines += !err;
-		is_own |= is_own_comment((struct span){at, newline});
-	}
-	return lines >= (skipped ? RECOGNIZED_LINES : 1) || is_own;
-}
-
-/* ---- the first field ------------------------------------------------------------------------- */
-
-/* The letter of "_[k]" at the end, 0: none. */
-static char annotation(struct span field)
-{
-	size_t size = (size_t)(field.end - field.at);
-
-	if (size <= 4 || memcmp(field.end - 4, "_[", 2) || field.end[-1] != ']')
-		return 0;
-	return strchr("kji01?", field.end[-2]) ? field.end[-2] : 0;
-}
-
-static bool is_async_thread(struct span field)
-{
-	return field.at < field.end && *field.at == '[' && field.end[-1] == ']' &&
-	       memmem(field.at, (size_t)(field.end - field.at), " tid=", 5);
-}
-
-/* "thread (12): name", "thread (0x7f00)" */
-static bool is_python_thread(struct span field)
-{
-	const char *close = memchr(field.at, ')', span_size(field));
-	struct span id = {field.at + strlen(PYTHON_THREAD), close};
-
-	if (!span_begins(field, PYTHON_THREAD) || !close || id.at == id.end)
-		return false;
-	for (id.at += span_begins(id, "0x") ? 2 : 0; id.at < id.end; id.at++)
-		if (hex_digit(*id.at) < 0)
-			return false;
-	return close + 1 == field.end || close[1] == ':';
-}
-
-static bool is_marked_thread(struct span field)
-{
-	return is_async_thread(field) || is_python_thread(field);
-}
-
-/*
- * The command line in `process 12:"python3 a.py"`, which may have semicolons, too, and is taken from the
- * fields. 0: they do not begin with a process.
- */
-static uint32_t take_process(struct span *fields, struct span *command)
-{
-	struct span rest = *fields;
-	const char *end;
-	uint64_t pid = 0;
-
-	if (!span_begins(rest, PYTHON_PROCESS))
-		return 0;
-	for (rest.at += strlen(PYTHON_PROCESS);
-	     rest.at < rest.end && is_digit(*rest.at) && pid < UINT32_MAX; rest.at++)
-		pid = pid * 10 + (uint64_t)(*rest.at - '0');
-	if (!span_begins(rest, ":\"") || pid >= UINT32_MAX)
-		return 0;
-	rest.at += 2;
-	end = memmem(rest.at, span_size(rest), "\";", 2);
-	if (!end && !span_ends(rest, "\""))
-		return 0;
-	*command = (struct span){rest.at, end ? end : rest.end - 1};
-	fields->at = end ? end + 2 : rest.end;
-	return (uint32_t)pid;
-}
-
-/* Those that it was started by come first. */
-static uint32_t take_processes(struct span *fields, struct span *command)
-{
-	uint32_t pid, last = 0;
-
-	while ((pid = take_process(fields, command)))
-		last = pid;
-	return last;
-}
-
-/* The first functions of threads and programs, which no thread is called by. */
-static bool is_entry(struct span field)
-{
-	static const char *const entries[] = {
-		"start_thread",
-		"_start",
-		"clone",
-		"__clone",
-		"clone3",
-		"__clone3",
-		"thread_start",
-		"_pthread_start",
-		"__libc_start_main",
-		"__libc_start_main_impl",
-		"__libc_start_call_main",
-		"runtime.main",
-		"runtime.mcall",
-		"runtime.goexit",
-		"std::rt::lang_start",
-		"<main>",
-		"block in <main>",
-		"{main}",
-		"<module>",
-	};
-
-	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++)
-		if ((size_t)(field.end - field.at) == strlen(entries[i]) &&
-		    !memcmp(field.at, entries[i], strlen(entries[i])))
-			return true;
-	return false;
-}
-
-/* "java/lang/Thread.run", but neither "kworker/0:1" nor "/app/server.js" */
-static bool is_java_method(struct span field)
-{
-	const char *slash = memchr(field.at, '/', (size_t)(field.end - field.at));
-	const char *dot = slash ? memrchr(slash, '.', (size_t)(field.end - slash)) : NULL;
-
-	return dot && slash > field.at && dot + 1 < field.end &&
-	       !memchr(field.at, ' ', (size_t)(field.end - field.at));
-}
-
-/* DTrace's "libc.so.1`_lwp_start" */
-static bool has_module(struct span field)
-{
-	return memchr(field.at, '`', (size_t)(field.end - field.at));
-}
-
-/* rbspy's "block in run - /app/thread.rb:10" */
-static bool has_place(struct span field)
-{
-	const char *end = field.end;
-
-	while (end > field.at && is_digit(end[-1]))
-		end--;
-	return end < field.end && end > field.at && end[-1] == ':' &&
-	       memmem(field.at, (size_t)(end - field.at), " - ", 3);
-}
-
-/* "<module> (app.py)" */
-static bool is_of_python(struct span field)
-{
-	return field.end - field.at > 5 && !memcmp(field.end - 4, ".py)", 4) &&
-	       memmem(field.at, (size_t)(field.end - field.at), " (", 2);
-}
-
-static bool looks_like_frame(struct span field)
-{
-	if (is_marked_thread(field))
-		return false;
-	return annotation(field) || is_entry(field) || is_java_method(field) || has_module(field) ||
-	       has_place(field) || is_of_python(field) ||
-	       (field.end - field.at > 4 && field.end[-1] == ')' && is_digit(field.end[-2]) &&
-		memchr(field.at, ':', (size_t)(field.end - field.at)));
-}
-
-/* "libc.so.1`read+0x12": the function with the address in it. */
-static bool has_offset(struct span field)
-{
-	struct span name = field;
-
-	drop_offset(&name);
-	return has_module(field) && name.end < field.end;
-}
-
-/* In most lines with modules, as ustack() prints them; else "+0x12" is a part of a name. */
-static bool find_offsets(const struct folded *f)
-{
-	uint64_t modules = 0, offsets = 0;
-
-	for (const char *at = f->start, *newline; at < f->end; at = newline + 1) {
-		struct folded_line line;
-		bool any = false;
-
-		newline = line_end(at, f->end);
-		if (split_line((struct span){at, newline}, &line) || !has_module(line.stack))
-			continue;
-		while (line.stack.at < line.stack.end && !any)
-			any = has_offset(next_field(&line.stack));
-		modules++;
-		offsets += any;
-	}
-	return 2 * offsets > modules;
-}
-
-static bool find_threads(const struct folded *f)
-{
-	bool any = false, is_named = false;
-
-	for (const char *at = f->start, *newline; at < f->end; at = newline + 1) {
-		struct folded_line line;
-		struct span field;
-		bool has_process;
-
-		newline = line_end(at, f->end);
-		if (split_line((struct span){at, newline}, &line))
-			continue;
-		has_process = take_processes(&line.stack, &field);
-		any |= has_process;
-		is_named |= has_process;
-		if (has_process)
-			continue;
-		field = next_field(&line.stack);
-		any |= is_marked_thread(field);
-		is_named |= field.at < field.end;
-		if (line.stack.at == line.stack.end && !is_marked_thread(field))
-			return any;
-		if (looks_like_frame(field))
-			return any;
-	}
-	return is_named;
-}
-
 /* ---- what the numbers are -------------------------------------------------------------------- */
 
-static const uint64_t powers[FRACTION_DIGITS + 1] = {
+static const uint64_t powers[FOLDED_FRACTION_DIGITS + 1] = {
 	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
 };
 
@@ -435,14 +117,14 @@ static const uint64_t powers[FRACTION_DIGITS + 1] = {
 static uint64_t ticks_of(const struct folded *f, const struct folded_line *line)
 {
 	return saturating_add_u64(saturating_multiply_u64(line->count, powers[f->digits]),
-				  line->billionths / powers[FRACTION_DIGITS - f->digits]);
+				  line->billionths / powers[FOLDED_FRACTION_DIGITS - f->digits]);
 }
 
 /* The decimals of all numbers, without zeros at their end. */
 static void note_fraction(struct folded *f, const struct folded_line *line)
 {
-	while (f->digits < FRACTION_DIGITS &&
-	       line->billionths % powers[FRACTION_DIGITS - f->digits])
+	while (f->digits < FOLDED_FRACTION_DIGITS &&
+	       line->billionths % powers[FOLDED_FRACTION_DIGITS - f->digits])
 		f->digits++;
 }
 
@@ -454,22 +136,19 @@ static bool ends_in_count(struct span stack)
 	struct folded_line ignored;
 
 	return semicolon && space && space > semicolon + 1 &&
-	       parse_count((struct span){space + 1, stack.end}, &ignored);
+	       folded_parse_count((struct span){space + 1, stack.end}, &ignored);
 }
 
 /* Stacks of one field count for neither: they may be names of threads, such as "worker 1". */
 static int refuse_comparison(const struct folded *f)
 {
 	uint64_t stacks = 0, compared = 0;
+	struct span rest = {f->start, f->end};
+	struct folded_line line;
 
-	for (const char *at = f->start, *newline; at < f->end; at = newline + 1) {
-		struct folded_line line;
-
-		newline = line_end(at, f->end);
-		if (split_line((struct span){at, newline}, &line) || !has_callers(&line))
-			continue;
-		stacks++;
-		compared += ends_in_count(line.stack);
+	while (folded_next_stack(&rest, &line)) {
+		stacks += folded_has_callers(&line);
+		compared += folded_has_callers(&line) && ends_in_count(line.stack);
 	}
 	return compared && compared * 10 >= stacks * COMPARED_STACKS
 		       ? import_fail(f->failure, 0, -EPROTONOSUPPORT,
@@ -480,15 +159,12 @@ static int refuse_comparison(const struct folded *f)
 
 static int find_weights(struct folded *f)
 {
+	struct span rest = {f->start, f->end};
 	struct weights weights = {};
+	struct folded_line line;
 	int err = 0;
 
-	for (const char *at = f->start, *newline; at < f->end && !err; at = newline + 1) {
-		struct folded_line line;
-
-		newline = line_end(at, f->end);
-		if (split_line((struct span){at, newline}, &line))
-			continue;
+	while (!err && folded_next_stack(&rest, &line)) {
 		note_fraction(f, &line);
 		err = weights__add(&weights, line.count);
 	}
@@ -633,12 +309,12 @@ static struct location_id make_location(struct folded *f, struct span field)
 		.elf_address = PROFILE_UNKNOWN_ADDRESS,
 	};
 	struct profile_line line = {};
-	char kind = annotation(field);
+	char kind = folded_annotation(field);
 	const char *name;
 
 	if (kind)
 		field.end -= 4;
-	if (f->has_offsets && has_module(field))
+	if (f->has_offsets && folded_has_module(field))
 		drop_offset(&field);
 	if (kind == 'k') {
 		frame.dso = f->kernel;
@@ -653,8 +329,8 @@ static struct location_id make_location(struct folded *f, struct span field)
 	name = frames__text(&f->frames, field.at, span_size(field));
 	if (!name)
 		return (struct location_id){0};
-	line.function = frames__function(&f->frames, *name ? name : "[unknown]", frame.dso,
-					 (struct string_id){0}, 0, 0);
+	line.function = frames__function(&f->frames, name[strspn(name, " \t")] ? name : "[unknown]",
+					 frame.dso, (struct string_id){0}, 0, 0);
 	return frames__location(&f->frames, &frame, &line, 1);
 }
 
@@ -681,7 +357,7 @@ static int stack_of(struct folded *f, struct span rest, struct stack_id *stack)
 		struct location_id location;
 		int err;
 
-		field = next_field(&rest);
+		field = folded_next_field(&rest);
 		if (++depth > IMPORT_DEPTH_MAX)
 			return fail_at(f, field.at, -E2BIG, "a stack of more than 131072 frames");
 		err = location_of(f, field, &location);
@@ -720,7 +396,7 @@ static uint32_t take_tid(struct span *field)
 /* "thread (12): name" likewise; a thread without a name keeps the text. */
 static uint32_t take_python_tid(struct span *field)
 {
-	const char *digit = field->at + strlen(PYTHON_THREAD);
+	const char *digit = field->at + strlen(FOLDED_PYTHON_THREAD);
 	const char *close = memchr(field->at, ')', span_size(*field));
 	uint64_t tid = 0;
 
@@ -767,11 +443,11 @@ static int take_owner(struct folded *f, struct span *fields, struct line_owner *
 	*owner = (struct line_owner){};
 	if (f->root == IMPORT_ROOT_FRAME)
 		return 0;
-	process.pid = owner->pid = take_processes(&rest, &command);
+	process.pid = owner->pid = folded_take_processes(&rest, &command);
 	if (owner->pid)
 		*fields = rest;
-	first = next_field(&rest);
-	owner->has_thread = is_marked_thread(first);
+	first = folded_next_field(&rest);
+	owner->has_thread = folded_is_marked_thread(first);
 	if (owner->has_thread) {
 		owner->thread = first;
 		*fields = rest;
@@ -789,15 +465,11 @@ static int take_owner(struct folded *f, struct span *fields, struct line_owner *
 /* Of the first stack, or of the file. */
 static int find_process(struct folded *f)
 {
-	struct folded_line line = {};
+	struct span rest = {f->start, f->end};
+	struct folded_line line;
 	struct line_owner owner = {};
-	int err = -EAGAIN;
+	int err = folded_next_stack(&rest, &line) ? take_owner(f, &line.stack, &owner) : 0;
 
-	for (const char *at = f->start, *newline; at < f->end && err; at = newline + 1) {
-		newline = line_end(at, f->end);
-		err = split_line((struct span){at, newline}, &line);
-	}
-	err = err ? 0 : take_owner(f, &line.stack, &owner);
 	f->process = owner.process.v ? owner.process : add_process(f, own_string(f, f->file_name));
 	return err;
 }
@@ -819,12 +491,12 @@ static void add_thread(struct folded *f, const struct line_owner *owner, struct 
 static int thread_of(struct folded *f, const struct line_owner *owner, struct thread **found)
 {
 	struct span field = owner->thread;
-	uint32_t tid = is_async_thread(field)	 ? take_tid(&field)
-		       : is_python_thread(field) ? take_python_tid(&field)
-						 : owner->pid;
+	uint32_t tid = folded_is_async_thread(field)	? take_tid(&field)
+		       : folded_is_python_thread(field) ? take_python_tid(&field)
+							: owner->pid;
 	const char *text = frames__text(&f->frames, field.at, span_size(field));
 	struct thread wanted = {.tid = tid, .process = owner->process}, *thread;
-	bool is_new, is_named = !is_python_thread(field);
+	bool is_new, is_named = !folded_is_python_thread(field);
 
 	if (!text)
 		return -ENOMEM;
@@ -846,7 +518,7 @@ static int thread_of(struct folded *f, const struct line_owner *owner, struct th
 /* The first field is the thread where that is not marked, unless it is all that there is. */
 static void take_first_field(const struct folded *f, struct span *fields, struct line_owner *owner)
 {
-	struct span rest = *fields, first = next_field(&rest);
+	struct span rest = *fields, first = folded_next_field(&rest);
 
 	if (owner->has_thread)
 		return;
@@ -899,7 +571,7 @@ static bool ends_in_number(const struct folded *f, uint64_t lines)
 	const char *newline = memrchr(f->start, '\n', (size_t)(f->end - f->start));
 
 	return lines > 1 && newline && is_digit(f->end[-1]) &&
-	       !split_line((struct span){newline + 1, f->end}, &line);
+	       !folded_split_line((struct span){newline + 1, f->end}, &line);
 }
 
 /* Other lines are counted, as in flamegraph.pl; most lines are stacks, or it is another file. */
@@ -913,7 +585,7 @@ static int read_lines(struct folded *f)
 		struct folded_line line;
 
 		newline = line_end(at, f->end);
-		err = split_line((struct span){at, newline}, &line);
+		err = folded_split_line((struct span){at, newline}, &line);
 		if ((err == -EBADMSG || err == -ENODATA) && !(*bad)++)
 			first_bad = at;
 		good += !err;
@@ -963,8 +635,9 @@ static int read_folded(const struct import_request *request, struct import_failu
 	f.kernel = frames__dso(&f.frames, DSO_KERNEL, "[kernel]", 0);
 	f.jit = frames__dso(&f.frames, DSO_JIT, "", 0);
 	if (f.root == IMPORT_ROOT_AUTO)
-		f.root = find_threads(&f) ? IMPORT_ROOT_THREAD : IMPORT_ROOT_FRAME;
-	f.has_offsets = find_offsets(&f);
+		f.root = folded_have_threads((struct span){f.start, f.end}) ? IMPORT_ROOT_THREAD
+									    : IMPORT_ROOT_FRAME;
+	f.has_offsets = folded_have_offsets((struct span){f.start, f.end});
 	read_own_unit(&f);
 	err = find_process(&f) ?: read_own_filter(&f) ?: refuse_comparison(&f) ?: find_weights(&f);
 	set_weights(&f);
@@ -980,6 +653,6 @@ const struct importer folded_importer = {
 	.name = "folded",
 	.description = "folded stacks: stackcollapse, inferno, async-profiler, sysprof",
 	.reads_cut = true,
-	.recognizes = recognizes_folded,
+	.recognizes = folded_recognizes,
 	.read = read_folded,
 };

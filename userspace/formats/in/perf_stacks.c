@@ -229,10 +229,33 @@ static bool begins_with_address(struct span symbol)
 	return rest.at == rest.end ? is_digit(*symbol.at) : is_space(*rest.at);
 }
 
+/* "/P/-/-/3" of a branch: whether it was predicted, in a transaction, aborted one, its cycles; "/PN/" was not taken. */
+static bool is_branch(const char *at, const char *end)
+{
+	if (end - at < 8 || *at != '/' || !strchr("PM-", at[1]) || !at[1])
+		return false;
+	at += at[2] == 'N';
+	return at[2] == '/' && strchr("X-", at[3]) && at[4] == '/' && strchr("A-", at[5]) &&
+	       at[6] == '/';
+}
+
+/* "401000 main (/a) 0x401010/0x401020/P/-/-/3/CALL/-" of `-F +brstack`: ends with the file. */
+static struct span without_branches(struct span line)
+{
+	const char *branch = line.at;
+
+	while (branch < line.end && !is_branch(branch, line.end))
+		branch++;
+	for (const char *at = branch; branch < line.end && at > line.at + 1; at--)
+		if (at[-1] == ' ' && at[-2] == ')')
+			return (struct span){line.at, at - 1};
+	return line;
+}
+
 /* The frame at the end of a first line, unless that has other fields, such as those of memory. */
 static int read_one_frame(struct perf_stacks *s, struct span text, struct process_id process)
 {
-	struct span line = trim_right(text);
+	struct span line = without_branches(trim_right(text));
 	struct perf_frame frame;
 
 	if (!perf_line__frame(line, &frame) || begins_with_address(frame.symbol) ||
