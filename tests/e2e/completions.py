@@ -57,7 +57,7 @@ class Zsh:
                  "LISTMAX=0; setopt nobeep; unsetopt zle_bracketed_paste; zstyle ':completion:*' menu no; "
                  "print REA''DY\n", "READY")
 
-    def say(self, text, until, timeout=30):
+    def say(self, text, until, timeout=300):
         os.write(self.fd, text.encode())
         got, end = "", time.monotonic() + timeout
         while time.monotonic() < end and not re.search(until, got):

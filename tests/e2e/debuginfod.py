@@ -65,7 +65,7 @@ def server(directory, wanted):
     with open(scratch("debuginfod.log"), "w", encoding="utf-8") as log, \
             Background("debuginfod", "-F", "-p", port, "-d", ":memory:", directory,
                        env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not answers(f"{url}/buildid/{wanted}/debuginfo"):
             assert time.monotonic() < deadline, "debuginfod does not find the debug file"
             time.sleep(0.2)

@@ -89,7 +89,7 @@ def test_standard_input_is_read_once_and_is_no_terminal():
     ours, theirs = pty.openpty()
     try:
         for command in ("report", "-"), ("convert", "-", "-o", scratch("no.folded")), ("open", "-"), ("diff", "-", RECORDING):
-            p = subprocess.run([SYSPROF, *command], stdin=theirs, capture_output=True, text=True, timeout=20, check=False)
+            p = subprocess.run([SYSPROF, *command], stdin=theirs, capture_output=True, text=True, timeout=120, check=False)
             assert p.returncode == 2 and "is a terminal" in p.stderr, (command, p)
     finally:
         os.close(ours)

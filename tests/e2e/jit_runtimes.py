@@ -47,7 +47,7 @@ def innermost_of(pid, wanted):
         except OSError:
             return None
 
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         found = find(pid)
         if found:

@@ -168,7 +168,7 @@ class FirefoxProfiler:
         # its daemon has half a second to start; on a busy machine it is there later, or not at all
         for _ in range(5):
             loaded = run(*self.command, "load", path, env=self.environment)
-            until = time.monotonic() + 20
+            until = time.monotonic() + 120
             while loaded.status and time.monotonic() < until:
                 assert "still starting" in loaded.out + loaded.err, loaded
                 time.sleep(0.5)

@@ -99,7 +99,7 @@ class Spans:
         return spans[i][2] if i >= 0 and when <= spans[i][1] - MARGIN else None
 
 
-def wait_for_word(p, seconds=30):
+def wait_for_word(p, seconds=300):
     """The first line that a program writes."""
     assert select.select([p.stdout], [], [], seconds)[0], f"{p.args} says nothing"
     line = p.stdout.readline()

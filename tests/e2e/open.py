@@ -57,7 +57,7 @@ class Server(Background):
 
     def request(self, method, name, body=None, headers=None, connection=None):
         """Below the token: status, headers, body."""
-        c = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        c = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         c.request(method, f"/{self.token}/{name}", body, headers or {})
         answer = c.getresponse()
         data = answer.read()
@@ -72,7 +72,7 @@ class Server(Background):
 
     def raw(self, data):
         """The bytes that come back to these bytes, until the server closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
             try:
                 s.sendall(data)
             except (BrokenPipeError, ConnectionResetError):
@@ -132,7 +132,7 @@ def test_files():
                                   check=True, capture_output=True)
             assert body == read(scratch(name), "rb"), (name, made)
         # HEAD, and several requests of one connection
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         for _ in range(3):
             status, headers, body = server.request("HEAD", "profile.json", connection=connection)
             assert status == 200 and not body and int(headers["Content-Length"]) == len(profile)
@@ -247,7 +247,7 @@ def test_too_much():
         idle = []
         try:
             for i in range(400):
-                s = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+                s = socket.create_connection(("127.0.0.1", server.port), timeout=60)
                 s.sendall(start[:i % 40])  # nothing, or the beginning of a request
                 idle.append(s)
                 if i % 100 == 99:

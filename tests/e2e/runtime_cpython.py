@@ -66,7 +66,7 @@ class Oracle:
     def __exit__(self, *_):
         self.p.stdin.close()
         self.p.stdout.close()
-        self.p.wait(timeout=20)
+        self.p.wait(timeout=300)
 
 
 def start(command, *arguments, **options):

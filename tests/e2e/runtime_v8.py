@@ -50,7 +50,7 @@ class Oracle:
             self.p.communicate()
 
     def finish(self):
-        out, _ = self.p.communicate(timeout=20)
+        out, _ = self.p.communicate(timeout=300)
         assert self.p.returncode == 0, f"v8_oracle ended with {self.p.returncode}"
         self.totals = json.loads(out)
         return self.totals

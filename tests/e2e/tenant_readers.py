@@ -38,7 +38,7 @@ def record_beside(seconds, *outputs):
         with Fixture("chain", seconds + 20):
             begin = time.monotonic()
             try:
-                result = recorder.finish(timeout=seconds + 30)
+                result = recorder.finish()
             finally:
                 print(f"  ended {time.monotonic() - begin:.1f} s later")
     assert result.status == 0, result
@@ -161,7 +161,7 @@ def test_a_dead_program_and_its_twin():
                 started_sampling(recorder, recording)
                 recorder.signal(signal.SIGSTOP)
                 with Background(program, "0.2") as victim:
-                    victim.finish(timeout=20, check=0)
+                    victim.finish(check=0)
                 os.unlink(program)
                 recorder.signal(signal.SIGCONT)
                 recorder.finish(timeout=60, check=0)

@@ -54,13 +54,16 @@ def recording():
 
 
 def test_a_threads_time_is_its_account():
+    """Visits that are not made, or late, may have missed where a wait ended and one for a CPU began."""
+    visits = report(recording().path, "state")["visits"]
+    unseen = (visits["due"] - visits["made"] + visits["late"]) / visits["due"]
     for truth, row in recording().pairs():
         # before its function and after it, where it may wait for a CPU
         name, outside = truth["name"], row["ns"] - truth["lived"]
         assert -20 * MS <= outside <= 200 * MS + truth["runnable"], (name, row["ns"], truth["lived"])
         for key in "running", "runnable":
             mine = row[key + "_ns"]
-            slack = 2 * MS + truth[key] / 20 + row["unvisited_ns"] + max(outside, 0)
+            slack = 2 * MS + truth[key] * (0.02 + unseen) + row["unvisited_ns"] + max(outside, 0)
             assert abs(mine - truth[key]) <= slack, (name, key, mine, truth[key])
         parts = sum(row[key + "_ns"] for key in ("running", "runnable", "blocked", "unvisited"))
         assert parts == row["ns"], (name, parts, row["ns"])
