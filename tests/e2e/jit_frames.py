@@ -106,7 +106,7 @@ def test_pypy():
 def erlang(*flags):
     erl, erlc = command("erl", "erlang-base"), command("erlc", "erlang-base")
     if not os.path.exists(scratch("deep.beam")):
-        run(erlc, "-o", scratch(""), os.path.join(FIXTURES, "deep.erl"), check=0, timeout=120)
+        run(erlc, "-o", scratch(""), os.path.join(FIXTURES, "deep.erl"), check=0)
     return stacks_of(erl, *flags, "-noshell", "-pa", scratch(""), "-s", "deep", "main", 3)
 
 

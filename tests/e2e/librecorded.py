@@ -97,7 +97,7 @@ def java_command(*flags):
     source = os.path.join(place, "Fib.java")
     if not os.path.exists(os.path.join(place, "Fib.class")):
         write(source, FIB)
-        run("javac", "-d", place, source, check=0, timeout=120)
+        run("javac", "-d", place, source, check=0)
     return ["java", "-XX:+PreserveFramePointer", *flags, "-cp", place, "Fib"]
 
 
@@ -211,7 +211,7 @@ class Recorded:
         wanted = suffix, *options
         if wanted not in self.made:
             path = scratch(f"{self.name}-{len(self.made)}{suffix}")
-            run(SYSPROF, "convert", self.path, "-o", path, *options, check=0, timeout=120)
+            run(SYSPROF, "convert", self.path, "-o", path, *options, check=0)
             self.made[wanted] = path
         return self.made[wanted]
 

@@ -18,7 +18,7 @@ def stacks(path):
 def from_start(mode, *args):
     path = scratch(f"{mode}-start.folded")
     recording = scratch(f"{mode}.sysprof")
-    record("-F", "499", "-o", path, "-o", recording, "--", PROGRAM, mode, "2", *args, timeout=60)
+    record("-F", "499", "-o", path, "-o", recording, "--", PROGRAM, mode, "2", *args)
     again = scratch(f"{mode}-again.folded")
     sysprof("convert", recording, "-o", again, check=0)
     with open(path) as one, open(again) as other:

@@ -135,7 +135,7 @@ def test_generations_on_alternating_cpus():
     """Each process ends once it has a child, on another CPU half of the time: the records that
     make a process known lie in different rings than those of its parent."""
     path, count = scratch("generations.folded"), 150
-    record("-o", path, "--", compiled("generations", GENERATIONS), count, timeout=60)
+    record("-o", path, "--", compiled("generations", GENERATIONS), count)
     rows = folded(path)
     assert_known(rows)
     seen = set(comms(rows))

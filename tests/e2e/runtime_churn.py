@@ -167,7 +167,7 @@ def imported(command):
     for i in range(PARTS):
         write(os.path.join(directory, f"part{i}.py"), MODULE)
     write(os.path.join(directory, "main.py"), IMPORTER.replace("PARTS", str(PARTS)))
-    record("-F", 999, "-o", text, "--", *command, "-B", os.path.join(directory, "main.py"), log, timeout=120)
+    record("-F", 999, "-o", text, "--", *command, "-B", os.path.join(directory, "main.py"), log)
     spans, unnamed, count, files = Spans(log), 0, 0, set()
     for sample in samples_of(text):
         frames, part = sample.of_runtime(), spans.at(sample.tid, sample.when)

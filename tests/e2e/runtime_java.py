@@ -116,7 +116,7 @@ def record_group(group):
             jvm.wait()
         pids = {key: jvm.pid for key, jvm in jvms.items()}
         for seconds in (1.2, 3, 3, 3) if pids else ():
-            record("-p", ",".join(map(str, pids.values())), "-F", 3999, "-d", seconds + WARM, "-o", path, timeout=60)
+            record("-p", ",".join(map(str, pids.values())), "-F", 3999, "-d", seconds + WARM, "-o", path)
             for jvm in jvms.values():  # they would spin beside what reads their samples
                 jvm.signal(signal.SIGSTOP)
             rows = samples(path)
@@ -213,7 +213,7 @@ def record_forged():
             jvm = running.enter_context(Background(program, how, depth))
             assert jvm.p.stdout.readline() == "started\n"
             pids[how, depth] = jvm
-        record("-p", ",".join(str(jvm.pid) for jvm in pids.values()), "-F", 3999, "-d", 0.6 + WARM, "-o", path, timeout=60)
+        record("-p", ",".join(str(jvm.pid) for jvm in pids.values()), "-F", 3999, "-d", 0.6 + WARM, "-o", path)
         assert all(jvm.p.poll() is None for jvm in pids.values())
     rows = samples(path)
     return {key: rows[jvm.pid] for key, jvm in pids.items()}

@@ -82,7 +82,7 @@ def classes():
         os.mkdir(place)
         source = os.path.join(place, "Names.java")
         write(source, SOURCE[1:])
-        run("javac", "-d", place, source, check=0, timeout=120)
+        run("javac", "-d", place, source, check=0)
     return place
 
 
@@ -203,7 +203,7 @@ def counted_leaves(*flags):
     os.makedirs(place, exist_ok=True)
     source = os.path.join(place, "Counted.java")
     write(source, COUNTED[1:])
-    run("javac", "-d", place, source, check=0, timeout=120)
+    run("javac", "-d", place, source, check=0)
     with Background(java(), *flags, "-cp", place, "Counted") as program:
         wait_for(lambda: cpu_ns(program.pid) > 2e9, what="what is hot to be compiled")
         for seconds in 0.6, 2, 4, 8, 16:
@@ -314,7 +314,7 @@ def test_beside_an_old_map():
     with running(java(), *EXCLUDED) as program:
         path = f"/tmp/perf-{program.pid}.map"
         try:
-            run(os.path.join(jdk(), "bin/jcmd"), program.pid, "Compiler.perfmap", check=0, timeout=60)
+            run(os.path.join(jdk(), "bin/jcmd"), program.pid, "Compiler.perfmap", check=0)
             rows, _ = stacks_of(program.pid)
         finally:
             if os.path.exists(path):

@@ -191,7 +191,7 @@ def recorded(hidden, seconds):
     paths = scratch("recorded.sysprof"), scratch("recorded.json")
     growing = Growing(hidden.map)
     growing.start()
-    record("--no-wall", "-p", hidden.program.pid, "-F", RATE, "-d", seconds, "-o", paths[0], "-o", paths[1], timeout=120)
+    record("--no-wall", "-p", hidden.program.pid, "-F", RATE, "-d", seconds, "-o", paths[0], "-o", paths[1])
     growing.ended.set()
     growing.join()
     return growing, joined(Shown(paths[1]), raw_samples(paths[0]), hidden.program.pid)

@@ -176,7 +176,7 @@ def test_replay():
     if not os.path.exists(scratch("plain.sysprof")):  # of a case before
         stacks_of(all_nodes()[0], "mixed", 100)
     again = scratch("again.folded")
-    run(SYSPROF, "convert", scratch("plain.sysprof"), "-o", again, check=0, timeout=120)
+    run(SYSPROF, "convert", scratch("plain.sysprof"), "-o", again, check=0)
     assert folded(again) == folded(scratch("plain.folded"))
 
 

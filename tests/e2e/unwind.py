@@ -56,7 +56,7 @@ def running(name, *command, seconds=1.9):
     path = scratch(name + ".json.gz")
     with Background(*command) as program:
         time.sleep(0.3)
-        record("-p", program.pid, "-F", 2999, "-d", seconds, "-o", path, timeout=90)
+        record("-p", program.pid, "-F", 2999, "-d", seconds, "-o", path)
     return path
 
 
@@ -118,7 +118,7 @@ def test_root_of_system_calls():
 def test_shadow_stack():
     """Each sample that falls into a call has its functions, all of them, in their order."""
     program, path = compiled("shadow", "-finstrument-functions"), scratch("shadow.json.gz")
-    result = record("-F", 2999, "-o", path, "--", program, "2.6", timeout=90)
+    result = record("-F", 2999, "-o", path, "--", program, "2.6")
     calls = []
     for line in result.out.splitlines():
         if line.startswith("was "):

@@ -44,7 +44,7 @@ def through_plt():
 
 
 def steps(*args):
-    result = run(os.path.join(BUILD, "tests/e2e/unwind_steps"), *args, timeout=150)
+    result = run(os.path.join(BUILD, "tests/e2e/unwind_steps"), *args)
     count = {x[1]: int(x[2]) for x in (line.split() for line in result.out.splitlines()) if x[0] == "total"}
     print("  " + ", ".join(f"{value} {key}" for key, value in count.items()))
     assert count and result.status == 0, result
@@ -113,7 +113,7 @@ def native(name, change=lambda asm: asm, before=""):
 
 def whole_chains(program):
     path = scratch("native.folded")
-    err = record("-F", "999", "-o", path, "--", program, "1", timeout=90).err
+    err = record("-F", "999", "-o", path, "--", program, "1").err
     rows = [user_part(frames) for frames, count in folded(path) for _ in range(count)]
     rows = [frames for frames in rows if frames and frames[-1] == "leaf"]
     # ticks before the table is there, and those that are late where another guest has the CPU
@@ -150,7 +150,7 @@ def test_a_limit_is_counted():
 def chains(program):
     """{(frames from main on): samples} of what was sampled in the hand-written functions, and the whole share."""
     path = scratch(os.path.basename(program) + ".folded")
-    record("-F", "1999", "-o", path, "--", program, "spin", "3", timeout=90)
+    record("-F", "1999", "-o", path, "--", program, "spin", "3")
     rows = [(user_part(frames), count) for frames, count in folded(path)]
     rows = [(frames, count) for frames, count in rows if frames and frames[-1].startswith(("asm_", "inner", "called_back"))]
     whole = share(rows, lambda frames: "main" in frames)
@@ -197,7 +197,7 @@ def test_recorded():
 def test_counted():
     """Such frames are a kind of their own."""
     path = scratch("counted.json.gz")
-    record("-o", path, "--", undescribed(), "spin", "2", timeout=90)
+    record("-o", path, "--", undescribed(), "spin", "2")
     labels = {label: value for section in firefox_extra(path).values() for label, value in section.items()}
     found = [value for label, value in labels.items() if "inferred" in label]
     print(f"  {found}")

@@ -69,7 +69,7 @@ def intervals(text):
 
 def compare_with_shadow(program):
     path = scratch("shadow.json.gz")
-    calls = intervals(record("-F", 2999, "-o", path, "--", program, "3", timeout=90).out)
+    calls = intervals(record("-F", 2999, "-o", path, "--", program, "3").out)
     compared = right = cut = 0
     wrong, at = [], collections.Counter()
     for thread, when, frames in sorted(warm_samples(path), key=lambda row: row[1]):
@@ -165,7 +165,7 @@ def test_pprof():
     """What either of the two has seen in at least 1 % of its samples, the other one has seen as often."""
     need_root()
     program, path, profile = go_build("phases", "phases"), scratch("phases.folded"), scratch("phases.pprof")
-    record("-F", 999, "-o", path, "--", program, "8", profile, timeout=90)
+    record("-F", 999, "-o", path, "--", program, "8", profile)
     ours, our_count = our_stacks(path)
     theirs, their_count = pprof_stacks(program, profile)
     frequent = {s for s in ours if ours[s] >= 0.01} | {s for s in theirs if theirs[s] >= 0.01}
@@ -182,7 +182,7 @@ def test_pprof():
 
 def recorded(name, *command):
     path = scratch(name + ".json.gz")
-    record("-F", 3999, "-o", path, "--", *command, timeout=90)
+    record("-F", 3999, "-o", path, "--", *command)
     return path
 
 

@@ -87,7 +87,7 @@ def check(name, *command, chain=None, before=c_start, cold=COLD):
     rows, wrong, chain = [], [], chain or ["main", *CHAIN]
     for _ in range(5):
         path = scratch("linked.json.gz")
-        record("--no-wall", "-F", 4999, "-o", path, "--", *command, timeout=60)
+        record("--no-wall", "-F", 4999, "-o", path, "--", *command)
         if len(rows) >= 300:
             rows = []
         rows += [frames for frames in stacks(path, cold) if chain[-1] in frames]

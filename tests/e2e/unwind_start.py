@@ -143,7 +143,7 @@ def commands(*command, count=COMMANDS):
 def programs(*command, wanted=lambda sample: True, count=20):
     """A program that is started so many times in one recording."""
     path = scratch("programs.sysprof")
-    record("-F", 999, "-o", path, "--", compiled("execs"), count, 0, *command, timeout=120)
+    record("-F", 999, "-o", path, "--", compiled("execs"), count, 0, *command)
     return starts_of(path, wanted)
 
 
@@ -237,7 +237,7 @@ def test_first_lines_of_a_perf_map():
     path, waits = scratch("first-lines.sysprof"), []
     for _ in range(COMMANDS):
         for seconds in 0.3, 3, 30:  # until it lives for long enough
-            done = record("-F", 999, "-o", path, "--", fixture("jitreuse"), "-p", "5", seconds, timeout=100)
+            done = record("-F", 999, "-o", path, "--", fixture("jitreuse"), "-p", "5", seconds)
             read = next((struct.unpack_from("<QQ", body)[1] for kind, _, _, body in recording_events(path)
                          if kind == EVENT_JIT_BYTES), None)
             if read:
@@ -339,7 +339,7 @@ def test_storm_of_execs():
         use_cpu(target.pid, 0.1)
         with Background(os.environ["SYSPROF"], "record", "-p", target.pid, "-F", "499", "-o", beside) as other:
             started_sampling(other, beside)
-            result = record("-F", 499, "-o", path, "--", storm, "3000", "1000", "/bin/true", timeout=120)
+            result = record("-F", 499, "-o", path, "--", storm, "3000", "1000", "/bin/true")
             use_cpu(target.pid, 0.7)
             other.signal(signal.SIGINT)
             other.finish(check=0)

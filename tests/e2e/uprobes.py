@@ -26,7 +26,7 @@ def rows_of(how, depth=1, seconds="1.5", wall=False):
     """Folded rows with the innermost function."""
     need_uprobes()
     path = new_scratch("probed.folded")
-    record(*(["--wall"] if wall else []), "-o", path, "--", fixture("probed"), seconds, how, depth, timeout=90)
+    record(*(["--wall"] if wall else []), "-o", path, "--", fixture("probed"), seconds, how, depth)
     return [row for row in folded(path) if "leaf" in row[0]]
 
 
@@ -108,7 +108,7 @@ def test_copied_stacks():
         shutil.copy(fixture("probed"), program)
         with open(program, "ab") as f:
             f.write(f"{turn}".encode())  # another file, without a table in the cache
-        record("-F", 999, "-o", path, "--", "sh", "-c", f"{program} 0.1 work 40; :", timeout=60)
+        record("-F", 999, "-o", path, "--", "sh", "-c", f"{program} 0.1 work 40; :")
         ends += copied_ends(path)
         if len(ends) >= 15:
             break

@@ -331,7 +331,7 @@ def test_trace_has_states_of_threads():
     path = e.scratch("waits.trace.json")
     e.sysprof("convert", recording().path, "--wall", "-o", path)
     structure(path)
-    e.run(node(), os.path.join(CONSUMERS, "check_trace.mjs"), CACHE, path, check=0, timeout=120)
+    e.run(node(), os.path.join(CONSUMERS, "check_trace.mjs"), CACHE, path, check=0)
     truth = {row["name"]: row for row in recording().truth}
     holder = truth["holds"]["tid"]
     locks = [event for event in events_of(path) if event["tid"] == truth["wants"]["tid"] and event["args"]["state"] == "lock"]
@@ -353,7 +353,7 @@ def test_firefox_has_waits_as_samples():
         (seen["samples"], seen["cpu_ns"]) == (summary["samples"], summary["cpu_ns"]), (seen["cpu_ns"], summary)
     waits, period = sum(blocked_and_runnable(recording().path).values()), period_of(recording().path)
     assert abs(sum(t["waits"] for t in seen["threads"]) - waits / period) <= len(seen["threads"]), (seen["threads"], waits)
-    e.run(os.path.join(CONSUMERS, "check_firefox.sh"), CACHE, path, check=0, timeout=120)
+    e.run(os.path.join(CONSUMERS, "check_firefox.sh"), CACHE, path, check=0)
     document = e.load_json(path)
     markers = [(thread["tid"], data) for thread in document["threads"] for data in thread["markers"]["data"] if data["type"] == "Wait"]
     truth = {row["name"]: row for row in recording().truth}

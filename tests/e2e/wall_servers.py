@@ -126,7 +126,7 @@ def test_postgres():
     shutil.chown(base, "postgres")
     user = ("runuser", "-u", "postgres", "--")
     try:
-        e.run(*user, bin_ + "/initdb", "-D", base + "/data", "-A", "trust", "-N", check=0, timeout=60)
+        e.run(*user, bin_ + "/initdb", "-D", base + "/data", "-A", "trust", "-N", check=0)
         with e.Background(*user, "sh", "-c", 'echo $$; exec "$@"', "sh", bin_ + "/postgres", "-D", base + "/data", "-k", base, "-p", port,
                           stderr=subprocess.DEVNULL) as server:
             main = int(server.p.stdout.readline())
@@ -135,7 +135,7 @@ def test_postgres():
             rows = threads_of(main)
             assert len(rows) >= 4 and all(row.get("parked") for row in rows), rows
             at = ("-h", base, "-p", port, "postgres")
-            e.run(*user, bin_ + "/pgbench", "-i", "-q", *at, check=0, timeout=60)
+            e.run(*user, bin_ + "/pgbench", "-i", "-q", *at, check=0)
             with e.Background(*user, bin_ + "/pgbench", "-c", "4", "-T", "6", "-n", *at):
                 time.sleep(1)
                 rows = threads_of(main)
