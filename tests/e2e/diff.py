@@ -304,6 +304,7 @@ def test_time_selections():
     # CPU time after the last sample of a thread is in no part
     assert 0.9 * whole["cpu_ns"] <= sum(f["cpu_ns"] for f in parts) <= whole["cpu_ns"]
     assert (found["run_noise"], found["run_noise_assumed"]) == (0, False), "parts of one run have no noise of runs"
+    assert found["total"]["relative_low"] == found["total"]["relative_high"] and " to " not in found["sentence"], found["sentence"]
     assert diff("--view", "second", "--run-noise", "3%", f"{source}@0-{middle}", f"{source}@{middle}-")["run_noise"] == 0.03
     assert diff("--view", "second", f"{source}@0-{middle}", source)["run_noise_assumed"]
     named = scratch("a@1-2.sysprof")

@@ -37,14 +37,23 @@ void compare_value(const struct compare_output *o, double value, char text[VALUE
 		time_value(value, text);
 }
 
+/* The CPU time of two parts of one recording is known: nothing of their difference is random. */
+static bool has_interval(const struct compare_test *t)
+{
+	return t->relative_low < t->relative_high;
+}
+
 void compare_change(const struct compare_output *o, const struct compare_test *t,
 		    char text[3 * VALUE_SIZE])
 {
+	struct text_line s = {text, 3 * VALUE_SIZE, 0};
 	char value[VALUE_SIZE];
 
 	if (t->has_relative) {
-		snprintf(text, 3 * VALUE_SIZE, "%+.1f %% (%+.1f to %+.1f)", 100 * t->relative,
-			 100 * t->relative_low, 100 * t->relative_high);
+		add_text(&s, "%+.1f %%", 100 * t->relative);
+		if (has_interval(t))
+			add_text(&s, " (%+.1f to %+.1f)", 100 * t->relative_low,
+				 100 * t->relative_high);
 		return;
 	}
 	compare_value(o, fabs(t->difference.value), value);
@@ -188,19 +197,22 @@ void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
 		double low = less ? -whole->relative_high : whole->relative_low;
 		double high = less ? -whole->relative_low : whole->relative_high;
 
-		add_text(&s, "NEW %s %.1f %% (%.1f to %.1f) %s", r->is_waiting ? "waits" : "uses",
-			 100 * fabs(whole->relative), 100 * low, 100 * high,
-			 less ? "less" : "more");
+		add_text(&s, "NEW %s %.1f %%", r->is_waiting ? "waits" : "uses",
+			 100 * fabs(whole->relative));
+		if (has_interval(whole))
+			add_text(&s, " (%.1f to %.1f)", 100 * low, 100 * high);
+		add_text(&s, less ? " less" : " more");
 		add_per(&s, o);
 		if (rows)
 			add_largest(&s, o);
 	} else {
 		add_text(&s,
 			 rows ? "No difference was found in the whole" : "No difference was found");
-		if (r->view != COMPARE_SHARE)
-			add_text(&s, " (%+.1f %%, %+.1f to %+.1f,", 100 * whole->relative,
-				 100 * whole->relative_low, 100 * whole->relative_high);
 		if (r->view != COMPARE_SHARE) {
+			add_text(&s, " (%+.1f %%,", 100 * whole->relative);
+			if (has_interval(whole))
+				add_text(&s, " %+.1f to %+.1f,", 100 * whole->relative_low,
+					 100 * whole->relative_high);
 			add_per(&s, o);
 			add_text(&s, ")");
 		}
