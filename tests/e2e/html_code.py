@@ -211,6 +211,33 @@ def test_a_page_that_is_recorded_has_code():
         close(page)
 
 
+def test_two_texts_of_one_path():
+    """Of two recordings in one page each program has the text of its own; figures are those of the report."""
+    need_root()
+    paths, source = [], scratch("edited.c")
+    for number in range(2):
+        write(source, PROGRAM.replace(b"mix(i) % 7", b"mix(i) %% %d" % (11 + number)))
+        program = scratch(f"edited-{number}")
+        run("cc", "-O2", "-g", "-o", program, source, check=0)
+        paths.append(program + ".sysprof")
+        record("-o", paths[-1], "--", program)
+    sysprof("convert", *paths, "-o", scratch("edited.html"), check=0)
+    page = open_page("edited")
+    rows = open_code(page, "work", copy="all")["source"]
+    texts = {}
+    for row in rows:
+        if row["kind"] == "file":
+            lines = texts.setdefault(row["text"], [])
+        elif row["kind"] == "line":
+            lines.append(row["text"])
+    assert sorted(texts) == [source, source + " (root directory 2)"], texts
+    assert {path: [n for n in (11, 12) if any(f"% {n}" in line for line in lines)] for path, lines in texts.items()} == {
+        source: [11], source + " (root directory 2)": [12]}, texts
+    want = json.loads(sysprof("report", *paths, "--annotate", "work", "--json", check=0).out)
+    assert sum(row["self"] for row in want["rows"]) == want["annotation"]["self"] == page.evaluate("page.code().figuresOfAll().self")
+    close(page)
+
+
 def rows_of(page, which, selector=""):
     return page.evaluate(f"[...document.querySelectorAll('.row-list:nth-child({which}) .row-window .row{selector}')].map((row) => row.textContent)")
 
