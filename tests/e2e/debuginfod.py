@@ -15,7 +15,7 @@ import time
 import urllib.error
 import urllib.request
 
-from libe2e import Background, Skip, fixture, folded, free_port, kernel_part, main, read, record, run, scratch, write
+from libe2e import Background, Skip, fixture, folded, free_port, kernel_part, main, read, record, run, scratch, sysprof, write
 
 # Neither the caller's servers nor his cache.
 ENVIRONMENT = {name: value for name, value in os.environ.items()
@@ -56,8 +56,8 @@ def answers(url):
 
 
 @contextlib.contextmanager
-def server(directory, wanted):
-    """debuginfod over what is in `directory`, once it has `wanted`; yields its URL."""
+def server(directory, wanted, what="/debuginfo"):
+    """debuginfod over what is in `directory`, once it has that of the build-id `wanted`; yields its URL."""
     if not shutil.which("debuginfod"):
         raise Skip("there is no debuginfod")
     port = free_port()
@@ -66,7 +66,7 @@ def server(directory, wanted):
             Background("debuginfod", "-F", "-p", port, "-d", ":memory:", directory,
                        env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT):
         deadline = time.monotonic() + 120
-        while not answers(f"{url}/buildid/{wanted}/debuginfo"):
+        while not answers(f"{url}/buildid/{wanted}{what}"):
             assert time.monotonic() < deadline, "debuginfod does not find the debug file"
             time.sleep(0.2)
         yield url
@@ -99,6 +99,26 @@ def test_with_server():
         frames, err = profile("with", "--debuginfod", servers=url)
         assert has_lines(frames), f"no lines: {frames}\n{err}"
         assert os.listdir(scratch("cache-with")), "not in libdebuginfod's cache"
+
+
+def test_a_source_of_a_server():
+    """Of a program whose root directory does not have it; another text is not taken for the same."""
+    root, served = scratch("root"), scratch("sources")
+    for directory in root, served:
+        os.makedirs(directory)
+        os.chmod(directory, 0o755)
+    source, program = os.path.join(served, "fetched.c"), os.path.join(served, "fetched")
+    write(source, "volatile unsigned long sum;\nint main(void)\n{\n\tfor (unsigned long i = 0; i < 300000000; i++)\n\t\tsum += i;\n\treturn 0;\n}\n")
+    run("gcc", "-g", "-O1", "-static", "-o", program, source, check=0)
+    shutil.copy(program, root)
+    with server(served, build_id(program), f"/source{source}") as url:
+        for name, options in ("none", []), ("fetched", ["--debuginfod"]):
+            path = scratch(name + ".sysprof")
+            result = record("--no-symbol-cache", *options, "-o", path, "--", "chroot", root, "/fetched",
+                            env=dict(ENVIRONMENT, DEBUGINFOD_CACHE_PATH=scratch("cache-" + name), DEBUGINFOD_URLS=url))
+            shown = sysprof("report", path, "--annotate", "main", check=0).out
+            assert ("sum += i;" in shown) == bool(options), f"{name}: {shown}\n{result.err}"
+            assert ("# source     the same text" in shown) == bool(options), shown
 
 
 def test_server_without_the_file():

@@ -198,9 +198,9 @@ static bool prepare_client(void)
 	setenv("DEBUGINFOD_RETRY_LIMIT", "1", 1);
 	unsetenv("DEBUGINFOD_MAXSIZE");
 	setenv("DEBUGINFOD_URLS", " ", 1);
-	assert_int_equal(debuginfod_fetch(id, sizeof(id), NULL, NULL, &fd), -EDESTADDRREQ);
+	assert_int_equal(debuginfod_fetch(id, sizeof(id), NULL, NULL, NULL, &fd), -EDESTADDRREQ);
 	setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1/", 1);
-	if (debuginfod_fetch(id, sizeof(id), NULL, NULL, &fd) != -ENOPKG)
+	if (debuginfod_fetch(id, sizeof(id), NULL, NULL, NULL, &fd) != -ENOPKG)
 		return true;
 	print_message("skipped: there is no libdebuginfod\n");
 	return false;

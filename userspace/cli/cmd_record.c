@@ -670,7 +670,7 @@ const struct command cmd_record = {
 		"      --open                then show the profile in the browser, as sysprof open does\n"
 		"\n"
 		"Symbols:\n"
-		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
+		"      --debuginfod          fetch debug files and sources from DEBUGINFOD_URLS\n"
 		"      --no-symbol-cache     do not use the on-disk cache of symbols and unwind tables\n"
 		"      --code SHARE          machine code of functions with this share of the samples, and\n"
 		"                            its lines, in the recording; default 0.05%\n"

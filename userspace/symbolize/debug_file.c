@@ -291,22 +291,37 @@ static void add_places_of_link(struct places *p, const char *path, const char *n
 
 /* ---- debuginfod ------------------------------------------------------------------------------ */
 
-static int try_servers(const struct search *s, const struct identity *id, struct debug_file *found)
+/* A debug file, or this source. -ENOENT also: no server is queried, or none any more. */
+static int fetch(const struct debug_file_request *r, const uint8_t *build_id, size_t size,
+		 const char *source, struct debug_file_counts *counts, int *fd)
 {
-	const struct debug_file_request *r = s->request;
-	struct debug_file_counts *counts = s->counts;
-	_cleanup_close_ int fd = -1;
-	struct proof proof = {.id = *id};
 	int err;
 
-	if (!r->debuginfod || !id->size || counts->debuginfod_failures >= SERVER_FAILURES_MAX)
+	if (!r->debuginfod || !size || counts->debuginfod_failures >= SERVER_FAILURES_MAX)
 		return -ENOENT;
-	err = debuginfod_fetch(id->bytes, id->size, r->progress ? pass_progress : NULL, (void *)r,
-			       &fd);
+	err = debuginfod_fetch(build_id, size, source, r->progress ? pass_progress : NULL,
+			       (void *)r, fd);
 	if (err && err != -ENOENT && err != -ECANCELED) {
 		counts->debuginfod_failures++;
 		counts->debuginfod_error = err;
 	}
+	return err;
+}
+
+int debug_file_fetch_source(const struct debug_file_request *r, struct debug_file_counts *counts)
+{
+	int fd = -1, err = fetch(r, r->build_id, r->build_id_size, r->path, counts, &fd);
+
+	return err ?: fd;
+}
+
+static int try_servers(const struct search *s, const struct identity *id, struct debug_file *found)
+{
+	struct debug_file_counts *counts = s->counts;
+	_cleanup_close_ int fd = -1;
+	struct proof proof = {.id = *id};
+	int err = fetch(s->request, id->bytes, id->size, NULL, counts, &fd);
+
 	if (err) {
 		log_debug(LOG_SYMBOLS, "%s: no debug file from debuginfod: %s", name_of(s),
 			  debuginfod_strerror(err));

@@ -46,7 +46,7 @@ struct debug_file_request {
 	/* As uname -r: find this vmlinux on the host, by build-id; both fds -1. NULL: a module */
 	const char *release;
 	bool package;	 /* file_finder__find(): the package of its .dwo files is searched, too */
-	bool debuginfod; /* query the servers of DEBUGINFOD_URLS */
+	bool debuginfod; /* query the servers of DEBUGINFOD_URLS, where there is no file */
 	/* called now and then while a file is downloaded (`what` is its module's path) or its CRC
 	 * calculated; nonzero gives up. May be NULL */
 	int (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
@@ -81,6 +81,12 @@ struct debug_file_counts {
 	enum debug_refusal refusal; /* of the last request */
 	struct crc_ledger crcs;
 };
+
+/*
+ * The source r->path from a server, for the build-id of its module: a descriptor, or negative errno.
+ * -ENOENT: no server has it, or none may be queried.
+ */
+int debug_file_fetch_source(const struct debug_file_request *r, struct debug_file_counts *counts);
 
 /*
  * Open the debug file; the caller closes the descriptors. *debug_fd is -1 where there is none, or

@@ -51,6 +51,8 @@ struct library {
 	void (*end)(struct debuginfod_client *client);
 	int (*find)(struct debuginfod_client *client, const unsigned char *build_id, int size,
 		    char **path);
+	int (*find_source)(struct debuginfod_client *client, const unsigned char *build_id,
+			   int size, const char *source, char **path);
 	void (*set_progress)(struct debuginfod_client *client, client_progress_fn progress);
 	void (*set_user_data)(struct debuginfod_client *client, void *data);
 };
@@ -89,11 +91,12 @@ static int library__init(struct library *l)
 	*(void **)&l->begin = dlsym(l->handle, "debuginfod_begin");
 	*(void **)&l->end = dlsym(l->handle, "debuginfod_end");
 	*(void **)&l->find = dlsym(l->handle, "debuginfod_find_debuginfo");
+	*(void **)&l->find_source = dlsym(l->handle, "debuginfod_find_source");
 	*(void **)&l->set_progress = dlsym(l->handle, "debuginfod_set_progressfn");
 	*(void **)&l->set_user_data = dlsym(l->handle, "debuginfod_set_user_data");
 	*(void **)&client_user_data = dlsym(l->handle, "debuginfod_get_user_data");
-	if (!l->begin || !l->end || !l->find || !l->set_progress || !l->set_user_data ||
-	    !client_user_data)
+	if (!l->begin || !l->end || !l->find || !l->find_source || !l->set_progress ||
+	    !l->set_user_data || !client_user_data)
 		return -ENOPKG;
 	return 0;
 }
@@ -174,7 +177,7 @@ static int pass_progress(struct debuginfod_client *client, long done, long total
 }
 
 static int download_file(struct download *d, struct debuginfod_client *client,
-			 const uint8_t *build_id, size_t size, int *fd)
+			 const uint8_t *build_id, size_t size, const char *source, int *fd)
 {
 	const struct library *l = d->library;
 	int result;
@@ -184,7 +187,8 @@ static int download_file(struct download *d, struct debuginfod_client *client,
 	l->set_user_data(client, d);
 	l->set_progress(client, pass_progress);
 	BEGIN_FOREIGN_LEAKS();
-	result = l->find(client, build_id, size, NULL);
+	result = source ? l->find_source(client, build_id, size, source, NULL)
+			: l->find(client, build_id, size, NULL);
 	END_FOREIGN_LEAKS();
 	if (d->progress && !d->cancelled)
 		d->progress(d->context, 1, 1);
@@ -200,8 +204,8 @@ static int download_file(struct download *d, struct debuginfod_client *client,
 	return result == -ENOSYS ? -EDESTADDRREQ : result;
 }
 
-int debuginfod_fetch(const uint8_t *build_id, size_t size, debuginfod_progress_fn progress,
-		     void *context, int *fd)
+int debuginfod_fetch(const uint8_t *build_id, size_t size, const char *source,
+		     debuginfod_progress_fn progress, void *context, int *fd)
 {
 	_cleanup_(library__fini) struct library library = {};
 	struct download d = {.library = &library, .progress = progress, .context = context};
@@ -218,7 +222,7 @@ int debuginfod_fetch(const uint8_t *build_id, size_t size, debuginfod_progress_f
 	client = library.begin();
 	if (!client)
 		return -ENOMEM;
-	err = download_file(&d, client, build_id, size, fd);
+	err = download_file(&d, client, build_id, size, source, fd);
 	library.end(client);
 	return err;
 }

@@ -77,6 +77,7 @@ struct finder_request {
 struct finder_answer {
 	struct found_files found; /* its descriptors say which there are */
 	int err;		  /* 0 or negative */
+	bool is_fetched;	  /* a source that a server has sent */
 	uint8_t copies_left;	  /* files that have more data than the copies may */
 	uint64_t copied;	  /* bytes */
 };
@@ -198,12 +199,24 @@ static int open_named(const struct finder_request *r, int root_fd)
 	return fd >= 0 ? fd : open_below(own, r);
 }
 
-/* In the process's root; without one in ours. */
-static int open_source(const struct finder_request *r, int root_fd)
+/* In the process's root; without one in ours. If it is not there a server may have it. */
+static int open_source(const struct finder_request *request, const struct debug_file_request *r,
+		       struct debug_file_counts *counts, bool *is_fetched)
 {
-	_cleanup_close_ int own = root_fd < 0 ? open_root() : -1;
+	_cleanup_close_ int own = r->root_fd < 0 ? open_root() : -1;
+	int fd = source_file__open(r->root_fd < 0 ? own : r->root_fd, r->path, request->reader,
+				   request->size_limit);
 
-	return source_file__open(root_fd < 0 ? own : root_fd, r->path, r->reader, r->size_limit);
+	if (fd != -ENOENT && fd != -ENOTDIR)
+		return fd;
+	fd = debug_file_fetch_source(r, counts);
+	*is_fetched = fd >= 0;
+	if (fd < 0)
+		return -ENOENT;
+	if (size_of(fd) <= request->size_limit)
+		return fd;
+	close(fd);
+	return -EFBIG;
 }
 
 /* On a file system that a user has mounted, owners and modes prove nothing. */
@@ -243,8 +256,9 @@ static int answer_question(enum finder_question question, const struct finder_re
 	int *debug = &answer.found.debug_fd, *alt = &answer.found.alt_fd, fds[FDS], err;
 
 	if (question != FINDER_FIND) {
-		*debug = question == FINDER_OPEN ? open_named(request, r->root_fd)
-						 : open_source(request, r->root_fd);
+		*debug = question == FINDER_OPEN
+				 ? open_named(request, r->root_fd)
+				 : open_source(request, r, counts, &answer.is_fetched);
 		answer.err = *debug < 0 ? *debug : 0;
 	} else {
 		answer.err = find_files(r, counts, &answer.found);
@@ -713,40 +727,52 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 	return err ? err : a.answer.err;
 }
 
+/* `a`: its answer has what is known of the file. */
 static int open_file(struct file_finder *f, enum finder_question question,
 		     const struct debug_file_request *r, uint32_t reader, uint64_t size_limit,
-		     struct debug_writers *writers)
+		     struct pending_request *a)
 {
-	struct finder_request request = {
-		.of = {.elf_fd = -1, .root_fd = r->root_fd, .user = r->user},
-		.size_limit = size_limit,
-		.reader = reader,
-	};
-	struct pending_request a = {.what = r->path};
+	struct finder_request request = request_of(r);
 	int err, fd;
 
-	if (!set_text(request.path, sizeof(request.path), r->path))
+	if (!request.of.path)
 		return -ENAMETOOLONG;
-	err = request_answer(f, question, r, &request, &a) ?: a.answer.err;
-	if (!err && !a.buffer.fd_count)
+	request.of.elf_fd = -1;
+	request.of.debuginfod &= question == FINDER_SOURCE;
+	request.size_limit = size_limit;
+	request.reader = reader;
+	*a = (struct pending_request){
+		.progress = request.of.debuginfod ? r->progress : NULL,
+		.context = r->context,
+		.what = r->path,
+	};
+	err = request_answer(f, question, r, &request, a) ?: a->answer.err;
+	if (!err && !a->buffer.fd_count)
 		err = -EBADMSG;
-	fd = err ? err : take_next(&a.buffer);
-	if (!err && writers)
-		debug_writers__add_all(writers, &a.answer.found.writers);
-	message__close_fds(a.buffer.fds, a.buffer.fd_count);
+	fd = err ? err : take_next(&a->buffer);
+	message__close_fds(a->buffer.fds, a->buffer.fd_count);
 	return fd;
 }
 
 int file_finder__open(struct file_finder *f, const struct debug_file_request *r,
 		      uint64_t size_limit, struct debug_writers *writers)
 {
-	return open_file(f, FINDER_OPEN, r, ROOT, size_limit, writers);
+	struct pending_request a;
+	int fd = open_file(f, FINDER_OPEN, r, ROOT, size_limit, &a);
+
+	if (fd >= 0 && writers)
+		debug_writers__add_all(writers, &a.answer.found.writers);
+	return fd;
 }
 
 int file_finder__open_source(struct file_finder *f, const struct debug_file_request *r,
-			     uint32_t reader, uint64_t size_limit)
+			     uint32_t reader, uint64_t size_limit, bool *is_fetched)
 {
-	return open_file(f, FINDER_SOURCE, r, reader, size_limit, NULL);
+	struct pending_request a;
+	int fd = open_file(f, FINDER_SOURCE, r, reader, size_limit, &a);
+
+	*is_fetched = fd >= 0 && a.answer.is_fetched;
+	return fd;
 }
 
 uint64_t file_finder__abandoned(const struct file_finder *f)

@@ -66,11 +66,12 @@ int file_finder__open(struct file_finder *f, const struct debug_file_request *re
 		      uint64_t size_limit, struct debug_writers *writers);
 
 /*
- * source_file__open() of the absolute `path`, for `reader`, in root_fd (-1: in our root). The rest of the
- * request is not used, but for the module and its user, which are charged.
+ * source_file__open() of the absolute `path`, for `reader`, in root_fd (-1: in our root); or with `debuginfod`
+ * what a server has for the build-id. The rest of the request is not used, but for the module and its user,
+ * which are charged.
  */
 int file_finder__open_source(struct file_finder *f, const struct debug_file_request *request,
-			     uint32_t reader, uint64_t size_limit);
+			     uint32_t reader, uint64_t size_limit, bool *is_fetched);
 
 /* Its process, for tests; 0: there is none. */
 pid_t file_finder__child(const struct file_finder *f);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A source is that of its program if its MD5 is the one that the compiler wrote down. Without one, a
- * file that was changed after the program is another one, of several after one of them. Of a program whose times are unknown (a copy
- * in memory) none is taken for the same.
+ * A source is that of its program if its MD5 is the one that the compiler wrote down. Without one, what a
+ * server has for its build-id is the same, and a file that was changed after the program is another one, of
+ * several after one of them. Of a program whose times are unknown (a copy in memory) none is taken for the
+ * same.
  */
 #include "symbolize/sources.h"
 
@@ -26,6 +27,7 @@
 #define SOURCE_SIZE_MAX (2u << 20)
 #define SOURCES_MAX	1024u	    /* that are tried */
 #define SOURCES_SIZE	(16u << 20) /* of all that are passed on */
+#define FETCHES_MAX	256u	    /* for which a server may be queried */
 
 void wanted_sources__fini(struct wanted_sources *w)
 {
@@ -134,13 +136,24 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
+static bool same_build(const struct debug_file_request *a, const struct debug_file_request *b)
+{
+	return a->build_id_size && a->build_id_size == b->build_id_size &&
+	       !memcmp(a->build_id, b->build_id, a->build_id_size);
+}
+
+/* `fetched`: a server has sent it for this one; else NULL. */
 static enum source_state judge(const struct wanted_source *s, const struct stat *source,
-			       const uint8_t digest[static MD5_SIZE])
+			       const uint8_t digest[static MD5_SIZE],
+			       const struct wanted_source *fetched)
 {
 	struct stat program;
 
 	if (s->has_md5)
 		return memcmp(digest, s->md5, MD5_SIZE) ? SOURCE_CHANGED : SOURCE_UNCHANGED;
+	if (fetched)
+		return same_build(&s->request, &fetched->request) ? SOURCE_UNCHANGED
+								  : SOURCE_CHANGED;
 	if (s->is_script)
 		program.st_mtim = (struct timespec){(time_t)(s->started / UINT64_C(1000000000)),
 						    (long)(s->started % UINT64_C(1000000000))};
@@ -151,7 +164,8 @@ static enum source_state judge(const struct wanted_source *s, const struct stat 
 
 /* For that of the modules or processes for which it is the worst. */
 static enum source_state judge_all(const struct wanted_sources *w, const struct source_result *r,
-				   int fd, const char *text, size_t size)
+				   int fd, const char *text, size_t size,
+				   const struct wanted_source *fetched)
 {
 	enum source_state state = SOURCE_UNCHANGED;
 	uint8_t digest[MD5_SIZE];
@@ -161,7 +175,7 @@ static enum source_state judge_all(const struct wanted_sources *w, const struct 
 		return SOURCE_CHANGED;
 	md5(text, size, digest);
 	for (uint32_t i = r->last; i; i = w->list.data[i - 1].before)
-		state = max_u64(state, judge(&w->list.data[i - 1], &source, digest));
+		state = max_u64(state, judge(&w->list.data[i - 1], &source, digest, fetched));
 	return state;
 }
 
@@ -189,7 +203,7 @@ static int loss_of(int err)
 
 /* The file, or why there is none. `mapped`: its place in our root, or NULL. */
 static int open_source(const struct wanted_source *s, struct file_finder *finder,
-		       const char *mapped)
+		       const char *mapped, size_t *fetches, bool *is_fetched)
 {
 	struct debug_file_request request = s->request;
 	int fd;
@@ -199,7 +213,9 @@ static int open_source(const struct wanted_source *s, struct file_finder *finder
 		request.root_fd = -1;
 	else if (request.root_fd < 0)
 		return -ESRCH;
-	fd = file_finder__open_source(finder, &request, s->reader, SOURCE_SIZE_MAX);
+	request.debuginfod &= !mapped && !s->is_script && *fetches < FETCHES_MAX;
+	*fetches += request.debuginfod;
+	fd = file_finder__open_source(finder, &request, s->reader, SOURCE_SIZE_MAX, is_fetched);
 	log_debug(LOG_SYMBOLS, "source %s: %s", request.path, fd < 0 ? strerror(-fd) : "open");
 	return fd;
 }
@@ -223,23 +239,29 @@ static ssize_t read_text(int fd, size_t room, char **text)
 	return got;
 }
 
+struct source_limits {
+	size_t room;	/* bytes */
+	size_t fetches; /* for which a server was queried, if there was no file */
+};
+
 /* 0 or negative errno. */
 static int read_source(const struct wanted_sources *w, const struct wanted_source *s,
-		       struct file_finder *finder, const char *mapped, size_t *room,
+		       struct file_finder *finder, const char *mapped, struct source_limits *left,
 		       struct source_result *result)
 {
 	struct symbolizer_source source = {.root_fd = result->root_fd, .path = s->path};
-	_cleanup_close_ int fd = open_source(s, finder, mapped);
+	bool is_fetched = false;
+	_cleanup_close_ int fd = open_source(s, finder, mapped, &left->fetches, &is_fetched);
 	_cleanup_free_ char *text = NULL;
-	ssize_t got = fd < 0 ? fd : read_text(fd, *room, &text);
+	ssize_t got = fd < 0 ? fd : read_text(fd, left->room, &text);
 
 	result->result = got < 0 ? loss_of((int)got) : IS_READ;
 	if (got < 0)
 		return got == -ENOMEM ? -ENOMEM : 0;
 	source.text = text;
 	source.size = got;
-	source.state = judge_all(w, result, fd, text, got);
-	*room -= source.size;
+	source.state = judge_all(w, result, fd, text, got, is_fetched ? s : NULL);
+	left->room -= source.size;
 	return s->job->source(s->job->context, &source);
 }
 
@@ -275,7 +297,7 @@ int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 			 size_t left[static SOURCE_LOSS_COUNT])
 {
 	struct result_map results = {};
-	size_t room = SOURCES_SIZE;
+	struct source_limits limits = {.room = SOURCES_SIZE};
 	int err;
 
 	vec_sort(&w->list, compare_sources);
@@ -288,7 +310,7 @@ int wanted_sources__read(struct wanted_sources *w, struct file_finder *finder,
 		struct source_result *r = result_map__find(&results, &wanted);
 
 		if (r->result != IS_READ)
-			err = read_source(w, s, finder, mapped, &room, r);
+			err = read_source(w, s, finder, mapped, &limits, r);
 	}
 	for (size_t i = 0; i < results.count && !err; i++) {
 		const struct source_result *r = &results.data[i];
