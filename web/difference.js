@@ -128,6 +128,7 @@ export class Difference {
     const outside = 100 * (1 - this.all.level);
     const words = `${Number(outside.toPrecision(3))} % interval`;
     if (test.relative === null) return `${this.text(test.low)} to ${this.text(test.high)} (${words})`;
+    if (!(test.relative_low < test.relative_high)) return `${percent(test.relative)} %`; // nothing of it is random
     return `${percent(test.relative)} % (${percent(test.relative_low)} to ${percent(test.relative_high)}, ${words})`;
   }
 

@@ -8,6 +8,7 @@ and colours, texts and the table follow them.
 import json
 import os
 import random
+import re
 
 import libbrowser
 from diff import diff, timed_file
@@ -100,6 +101,8 @@ def test_two_selections():
     assert f"{old} → {new}" in tip and "95 % interval" in tip and "slower" in tip, (tip, old, new)
     text = page.evaluate("document.getElementById('path').textContent")
     assert "OLD " in text and "NEW " in text and "No difference was found in the whole" in text, text
+    # the CPU time of two parts of a recording is known
+    assert re.search(r"found in the whole: [+-]?[\d.]+ % per second", text), text
     assert "no difference proved" in page.evaluate("document.getElementById('legend').textContent")
     tabs = page.evaluate("[...document.querySelectorAll('[role=tab]:not([hidden])')].map((t) => t.textContent)")
     assert tabs == ["Flame graph", "Sandwich", "Functions"], tabs
