@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "fuzz_import.h"
+#include "fuzz_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
