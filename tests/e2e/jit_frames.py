@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: beside long
 """Engines that keep no frame pointers, or report their code only on request: whole stacks, and what the summary advises."""
+import math
 import os
 import shutil
 
@@ -42,7 +43,9 @@ def check_whole(path, least):
     rows = [(frames, 1) for _, frames in warm_samples(path)]
     whole = share(rows, is_rooted)
     print(f"  {whole:.4f} of {len(rows)} stacks reach the root")
-    assert len(rows) > 100 and whole >= least, (whole, len(rows))
+    # few stacks may be cut by chance: three standard errors
+    error = 3 * math.sqrt(least * (1 - least) / len(rows))
+    assert len(rows) > 100 and whole >= least - error, (whole, len(rows))
 
 
 # ---- frames that are read from the process -------------------------------------------------------

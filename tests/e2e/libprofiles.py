@@ -268,12 +268,20 @@ def chrome_profiles(browser):
     return write(scratch("chrome.trace.json"), trace), profile
 
 
+class Crashed(Exception):
+    """perf has been killed by a signal of its own."""
+
+
 def perf(command, *args):
     """
     What perf prints; a system without perf fails the test. Not with --buildid-mmap: the kernel then gives all perf of the
     host records with build-ids, and perf 6.1 aborts over those that it has not requested.
     """
-    return run("perf", command, *(("-q", "-B") if command == "record" else ()), *args, check=0).out
+    result = run("perf", command, *(("-q", "-B") if command == "record" else ()), *args)
+    if result.status < 0:
+        raise Crashed(result)
+    assert result.status == 0, result
+    return result.out
 
 
 def perf_script():
