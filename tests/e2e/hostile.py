@@ -308,7 +308,7 @@ def test_swapped_files():
         targets = []
         for name, swap in swaps().items():
             file = write(os.path.join(place, name), elf_with_loop(name))
-            targets.append((file, swap, Background(*POLITELY, fixture("mapexec"), file, PAGE, "0.25", "60")))
+            targets.append((file, swap, Background(*POLITELY, fixture("mapexec"), file, PAGE, "0.25", "600")))
         try:
             for _, _, target in targets:
                 wait_for(lambda t=target: t.p.stdout.readline().startswith("left"), LIMIT, "left")
@@ -338,7 +338,7 @@ def test_swapped_under_samples():
     names = [n for n in swaps() if n not in ("emptied", "shortened")]  # those end by SIGBUS
     path, place = directory(), directory()
     targets = [Background(*POLITELY, fixture("mapexec"), write(os.path.join(place, n), elf_with_loop(n)), PAGE,
-                          "60", "1") for n in names]
+                          "600", "1") for n in names]
     try:
         for name, target in zip(names, targets):
             wait_for(lambda t=target: t.p.stdout.readline().startswith("mapped"), LIMIT, "mapped")
@@ -377,7 +377,7 @@ def test_truncated_while_read():
     for i in range(3):
         path = directory()
         file = write(os.path.join(place, f"lib{i}"), data)
-        with Background(fixture("mapexec"), file, PAGE, "60", "1") as target:
+        with Background(fixture("mapexec"), file, PAGE, "600", "1") as target:
             wait_for(lambda t=target: t.p.stdout.readline().startswith("mapped"), LIMIT, "mapped")
             stop.clear()
             thread = threading.Thread(target=shake, args=(file,))
@@ -401,7 +401,7 @@ def test_many_mappings():
     place = directory()
     file = write(os.path.join(place, "small"), elf_with_loop())
     path = directory()
-    with Background(fixture("mapexec"), "-c", "20000", file, PAGE, "60", "1") as target:
+    with Background(fixture("mapexec"), "-c", "20000", file, PAGE, "600", "1") as target:
         wait_for(lambda: target.p.stdout.readline().startswith("mapped"), LIMIT, "mapped")
         record_until_used(path, 0.5, target)
     assert_seen_in(file, path, 0.05)
@@ -423,7 +423,7 @@ def test_many_threads():
     assert share(rows, lambda f: "elbow" in f) > 0.5, rows
     assert len(e.firefox_threads(f"{path}/x.json.gz")) > 200
     path = directory()
-    with Background(fixture("crowd"), "2000", "60") as target:
+    with Background(fixture("crowd"), "2000", "600") as target:
         wait_for(lambda: target.p.stdout.readline().startswith("started"), LIMIT, "started")
         record_until_used(path, 0.8, target)
     assert share(folded(f"{path}/x.folded"), lambda f: "elbow" in f) > 0.9
