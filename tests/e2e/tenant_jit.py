@@ -355,7 +355,7 @@ def test_a_dump_that_is_mapped_again_and_again():
             recorder.signal(signal.SIGINT)
             result = HostDelay().finish(recorder, timeout=60, check=0)
         print(f"  {mapped.count} mappings, {peak_of(result)} MB peak memory")
-        assert peak_of(result) < 110, result
+        assert peak_of(result) < 130, result
         assert_victim(folded(rows))
 
 

@@ -6,8 +6,9 @@ a frame that was not there is never shown."""
 import os
 import re
 import shutil
+import signal
 
-from libe2e import (Background, Skip, firefox_extra, firefox_threads, fixture, long, main, need_root, read, record, run,
+from libe2e import (SYSPROF, Background, Skip, firefox_extra, firefox_threads, fixture, long, main, need_root, read, record, run,
                     scratch, without_kernel, write)
 from librecorded import clang_command
 from unwind import SOURCES, compiled, is_rooted
@@ -74,11 +75,13 @@ def test_short_processes_and_little_room():
     write(scratch("turns.sh"), f"timeout 1.5 {clang}\n"
             "timeout 4 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
             f"timeout 3 {clang}\n"
-            "exec sleep 60\n")
+            "echo over\nexec sleep 600\n")
     # and of nothing else: other programs of this machine need tables as well
     with Background("sh", scratch("storm.sh")) as storm, Background("sh", scratch("turns.sh")) as turns:
-        reported = record("-p", f"{storm.pid},{turns.pid}", "-F", "999", "-d", "8.5", "--unwind-mem", "4", "-o", path,
-                      timeout=120).err
+        with Background(SYSPROF, "record", "-p", f"{storm.pid},{turns.pid}", "-F", "999", "--unwind-mem", "4", "-o", path) as recorder:
+            assert "over\n" in iter(turns.p.stdout.readline, ""), "the programs did not end"
+            recorder.signal(signal.SIGINT)
+            reported = recorder.finish(check=0).err
     found = re.search(r"evicted (\d+) unwind tables, refused (\d+)", reported)
     processes, rooted, node = set(), 0, []
     for thread, when, frames in all_stacks(path):
