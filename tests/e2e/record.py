@@ -268,7 +268,7 @@ def test_no_kernel():
     rows = folded(path)
     # a tick in the middle of execve, where there is no user stack, has nothing else to show than that it was the kernel
     assert all(not kernel_part(frames) or frames[1:] == ["[kernel]_[k]"] for frames, _ in rows), rows
-    assert share(rows, lambda f: not kernel_part(f)) >= 0.98, rows
+    assert total([row for row in rows if kernel_part(row[0])]) <= 2 + 0.02 * total(rows), rows
     assert share(rows, lambda f: has_chain(without(f, "read_zeros"), "main", "spend_in_kernel", "read")
                  and f[-1] == "read") >= 0.9, rows
 
