@@ -125,7 +125,7 @@ def test_nothing_waits_for_programs():
         assert "INJECTED" in lines[i], lines[i]
         assert "BPF_MAP_UPDATE_ELEM" in lines[i + 1] and lines[i + 1].endswith("= 0"), lines[i:i + 3]
     rooted = [is_rooted(frames) for thread, _, frames in all_stacks(path) if thread.process == "node"]
-    assert len(rooted) > 500 and sum(rooted) > 0.7 * len(rooted), (sum(rooted), len(rooted))
+    assert len(rooted) > 100 and sum(rooted) > 0.6 * len(rooted), (sum(rooted), len(rooted))
 
 
 def test_exec_in_a_loop():
