@@ -103,5 +103,5 @@ limit "$(find userspace -name '*.[ch]' | lines)" 172166 "lines of userspace"
 wide=$(git ls-files '*.md' | xargs awk 'FNR == 1 { code = 0 } /^```/ { code = !code } !code && !/^(\||!\[|    )/' |
 	LC_ALL=C.UTF-8 grep -cE '^.{121,}' || true)
 limit "$wide" 0 "lines of documents wider than 120 columns"
-limit "$(git ls-files tests | grep -E '\.(c|h|py|sh|js|S)$|^tests/unit/testdata/' | lines)" 149507 "lines of tests, tables included"
+limit "$(git ls-files tests | grep -E '\.(c|h|py|sh|js|S)$|^tests/unit/testdata/' | lines)" 149506 "lines of tests, tables included"
 exit "$over"

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-from libe2e import BUILD, Background, Skip, fixture, main, need_root, new_scratch, quick, schedstat, started_sampling, wait_for
+from libe2e import BUILD, Background, Skip, fixture, main, need_root, new_scratch, schedstat, started_sampling, wait_for
 
 CPU = max(os.sched_getaffinity(0))
 SHALLOW, DEEP = 12, 76
@@ -125,7 +125,6 @@ def test_notes_of_python():
     assert_few(0.6, 0.3, lambda depth: (sys.executable, "-c", PYTHON.replace("DEPTH", str(depth))))
 
 
-@quick
 def test_filtered_ticks():
     """Of a process that is no target by any kind of name: the clock and the task."""
     need_root()
