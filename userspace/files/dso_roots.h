@@ -83,9 +83,8 @@ struct root_id dso_roots__of(struct dso_roots *r, pid_t pid);
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event);
 
 /*
- * Notes the root of a process, and its user, for when it has ended. Not at each mapping: this takes 50 to
- * 200 µs, and few processes are asked about. Does nothing within a second of
- * the last time.
+ * Notes the root of a process, and its user, for when it has ended: not at each mapping, because few
+ * processes need it. Does nothing within a second of the last time.
  */
 void dso_roots__note(struct dso_roots *r, pid_t pid);
 
